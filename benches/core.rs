@@ -1,0 +1,258 @@
+//! How quick and how small the core is, as ratios against the same thing done by hand in the same run.
+//!
+//! `cargo bench --bench core`. Prints figures; judges nothing.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use dirigent::config::Settings;
+use dirigent::domain::ids::{TicketId, TicketKey};
+use dirigent::domain::ticket::{Dispatchable, Ticket};
+use dirigent::domain::time::Timestamp;
+use dirigent::engine::event::Event;
+use dirigent::engine::step;
+use dirigent::ledger::{Ledger, SqliteLedger};
+use dirigent::tracker::Tracker;
+use dirigent::tracker::tk::TkTracker;
+
+fn main() {
+    // `cargo test --benches` only wants to know that it builds.
+    if std::env::args().any(|arg| arg == "--test") {
+        return;
+    }
+    start_latency();
+    quiet_ticks();
+    ledger_reopening();
+    memory();
+}
+
+struct Board {
+    dir: tempfile::TempDir,
+}
+
+impl Board {
+    fn new(agent: &str, max_agents: usize) -> Self {
+        let board = Self { dir: tempfile::tempdir().unwrap() };
+        std::fs::create_dir_all(board.repo().join(".tickets")).unwrap();
+        std::fs::write(board.repo().join("agent.sh"), agent).unwrap();
+        let workflow = format!(
+            "---\ntracker: {{kind: tk}}\nworker: {{runtime: exec}}\nexec: {{command: sh ./agent.sh}}\nagent: {{max_concurrent_agents: {max_agents}, stop_grace_ms: 1000}}\nrollout: {{mode: mutate}}\npr: {{forge: local}}\n---\n"
+        );
+        std::fs::write(board.repo().join("WORKFLOW.md"), workflow).unwrap();
+        for n in 0..200 {
+            std::fs::write(board.repo().join(format!("file-{n}.txt")), "text\n".repeat(50)).unwrap();
+        }
+        git(&board.repo(), &["init", "-q", "-b", "main"]);
+        git(&board.repo(), &["config", "user.name", "Somebody"]);
+        git(&board.repo(), &["config", "user.email", "somebody@example.invalid"]);
+        git(&board.repo(), &["add", "-A"]);
+        git(&board.repo(), &["commit", "-qm", "first"]);
+        board
+    }
+
+    fn repo(&self) -> PathBuf {
+        self.dir.path().join("repo")
+    }
+
+    fn run(&self) -> Runner {
+        let child = Command::new(env!("CARGO_BIN_EXE_dirigent"))
+            .args(["run", "--plain"])
+            .current_dir(self.repo())
+            .env("DIRIGENT_HOME", self.dir.path().join("home"))
+            .env("DIRIGENT_LOG", "warn")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_secs(2));
+        Runner(child)
+    }
+
+    fn ticket(&self, id: &str) {
+        let text = format!(
+            "---\nid: {id}\nstatus: open\ndeps: []\nlinks: []\ncreated: 2026-01-01T00:00:00Z\ntype: task\npriority: 2\n---\n# Ticket {id}\n\n"
+        );
+        let new = self.repo().join(format!(".tickets/.{id}"));
+        std::fs::write(&new, text).unwrap();
+        std::fs::rename(new, self.repo().join(format!(".tickets/{id}.md"))).unwrap();
+    }
+}
+
+struct Runner(Child);
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        let pid = nix::unistd::Pid::from_raw(self.0.id() as i32);
+        let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);
+        let _ = self.0.wait();
+    }
+}
+
+fn git(repo: &Path, args: &[&str]) {
+    assert!(Command::new("git").args(args).current_dir(repo).status().unwrap().success());
+}
+
+fn nanos() -> u128 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos()
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// From a ticket file appearing to its agent running, against a worktree and a shell by hand.
+fn start_latency() {
+    const ROUNDS: usize = 15;
+    let stamps = tempfile::tempdir().unwrap();
+    let agent = format!("date +%s%N > {}/$DIRIGENT_TICKET_KEY\ntk blocked enough\n", stamps.path().display());
+    let board = Board::new(&agent, 4);
+    let runner = board.run();
+    let (mut ours, mut by_hand) = (Vec::new(), Vec::new());
+    for round in 0..ROUNDS {
+        let id = format!("b-{round}");
+        let began = nanos();
+        board.ticket(&id);
+        let stamp = stamps.path().join(&id);
+        let seen = loop {
+            match std::fs::read_to_string(&stamp).ok().and_then(|text| text.trim().parse::<u128>().ok()) {
+                Some(seen) => break seen,
+                None => std::thread::sleep(Duration::from_millis(1)),
+            }
+        };
+        ours.push((seen - began) as f64 / 1e6);
+        std::thread::sleep(Duration::from_millis(700));
+        let began = Instant::now();
+        let path = board.dir.path().join(format!("by-hand-{round}"));
+        git(
+            &board.repo(),
+            &["worktree", "add", "-q", "-b", &format!("by-hand-{round}"), path.to_str().unwrap(), "main"],
+        );
+        assert!(Command::new("sh").args(["-c", "true"]).status().unwrap().success());
+        by_hand.push(began.elapsed().as_secs_f64() * 1e3);
+    }
+    drop(runner);
+    let (ours, by_hand) = (median(ours), median(by_hand));
+    println!(
+        "ticket file to agent process: {ours:.1} ms; git worktree add + sh by hand: {by_hand:.1} ms; ratio {:.2}",
+        ours / by_hand
+    );
+}
+
+/// A poll of 10,000 tickets with nothing changed, against reading a tenth of them.
+fn quiet_ticks() {
+    const TICKETS: usize = 10_000;
+    let dir = tempfile::tempdir().unwrap();
+    for n in 0..TICKETS {
+        let text = format!(
+            "---\nid: t-{n}\nstatus: open\ndeps: []\nlinks: []\ncreated: 2026-01-01T00:00:00Z\ntype: task\npriority: 2\n---\n# Ticket {n}\n\n{}\n",
+            "A line of the description.\n".repeat(20)
+        );
+        std::fs::write(dir.path().join(format!("t-{n}.md")), text).unwrap();
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let tracker = TkTracker::new(dir.path());
+    let states = ["open".to_owned(), "in_progress".to_owned()];
+    let poll = || runtime.block_on(tracker.fetch_by_states(&states)).unwrap();
+    assert_eq!(poll().len(), TICKETS);
+    let mut state = dirigent::engine::state::State::default();
+    let policy = Settings::default().policy("hash", false);
+    let _ = step(&mut state, &policy, Timestamp(0), Event::Recovered { lost: Vec::new() });
+    let _ = step(&mut state, &policy, Timestamp(1), Event::Polled { tickets: poll(), base: None });
+    let (mut asking, mut whole, mut reading) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..7 {
+        state.take_changes();
+        let began = Instant::now();
+        let tickets = poll();
+        asking.push(began.elapsed().as_secs_f64() * 1e3);
+        let _ = step(&mut state, &policy, Timestamp(2 + round), Event::Polled { tickets, base: None });
+        whole.push(began.elapsed().as_secs_f64() * 1e3);
+        let began = Instant::now();
+        for n in 0..TICKETS / 10 {
+            std::hint::black_box(std::fs::read(dir.path().join(format!("t-{n}.md"))).unwrap());
+        }
+        reading.push(began.elapsed().as_secs_f64() * 1e3);
+    }
+    let (asking, whole, reading) = (median(asking), median(whole), median(reading));
+    println!(
+        "10,000 tickets, nothing changed: asking {asking:.1} ms, with the engine's tick {whole:.1} ms; reading 1,000 files: {reading:.1} ms; ratio {:.2}",
+        whole / reading
+    );
+}
+
+fn ledger_reopening() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("ledger.db");
+    let mut ledger = SqliteLedger::open(&path).unwrap();
+    let mut state = ledger.load().unwrap();
+    let policy = Settings::default().policy("hash", false);
+    let tickets = (0..10_000).map(ticket).collect();
+    let _ = step(&mut state, &policy, Timestamp(0), Event::Recovered { lost: Vec::new() });
+    let _ = step(&mut state, &policy, Timestamp(1), Event::Polled { tickets, base: None });
+    let changes = state.take_changes();
+    ledger.commit(&state, &changes).unwrap();
+    drop(ledger);
+    let began = Instant::now();
+    let jobs = SqliteLedger::open(&path).unwrap().load().unwrap().jobs.len();
+    println!("reopening a ledger with {jobs} jobs: {:.0} ms", began.elapsed().as_secs_f64() * 1e3);
+}
+
+fn ticket(n: usize) -> Ticket {
+    Ticket {
+        id: TicketId::new(format!("t-{n}")),
+        key: TicketKey::new(format!("t-{n}")),
+        title: format!("Ticket number {n}"),
+        description: None,
+        priority: Some(3),
+        state: "open".into(),
+        branch_name: None,
+        url: None,
+        assignee: None,
+        author: None,
+        labels: vec!["agent".into()],
+        blocked_by: Vec::new(),
+        parent: None,
+        dispatchable: Dispatchable::Yes,
+        created_at: Some(Timestamp(n as i64)),
+        updated_at: None,
+        native_ref: None,
+        comments: Vec::new(),
+    }
+}
+
+fn rss_mb(pid: u32) -> f64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap() / 1024.0
+}
+
+/// Idle, and with 200 live workers.
+fn memory() {
+    let board = Board::new("echo here\ntk comment 'I am here' >/dev/null\nexec sleep 600\n", 200);
+    let runner = board.run();
+    let idle = rss_mb(runner.0.id());
+    for n in 0..200 {
+        board.ticket(&format!("m-{n}"));
+    }
+    let began = Instant::now();
+    let started = || {
+        (0..200)
+            .filter(|n| {
+                std::fs::read_to_string(board.repo().join(format!(".tickets/m-{n}.md")))
+                    .is_ok_and(|text| text.contains("I am here"))
+            })
+            .count()
+    };
+    while started() < 200 && began.elapsed() < Duration::from_secs(300) {
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    let took = began.elapsed().as_secs_f64();
+    println!(
+        "resident memory: idle {idle:.1} MB; with {} live workers {:.1} MB (all started after {took:.0} s)",
+        started(),
+        rss_mb(runner.0.id())
+    );
+}

@@ -1,0 +1,197 @@
+//! The record of one run's words: a text file, one line each: milliseconds since the epoch, the stream, the text.
+//!
+//! It never grows beyond its cap: the beginning and the end stay, and a note says what is missing between them.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::domain::time::Timestamp;
+
+pub const DEFAULT_CAP: u64 = 64 << 20;
+
+const BUFFER: usize = 4 << 10;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    Stdout,
+    Stderr,
+    Stdin,
+    /// The runner's own remarks.
+    Note,
+}
+
+impl Stream {
+    fn tag(self) -> &'static str {
+        match self {
+            Self::Stdout => "out",
+            Self::Stderr => "err",
+            Self::Stdin => "in",
+            Self::Note => "note",
+        }
+    }
+}
+
+#[derive(Debug, Error)]
+#[error("cannot write the transcript {}: {source}", .path.display())]
+pub struct TranscriptError {
+    path: PathBuf,
+    source: io::Error,
+}
+
+#[derive(Debug)]
+pub struct Transcript {
+    path: PathBuf,
+    cap: u64,
+    written: u64,
+    out: Out,
+    /// Writing failed (a full disk): said once, and nothing more is tried.
+    broken: bool,
+}
+
+#[derive(Debug)]
+enum Out {
+    Beginning(BufWriter<File>),
+    /// Two segments that take turns, so that the last one or two are always there.
+    End {
+        segment: BufWriter<File>,
+        size: u64,
+        segments: u64,
+        dropped: u64,
+    },
+}
+
+impl Transcript {
+    pub fn create(path: &Path, cap: u64) -> Result<Self, TranscriptError> {
+        let file = File::create(path).map_err(|source| TranscriptError { path: path.into(), source })?;
+        let out = Out::Beginning(BufWriter::with_capacity(BUFFER, file));
+        Ok(Self { path: path.into(), cap, written: 0, out, broken: false })
+    }
+
+    pub fn write(&mut self, at: Timestamp, stream: Stream, text: &[u8]) {
+        if self.broken {
+            return;
+        }
+        if let Err(source) = self.try_write(at, stream, text) {
+            self.broken = true;
+            tracing::warn!(path = %self.path.display(), error = %source, "the transcript cannot be written any more");
+        }
+    }
+
+    pub fn flush(&mut self) {
+        let flushed = match &mut self.out {
+            Out::Beginning(file) | Out::End { segment: file, .. } => file.flush(),
+        };
+        if flushed.is_err() {
+            self.broken = true;
+        }
+    }
+
+    /// Puts beginning and end together.
+    pub fn finish(mut self) {
+        self.flush();
+        if let Err(source) = self.join() {
+            tracing::warn!(path = %self.path.display(), error = %source, "the end of the transcript stays in a file beside it");
+        }
+    }
+
+    fn try_write(&mut self, at: Timestamp, stream: Stream, text: &[u8]) -> io::Result<()> {
+        self.turn_page()?;
+        let (file, size) = match &mut self.out {
+            Out::Beginning(file) => (file, &mut self.written),
+            Out::End { segment, size, .. } => (segment, size),
+        };
+        write!(file, "{} {} ", at.0, stream.tag())?;
+        file.write_all(text)?;
+        file.write_all(b"\n")?;
+        *size += text.len() as u64 + 20;
+        Ok(())
+    }
+
+    fn turn_page(&mut self) -> io::Result<()> {
+        let next = match &mut self.out {
+            Out::Beginning(file) if self.written >= self.cap / 2 => {
+                file.flush()?;
+                Some((0, 0))
+            }
+            Out::End { segment, size, segments, dropped } if *size >= self.cap / 4 => {
+                segment.flush()?;
+                // Two segments stay; the one before them is overwritten.
+                let lost = if *segments >= 2 { self.cap / 4 } else { 0 };
+                Some((*segments, *dropped + lost))
+            }
+            Out::Beginning(_) | Out::End { .. } => None,
+        };
+        if let Some((segments, dropped)) = next {
+            let file = File::create(self.segment(segments))?;
+            let segment = BufWriter::with_capacity(BUFFER, file);
+            self.out = Out::End { segment, size: 0, segments: segments + 1, dropped };
+        }
+        Ok(())
+    }
+
+    fn segment(&self, number: u64) -> PathBuf {
+        let mut name = self.path.file_name().unwrap_or_default().to_owned();
+        name.push(if number.is_multiple_of(2) { ".end-a" } else { ".end-b" });
+        self.path.with_file_name(name)
+    }
+
+    fn join(&self) -> io::Result<()> {
+        let Out::End { segments, dropped, .. } = &self.out else { return Ok(()) };
+        let mut whole = OpenOptions::new().append(true).open(&self.path)?;
+        let dropped = if *segments > 2 { dropped.max(&1) } else { &0 };
+        if *dropped > 0 {
+            writeln!(
+                whole,
+                "0 note about {dropped} bytes are left out here: the transcript is capped at {} bytes",
+                self.cap
+            )?;
+        }
+        for number in segments.saturating_sub(2)..*segments {
+            let path = self.segment(number);
+            io::copy(&mut File::open(&path)?, &mut whole)?;
+            fs::remove_file(&path)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(cap: u64, lines: u32) -> (String, usize) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("transcript.log");
+        let mut transcript = Transcript::create(&path, cap).unwrap();
+        for number in 0..lines {
+            transcript.write(Timestamp(7), Stream::Stdout, format!("line {number}").as_bytes());
+        }
+        transcript.finish();
+        (fs::read_to_string(&path).unwrap(), fs::read_dir(dir.path()).unwrap().count())
+    }
+
+    #[test]
+    fn lines_carry_time_and_stream() {
+        assert_eq!(written(1000, 2).0, "7 out line 0\n7 out line 1\n");
+    }
+
+    #[test]
+    fn beginning_and_end_stay_and_a_note_says_what_is_missing() {
+        let (text, files) = written(4000, 10_000);
+        assert!(text.starts_with("7 out line 0\n"));
+        assert!(text.ends_with("7 out line 9999\n"));
+        assert!(text.contains("bytes are left out here"));
+        assert!(text.len() < 5000, "{}", text.len());
+        assert_eq!(files, 1, "no segment is left beside it");
+    }
+
+    #[test]
+    fn nothing_is_lost_below_the_cap() {
+        let (text, _) = written(4000, 140);
+        assert_eq!(text.lines().count(), 140);
+        assert!(!text.contains("left out"));
+    }
+}

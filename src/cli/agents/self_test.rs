@@ -1,0 +1,243 @@
+//! `agents test`: one whole run of the worker with the real client, a scripted model and a repository made for it. What counts is
+//! what was seen from outside, not what the client says of itself.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use secrecy::SecretString;
+use serde::Serialize;
+use tokio::sync::mpsc;
+
+use crate::config::Settings;
+use crate::config::pi::PiModel;
+use crate::config::worker::Runtime;
+use crate::domain::comment::{Author, Standing};
+use crate::domain::ids::RunId;
+use crate::domain::job::Work;
+use crate::domain::run::{Activity, RunOutcome, RunReport, StopReason};
+use crate::domain::ticket::{Dispatchable, Ticket};
+use crate::domain::usage::Usage;
+use crate::engine::permit::by_hand;
+use crate::launcher::LocalLauncher;
+use crate::launcher::environment::{Secrets, install_tk};
+use crate::worker::{Control, RunOrder, Worker, WorkerEvent, Workplace, desk, transcript_path};
+use crate::workflow::resolve::dirigent_home;
+use crate::workspace::{WorkspaceConfig, Workspaces};
+
+use super::super::Failure;
+use super::super::place::Context;
+use super::catalogue::{Family, Preset};
+use super::home;
+use super::model::{COMMITTED_FILE, Model};
+
+/// The whole conversation takes seconds; a client that hangs is stopped then.
+const PATIENCE: Duration = Duration::from_secs(180);
+const BRANCH: &str = "dirigent/self-test";
+
+/// What a client sees of our environment. No proxy: the model is on loopback.
+const VARIABLES: [&str; 7] = ["PATH", "USER", "LANG", "TERM", "TMPDIR", "SHELL", "TZ"];
+
+#[derive(Debug, Serialize)]
+pub struct Check {
+    pub what: &'static str,
+    pub passed: bool,
+    pub detail: String,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Verdict {
+    pub name: &'static str,
+    pub passed: bool,
+    pub checks: Vec<Check>,
+    /// Kept where something was not as it should be.
+    pub transcript: Option<PathBuf>,
+}
+
+pub async fn run(context: &Context, preset: &Preset, family: Family) -> Result<Verdict, Failure> {
+    let parent = dirigent_home(&context.env).join("self-test");
+    std::fs::create_dir_all(&parent)
+        .map_err(|error| Failure::plain(format!("cannot make {}: {error}", parent.display())))?;
+    let folder = tempfile::Builder::new().prefix("run-").tempdir_in(&parent)?;
+    let model = Model::start().await?;
+    let run = RunId::new(ulid::Ulid::generate().to_string());
+    let env = home::prepare(family, &folder.path().join("home"), &model.url())?;
+    let worker = worker(context, folder.path(), settings(preset, env))?;
+    let transcript = transcript_path(&worker.state_dir, &run);
+    let (report, usage) = converse(&worker, order(run)).await;
+    let checks = checks(&model, &report, usage);
+    let passed = checks.iter().all(|check| check.passed);
+    let transcript = (!passed).then_some(transcript);
+    if !passed {
+        // It is for the user to look at.
+        let _ = folder.keep();
+    }
+    Ok(Verdict { name: preset.name, passed, checks, transcript })
+}
+
+fn settings(preset: &Preset, env: Vec<(String, String)>) -> Settings {
+    let mut settings = Settings::default();
+    settings.worker.runtime = preset.runtime;
+    settings.worker.env = env.into_iter().map(|(name, value)| (name, SecretString::from(value))).collect();
+    settings.tracker.active_states = vec!["open".into()];
+    settings.tracker.terminal_states = vec!["closed".into()];
+    settings.tracker.trusted = vec![Standing::Owner];
+    settings.agent.max_turns = 1;
+    let command = preset.command.to_owned();
+    // Generous: this is about what works, not about how quick the machine is.
+    let mut timeouts = settings.codex.timeouts;
+    timeouts.read = Duration::from_secs(60);
+    match preset.runtime {
+        Runtime::Codex => (settings.codex.command, settings.codex.timeouts) = (command, timeouts),
+        Runtime::Claude => (settings.claude.command, settings.claude.timeouts) = (command, timeouts),
+        Runtime::Pi => {
+            (settings.pi.command, settings.pi.timeouts) = (command, timeouts);
+            settings.pi.model = Some(PiModel { provider: Some("mock".into()), model_id: "mock-model".into() });
+        }
+        Runtime::Acp => (settings.acp.command, settings.acp.timeouts) = (command, timeouts),
+        Runtime::Exec => {
+            let model = if preset.family == Some(Family::Pi) { " --provider mock --model mock-model" } else { "" };
+            (settings.exec.command, settings.exec.timeouts) = (format!("{command}{model}"), timeouts);
+        }
+    }
+    settings
+}
+
+fn worker(context: &Context, folder: &Path, settings: Settings) -> Result<Worker, Failure> {
+    let repo = folder.join("repo");
+    std::fs::create_dir(&repo)?;
+    std::fs::write(repo.join("README.md"), "A repository for a self-test.\n")?;
+    Workspaces::init_repository(&repo, "main", "Begin").map_err(Failure::plain)?;
+    let workspaces = Workspaces::open(WorkspaceConfig::new(&repo, folder.join("worktrees"), "main"));
+    let tools = folder.join("tools");
+    install_tk(&tools, &std::env::current_exe()?).map_err(Failure::plain)?;
+    let vars = context.env.vars();
+    let environment: BTreeMap<String, String> = vars
+        .iter()
+        .filter(|(name, _)| VARIABLES.contains(&name.as_str()))
+        .map(|(n, v)| (n.clone(), v.clone()))
+        .collect();
+    let runtime_dir = vars.get("XDG_RUNTIME_DIR").map(PathBuf::from);
+    Ok(Worker {
+        settings: Arc::new(settings),
+        workplace: Workplace::Worktrees(workspaces.map_err(Failure::plain)?),
+        launcher: Arc::new(LocalLauncher::start(&folder.join("scratch")).map_err(Failure::plain)?),
+        render: Arc::new(|_| Ok(format!("Make {COMMITTED_FILE} and commit it."))),
+        read_ticket: Arc::new(|_| Box::pin(async { Ok(Some(ticket())) })),
+        environment: Arc::new(environment),
+        secrets: Arc::new(Secrets::default()),
+        state_dir: folder.join("state"),
+        tools,
+        sockets: desk::socket_directory(runtime_dir.as_deref()).map_err(Failure::plain)?,
+    })
+}
+
+fn ticket() -> Ticket {
+    Ticket {
+        id: "self-test".into(),
+        key: "self-test".into(),
+        title: format!("Make {COMMITTED_FILE}"),
+        description: None,
+        priority: None,
+        state: "open".into(),
+        branch_name: None,
+        url: None,
+        assignee: None,
+        author: Some(Author::new("dirigent", Standing::Owner)),
+        labels: Vec::new(),
+        blocked_by: Vec::new(),
+        parent: None,
+        dispatchable: Dispatchable::Yes,
+        created_at: None,
+        updated_at: None,
+        native_ref: None,
+        comments: Vec::new(),
+    }
+}
+
+fn order(run: RunId) -> RunOrder {
+    RunOrder {
+        run,
+        ticket: ticket(),
+        work: Work::Implement,
+        attempt: 1,
+        branch: BRANCH.into(),
+        base_branch: "main".into(),
+        resume: None,
+        unheard: Vec::new(),
+        previous: None,
+        rework_cycles: 0,
+        cost_left: None,
+    }
+}
+
+/// Holds the conversation to its end; answers with everything that was used.
+async fn converse(worker: &Worker, order: RunOrder) -> (RunReport, Usage) {
+    let (control, inbox) = mpsc::channel(4);
+    let (teller, mut told) = mpsc::channel(64);
+    let listening = tokio::spawn(async move {
+        let mut usage = Usage::default();
+        while let Some(event) = told.recv().await {
+            if let WorkerEvent::Activity(Activity::Agent { usage: more, .. }) = event {
+                usage += more;
+            }
+        }
+        usage
+    });
+    let running = worker.run(by_hand(), order, inbox, teller);
+    tokio::pin!(running);
+    let report = tokio::select! {
+        report = &mut running => report,
+        () = tokio::time::sleep(PATIENCE) => {
+            let _ = control.send(Control::Stop(StopReason::Operator)).await;
+            running.await
+        }
+    };
+    let mut usage = listening.await.unwrap_or_default();
+    usage += report.unreported_usage;
+    (report, usage)
+}
+
+fn checks(model: &Model, report: &RunReport, usage: Usage) -> Vec<Check> {
+    let check = |what, passed: bool, good: String, bad: &str| Check {
+        what,
+        passed,
+        detail: if passed { good } else { bad.to_owned() },
+    };
+    let requests = model.seen.requests.load(Ordering::Relaxed);
+    let ended = match &report.outcome {
+        RunOutcome::Done => String::new(),
+        RunOutcome::Failed { failure } => failure.to_string(),
+        RunOutcome::Killed { .. } => format!("no end after {} s; it was stopped", PATIENCE.as_secs()),
+    };
+    vec![
+        check(
+            "started",
+            report.session.is_some(),
+            report.session.as_ref().map(|id| format!("conversation {}", id.as_str())).unwrap_or_default(),
+            "it never named a conversation",
+        ),
+        check("model", requests > 0, format!("{requests} requests"), "the scripted model was never asked"),
+        check(
+            "tool",
+            model.seen.results.load(Ordering::Relaxed) > 0,
+            "the shell command was run and its result sent back".into(),
+            "the result of the shell command never came back",
+        ),
+        check(
+            "commit",
+            report.commits_ahead == 1,
+            format!("{COMMITTED_FILE} is committed on its branch"),
+            "the branch has no commit: the command was refused, or could not write to the repository",
+        ),
+        check(
+            "usage",
+            usage.tokens() > 0,
+            format!("{} input, {} cached, {} output", usage.fresh_input, usage.cached_input, usage.output),
+            "no tokens were counted",
+        ),
+        check("ended", ended.is_empty(), "the turn ended and its processes are gone".into(), &ended),
+    ]
+}

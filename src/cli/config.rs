@@ -1,0 +1,29 @@
+//! `config`: the effective values with their sources, and the schema.
+
+use serde_json::json;
+
+use crate::workflow::{schema, show};
+
+use super::Failure;
+use super::args::{ConfigArgs, ConfigCommand};
+use super::output;
+use super::place::Context;
+
+pub fn config(context: &Context, args: &ConfigArgs) -> Result<(), Failure> {
+    match &args.command {
+        ConfigCommand::Schema => output::print(schema::json_schema_text().trim_end()),
+        ConfigCommand::Show { json: true } => {
+            let loaded = context.load(None)?;
+            let values: Vec<_> = loaded
+                .values
+                .iter()
+                .map(|value| json!({ "path": value.path, "value": value.value, "source": value.source.to_string() }))
+                .collect();
+            output::print_json(&values)
+        }
+        ConfigCommand::Show { json: false } => {
+            let loaded = context.load(None)?;
+            output::print(show::plain_text(&loaded.values).trim_end())
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! `doctor`: everything a run needs, looked at before it is needed.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::config::policy::{ForgeKind, RolloutMode};
+use crate::config::tracker::TrackerKind;
+use crate::config::worker::Runtime;
+use crate::config::workspace::WorkspaceMode;
+use crate::launcher::{LocalLauncher, find_program};
+use crate::runtime;
+use crate::workflow::Loaded;
+
+use super::Failure;
+use super::args::DoctorArgs;
+use super::assemble;
+use super::bundle;
+use super::output;
+use super::place::{Context, Place};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Verdict {
+    Ok,
+    Warning,
+    Problem,
+}
+
+#[derive(Debug, Serialize)]
+struct Finding {
+    what: &'static str,
+    verdict: Verdict,
+    detail: String,
+    fix: Option<String>,
+}
+
+struct Report(Vec<Finding>);
+
+impl Report {
+    fn ok(&mut self, what: &'static str, detail: impl Into<String>) {
+        self.0.push(Finding { what, verdict: Verdict::Ok, detail: detail.into(), fix: None });
+    }
+
+    fn warn(&mut self, what: &'static str, detail: impl Into<String>, fix: impl Into<String>) {
+        self.0.push(Finding { what, verdict: Verdict::Warning, detail: detail.into(), fix: Some(fix.into()) });
+    }
+
+    fn problem(&mut self, what: &'static str, detail: impl Into<String>, fix: impl Into<String>) {
+        self.0.push(Finding { what, verdict: Verdict::Problem, detail: detail.into(), fix: Some(fix.into()) });
+    }
+
+    fn has_problems(&self) -> bool {
+        self.0.iter().any(|finding| finding.verdict == Verdict::Problem)
+    }
+}
+
+pub fn doctor(context: &Context, args: &DoctorArgs) -> Result<(), Failure> {
+    let loaded = context.load(None)?;
+    let place = context.place(&loaded);
+    let mut report = Report(Vec::new());
+    workflow(&loaded, &mut report);
+    git(&loaded, &mut report);
+    agent(context, &loaded, &mut report);
+    tracker(&loaded, &mut report);
+    workspace(&loaded, &place, &mut report);
+    rollout(&loaded, &mut report);
+    switches(&loaded, &place, &mut report);
+    disk(&loaded.settings.workspace.root, &mut report);
+    ledger(&loaded, &place, &mut report);
+    if let Some(target) = &args.bundle {
+        let target = context.cwd.join(target);
+        let events = args.events.as_deref().map(|path| context.cwd.join(path));
+        let packed = bundle::pack(context, &loaded, &place, &report.0, events.as_deref(), &target)?;
+        eprintln!("{packed}");
+    }
+    if args.json {
+        let passed = !report.has_problems();
+        output::print_json(&serde_json::json!({ "passed": passed, "hash": loaded.hash, "findings": report.0 }))?;
+    } else {
+        print(&report)?;
+    }
+    if report.has_problems() { Err(Failure::ProblemsFound) } else { Ok(()) }
+}
+
+fn print(report: &Report) -> Result<(), Failure> {
+    let mut lines = Vec::new();
+    for finding in &report.0 {
+        let mark = match finding.verdict {
+            Verdict::Ok => "ok     ",
+            Verdict::Warning => "warning",
+            Verdict::Problem => "PROBLEM",
+        };
+        lines.push(format!("{mark}  {:<12}{}", finding.what, finding.detail));
+        if let Some(fix) = &finding.fix {
+            lines.push(format!("{:21}fix: {fix}", ""));
+        }
+    }
+    lines.push(if report.has_problems() {
+        "\nnot ready: mend the problems above".into()
+    } else {
+        "\nready: start with `dirigent run` (or `dirigent run --once`)".into()
+    });
+    output::print(&lines.join("\n"))
+}
+
+fn workflow(loaded: &Loaded, report: &mut Report) {
+    report.ok("workflow", format!("{} ({})", loaded.path.display(), &loaded.hash[..12.min(loaded.hash.len())]));
+    for warning in &loaded.warnings {
+        report.warn("workflow", warning.to_string(), "correct or remove the key");
+    }
+    for missing in &loaded.unavailable {
+        report.problem("workflow", missing.to_string(), "remove it, or choose what this version has");
+    }
+    report.ok("prompt", loaded.prompts.origin());
+}
+
+fn git(loaded: &Loaded, report: &mut Report) {
+    let settings = &loaded.settings;
+    if settings.workspace.mode == WorkspaceMode::Directory {
+        report.ok("git", "not used: workspace.mode is directory");
+        return;
+    }
+    match assemble::workspaces(settings) {
+        Ok(workspaces) => {
+            let base = assemble::block_on(async {
+                workspaces.base_commit(&settings.workspace.base).await.map_err(Failure::plain)
+            });
+            match base {
+                Ok(commit) => report.ok(
+                    "git",
+                    format!(
+                        "{}, base {} at {}",
+                        settings.workspace.repo.display(),
+                        settings.workspace.base,
+                        commit.short()
+                    ),
+                ),
+                Err(failure) => report.problem("git", failure.text(), "make the branch, or set workspace.base"),
+            }
+        }
+        Err(failure) => report.problem("git", failure.text(), "see above"),
+    }
+    match assemble::forge_kind(settings) {
+        ForgeKind::Local => report.ok("forge", "local: branches are merged in this repository"),
+        ForgeKind::None => report.ok("forge", "none: branches are left for you"),
+        ForgeKind::Github => report.problem(
+            "forge",
+            "the remote is on GitHub, and the GitHub forge is not available in this version",
+            "set pr.forge: local or pr.forge: none",
+        ),
+    }
+    if assemble::forge_kind(settings) == ForgeKind::Local && settings.gates.task.is_empty() {
+        report.warn(
+            "gates",
+            "gates.task is empty: nothing checks the work before it is offered for merging",
+            "name the command that tests your project under gates.task",
+        );
+    }
+}
+
+fn agent(context: &Context, loaded: &Loaded, report: &mut Report) {
+    let settings = &loaded.settings;
+    let runtime = settings.worker.runtime;
+    let command = settings.command(runtime);
+    let path = context.env.vars().get("PATH").cloned().unwrap_or_default();
+    match assemble::program_of(command) {
+        None => report.problem(
+            "agent",
+            format!("{}.command is empty", runtime.name()),
+            "name the command that does the work",
+        ),
+        // A word of the shell cannot be looked up on the path; it is tried as it is.
+        Some(program) if find_program(program, &path).is_some() || program.contains(['(', '{', '$', '.', '/']) => {
+            report.ok("agent", format!("{}: {command}", runtime.name()));
+        }
+        Some(program) => report.problem(
+            "agent",
+            format!("`{program}` is not on the PATH ({}.command)", runtime.name()),
+            "install it, or correct the command",
+        ),
+    }
+    if runtime == Runtime::Exec && settings.exec.timeouts.stall.as_secs() > 0 {
+        report.ok(
+            "liveness",
+            format!(
+                "an agent that prints nothing for {} s is stopped (exec.stall_timeout_ms)",
+                settings.exec.timeouts.stall.as_secs()
+            ),
+        );
+    }
+}
+
+fn tracker(loaded: &Loaded, report: &mut Report) {
+    let kind = loaded.settings.tracker.kind.name();
+    let probed = assemble::tracker(&loaded.settings)
+        .and_then(|tracker| assemble::block_on(async { tracker.probe().await.map_err(Failure::plain) }));
+    match probed {
+        Ok(words) => report.ok("tracker", format!("{kind}: {words}")),
+        Err(failure) => {
+            let fix = match loaded.settings.tracker.kind {
+                TrackerKind::Tk => {
+                    "make the first ticket with `dirigent tk create \"...\"`, or set tracker.provider.dir"
+                }
+                _ => "check tracker in WORKFLOW.md",
+            };
+            report.problem("tracker", format!("{kind}: {}", failure.text()), fix);
+        }
+    }
+}
+
+fn workspace(loaded: &Loaded, place: &Place, report: &mut Report) {
+    let workspace = &loaded.settings.workspace;
+    let made = std::fs::create_dir_all(&workspace.root).and_then(|()| tempfile::tempfile_in(&workspace.root));
+    let mode = format!("{} ({})", workspace.mode.name(), workspace.mode_reason.sentence());
+    match made {
+        Ok(_) => report.ok("workspace", format!("{mode} under {}", workspace.root.display())),
+        Err(error) => report.problem(
+            "workspace",
+            format!("{} cannot be written: {error}", workspace.root.display()),
+            "check its permissions, or set workspace.root",
+        ),
+    }
+    match LocalLauncher::start(&place.state_dir.join("scratch")) {
+        Ok(launcher) => report.ok("processes", launcher.containment().describe()),
+        Err(error) => report.problem("processes", error.to_string(), "check the permissions of the state folder"),
+    }
+}
+
+fn rollout(loaded: &Loaded, report: &mut Report) {
+    let settings = &loaded.settings;
+    let words = match settings.rollout.mode {
+        RolloutMode::Observe => "observe: shows what it would do, changes nothing (rollout.mode: mutate to begin)",
+        RolloutMode::Mutate => "mutate: does everything but merge",
+        RolloutMode::Merge => "merge: does everything, merges included",
+    };
+    report.ok("rollout", words);
+    let owned =
+        !settings.tracker.required_labels.is_empty() || settings.orchestration.ownership.required_label.is_some();
+    if !owned && settings.rollout.mode != RolloutMode::Observe {
+        report.warn(
+            "ownership",
+            "every ticket in an active state is taken: no label is required",
+            "set tracker.required_labels if not every ticket is meant for the agent",
+        );
+    }
+}
+
+fn switches(loaded: &Loaded, place: &Place, report: &mut Report) {
+    let file = &loaded.settings.rollout.kill_switch_file;
+    if assemble::exists(file) {
+        report.warn(
+            "switches",
+            format!("the kill-switch file {} is there: nothing will run", file.display()),
+            "remove it to begin",
+        );
+    } else {
+        report.ok("switches", format!("touch {} to stop everything", file.display()));
+    }
+    if let Ok(state) = place.open_ledger().and_then(|ledger| Ok(ledger.load()?))
+        && let Some(pause) = &state.meta.pause_all
+    {
+        report.warn(
+            "switches",
+            format!("paused by {} since {}", pause.by, output::time(pause.since)),
+            "dirigent resume",
+        );
+    }
+}
+
+fn disk(root: &Path, report: &mut Report) {
+    const LOW: u64 = 1 << 30;
+    match nix::sys::statvfs::statvfs(root) {
+        Ok(stat) => {
+            let free = stat.blocks_available() * stat.fragment_size();
+            let words = format!("{} MB free under {}", free >> 20, root.display());
+            if free < LOW {
+                report.warn("disk", words, "make room: every run has a worktree of its own");
+            } else {
+                report.ok("disk", words);
+            }
+        }
+        Err(error) => report.warn("disk", format!("{}: {error}", root.display()), "check workspace.root"),
+    }
+}
+
+fn ledger(loaded: &Loaded, place: &Place, report: &mut Report) {
+    let passed = !report.has_problems();
+    let result = place.open_ledger().and_then(|mut ledger| {
+        if passed {
+            ledger.record_preflight(&loaded.hash, runtime::now())?;
+        }
+        Ok(ledger.load()?.jobs.len())
+    });
+    match result {
+        Ok(jobs) => report.ok("ledger", format!("{} ({jobs} tickets known)", place.ledger.display())),
+        Err(failure) => report.problem("ledger", failure.text(), "see above"),
+    }
+}

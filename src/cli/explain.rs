@@ -1,0 +1,56 @@
+//! `explain`: why a ticket is where it is and what would move it, from the ledger.
+
+use serde_json::json;
+
+use crate::domain::ids::TicketId;
+use crate::domain::run::FinishedRun;
+use crate::engine::state::Note;
+
+use super::Failure;
+use super::args::ExplainArgs;
+use super::output;
+use super::place::Context;
+use super::status;
+
+const NEWEST_NOTES: usize = 500;
+
+pub fn explain(context: &Context, args: &ExplainArgs) -> Result<(), Failure> {
+    let loaded = context.load(None)?;
+    let place = context.place(&loaded);
+    let seen = status::look(&loaded, &place)?;
+    let job = status::job(&seen.snapshot, &args.ticket)?;
+    let ledger = place.open_ledger()?;
+    let id = TicketId::new(job.id.clone());
+    let notes = ledger.notes(Some(&id), NEWEST_NOTES)?;
+    let runs = ledger.finished_runs(&id)?;
+    if args.json {
+        return output::print_json(&json!({ "ticket": job, "notes": notes, "runs": runs }));
+    }
+    let mut text = status::one(job, seen.snapshot.at);
+    text.push_str("\n\nThe story so far:\n");
+    text.push_str(&story(&notes));
+    if !runs.is_empty() {
+        text.push_str("\n\nRuns:\n");
+        text.push_str(&runs.iter().map(run_line).collect::<Vec<_>>().join("\n"));
+    }
+    output::print(&text)
+}
+
+fn story(notes: &[Note]) -> String {
+    let line = |note: &Note| format!("  {}  {}", output::time(note.at), note.text);
+    notes.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn run_line(finished: &FinishedRun) -> String {
+    let run = &finished.run;
+    let took = output::span(finished.ended_at.since(run.started_at).as_secs());
+    let mut line =
+        format!("  {}  {} #{}  {took}  {}", run.id, run.kind.name(), run.attempt, finished.report.outcome.code());
+    if let Some(head) = &finished.report.head {
+        line.push_str(&format!("  head {} ({} ahead)", head.short(), finished.report.commits_ahead));
+    }
+    if let Some(salvage) = &finished.report.salvage {
+        line.push_str(&format!("  saved {} file(s) in {}", salvage.files, salvage.reference));
+    }
+    line
+}

@@ -1,0 +1,115 @@
+//! Why a command did not do what was asked: one sentence for people, one exit code for scripts.
+
+use std::fmt::Display;
+use std::io::Write;
+
+use crate::ledger::{LedgerError, LockError};
+use crate::runtime::ControlError;
+use crate::workflow::WorkflowError;
+
+pub const FAILED: u8 = 1;
+pub const USAGE: u8 = 2;
+const INVALID_WORKFLOW: u8 = 3;
+const ANOTHER_RUNNER: u8 = 4;
+const NO_RUNNER: u8 = 5;
+const NOT_FOUND: u8 = 6;
+const PROBLEMS: u8 = 7;
+
+#[derive(Debug)]
+pub enum Failure {
+    /// Already worded: what, where, how to fix it.
+    Plain(String),
+    Workflow(Box<WorkflowError>),
+    Locked(LockError),
+    NoRunner(String),
+    NotFound(String),
+    /// Printed already; only the exit code is left.
+    ProblemsFound,
+}
+
+impl Failure {
+    pub fn plain(error: impl Display) -> Self {
+        Self::Plain(error.to_string())
+    }
+
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Plain(_) => FAILED,
+            Self::Workflow(_) => INVALID_WORKFLOW,
+            Self::Locked(LockError::Held { .. }) => ANOTHER_RUNNER,
+            Self::Locked(_) => FAILED,
+            Self::NoRunner(_) => NO_RUNNER,
+            Self::NotFound(_) => NOT_FOUND,
+            Self::ProblemsFound => PROBLEMS,
+        }
+    }
+
+    /// The sentence alone, for a report of several.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Plain(text) | Self::NoRunner(text) | Self::NotFound(text) => text.clone(),
+            Self::Locked(error) => error.to_string(),
+            Self::Workflow(error) => error.to_string(),
+            Self::ProblemsFound => String::new(),
+        }
+    }
+
+    pub fn print(&self) {
+        match self {
+            Self::Plain(text) | Self::NoRunner(text) | Self::NotFound(text) => say(&format!("dirigent: {text}")),
+            Self::Locked(error) => say(&format!("dirigent: {error}")),
+            Self::Workflow(error) => print_diagnostic(error.as_ref()),
+            Self::ProblemsFound => {}
+        }
+    }
+}
+
+/// Where nobody can be told any more, the exit code is left.
+fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// With the place in the file, in colour only on a terminal.
+pub fn print_diagnostic(error: &(dyn miette::Diagnostic + 'static)) {
+    use miette::{GraphicalReportHandler, GraphicalTheme};
+    let theme =
+        if super::output::colour_on_stderr() { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+    let mut text = String::new();
+    match GraphicalReportHandler::new_themed(theme).render_report(&mut text, error) {
+        Ok(()) => say(&text),
+        Err(_) => say(&format!("dirigent: {error}")),
+    }
+}
+
+impl From<WorkflowError> for Failure {
+    fn from(error: WorkflowError) -> Self {
+        Self::Workflow(Box::new(error))
+    }
+}
+
+impl From<LedgerError> for Failure {
+    fn from(error: LedgerError) -> Self {
+        Self::plain(error)
+    }
+}
+
+impl From<LockError> for Failure {
+    fn from(error: LockError) -> Self {
+        Self::Locked(error)
+    }
+}
+
+impl From<ControlError> for Failure {
+    fn from(error: ControlError) -> Self {
+        match error {
+            ControlError::NobodyThere { .. } => Self::NoRunner(format!("{error}; start one with `dirigent run`")),
+            error => Self::plain(error),
+        }
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::plain(error)
+    }
+}

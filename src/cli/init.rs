@@ -1,0 +1,79 @@
+//! `init`: a commented WORKFLOW.md for this repository. Never overwrites.
+
+use std::io::Write;
+use std::path::Path;
+
+use crate::launcher::find_program;
+use crate::workspace::Workspaces;
+
+use super::Failure;
+use super::args::InitArgs;
+use super::output;
+use super::place::Context;
+
+const TEMPLATE: &str = include_str!("../../templates/init/WORKFLOW.md");
+/// Does nothing useful, but goes the whole way: so that a first run works before an agent is chosen.
+const STAND_IN: &str = "mkdir -p notes && cp \"$DIRIGENT_PROMPT_FILE\" \"notes/$DIRIGENT_TICKET_KEY.md\" && git add notes && git commit -qm \"Note $DIRIGENT_TICKET_KEY\" && tk done \"a stand-in wrote notes/$DIRIGENT_TICKET_KEY.md; name a real agent in WORKFLOW.md\"";
+
+/// Agents that can be run as a plain command, in the order in which they are looked for.
+const KNOWN: [(&str, &str); 4] = [
+    ("claude", "claude -p --permission-mode acceptEdits --allowedTools=Bash"),
+    ("codex", "codex exec --sandbox workspace-write -"),
+    ("opencode", "opencode run --dir ."),
+    ("pi", "pi -p"),
+];
+
+pub fn init(context: &Context, args: &InitArgs) -> Result<(), Failure> {
+    let path = context.workflow_path(None);
+    let repo = path.parent().unwrap_or(&context.cwd);
+    let branch = Workspaces::current_branch(repo).map_err(Failure::plain)?;
+    let (agent, remark) = agent(context, args);
+    let text = TEMPLATE
+        .replace("{{base}}", &branch)
+        .replace("{{forge}}", "local")
+        .replace("{{agent_remark}}", &remark)
+        .replace("{{agent}}", &yaml_string(&agent));
+    write_new(&path, &text)?;
+    let tickets = repo.join(".tickets");
+    std::fs::create_dir_all(&tickets)?;
+    // The folder of the kill switch: `touch .dirigent/pause` must work in an emergency.
+    std::fs::create_dir_all(repo.join(".dirigent"))?;
+    output::print(&format!(
+        "wrote {}\n  tracker: tk files in {}\n  agent:   {remark}\n  forge:   local, base {branch}\n\nnext:\n  dirigent doctor\n  dirigent tk create \"your first ticket\"\n  dirigent run --once",
+        path.display(),
+        tickets.display(),
+    ))
+}
+
+fn agent(context: &Context, args: &InitArgs) -> (String, String) {
+    if let Some(command) = &args.agent {
+        return (command.clone(), format!("`{command}`, as you said"));
+    }
+    let path = context.env.vars().get("PATH").cloned().unwrap_or_default();
+    for (program, command) in KNOWN {
+        if find_program(program, &path).is_some() {
+            return (command.to_owned(), format!("`{program}` was found on the PATH"));
+        }
+    }
+    (STAND_IN.to_owned(), "none was found; a stand-in goes the whole way until you name one (exec.command)".to_owned())
+}
+
+/// JSON strings are YAML strings.
+fn yaml_string(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(path).map_err(|error| {
+        if error.kind() == std::io::ErrorKind::AlreadyExists {
+            Failure::plain(format!(
+                "{} is there already and stays as it is\n  fix: edit it, or move it away first",
+                path.display()
+            ))
+        } else {
+            Failure::plain(format!("{} cannot be written: {error}", path.display()))
+        }
+    })?;
+    file.write_all(text.as_bytes())?;
+    Ok(file.sync_all()?)
+}

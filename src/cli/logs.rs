@@ -1,0 +1,85 @@
+//! `logs`: what an agent printed, as it was written down.
+
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::domain::ids::{RunId, TicketId};
+use crate::worker::transcript_path;
+
+use super::Failure;
+use super::args::LogsArgs;
+use super::place::{Context, Place};
+use super::status;
+
+pub fn logs(context: &Context, args: &LogsArgs) -> Result<(), Failure> {
+    let loaded = context.load(None)?;
+    let place = context.place(&loaded);
+    let run = match &args.name {
+        Some(name) => named_run(&place, &status::look(&loaded, &place)?, name)?,
+        None => newest_run(&place)?,
+    };
+    let path = transcript_path(&place.state_dir, &run);
+    let mut file = std::fs::File::open(&path)
+        .map_err(|error| Failure::NotFound(format!("run {run} has no transcript at {} ({error})", path.display())))?;
+    eprintln!("run {run}");
+    copy(&mut file)?;
+    while args.follow && is_live(&loaded, &place, &run)? {
+        std::thread::sleep(Duration::from_millis(300));
+        copy(&mut file)?;
+    }
+    copy(&mut file)
+}
+
+/// Writes what is there from where the file was left.
+fn copy(file: &mut std::fs::File) -> Result<(), Failure> {
+    // A transcript that was cut in the middle is shorter than before: go on at its end.
+    let (position, length) = (file.stream_position()?, file.metadata()?.len());
+    if length < position {
+        file.seek(SeekFrom::End(0))?;
+    }
+    let mut buffer = vec![0; 64 * 1024];
+    let mut out = std::io::stdout().lock();
+    loop {
+        let read = file.read(&mut buffer)?;
+        if read == 0 {
+            return Ok(out.flush()?);
+        }
+        match out.write_all(&buffer[..read]) {
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(()),
+            other => other?,
+        }
+    }
+}
+
+fn is_live(loaded: &crate::workflow::Loaded, place: &Place, run: &RunId) -> Result<bool, Failure> {
+    let seen = status::look(loaded, place)?;
+    let named = |job: &crate::domain::snapshot::JobView| job.run.as_ref().is_some_and(|live| live.id == run.as_str());
+    Ok(seen.live && seen.snapshot.jobs.iter().any(named))
+}
+
+fn named_run(place: &Place, seen: &status::Seen, name: &str) -> Result<RunId, Failure> {
+    let upper = RunId::new(name.to_uppercase());
+    if transcript_path(&place.state_dir, &upper).exists() {
+        return Ok(upper);
+    }
+    let job = status::job(&seen.snapshot, name)?;
+    if let Some(run) = &job.run {
+        return Ok(RunId::new(run.id.clone()));
+    }
+    let ledger = place.open_ledger()?;
+    let last = ledger.finished_runs(&TicketId::new(job.id.clone()))?.pop();
+    last.map(|finished| finished.run.id)
+        .ok_or_else(|| Failure::NotFound(format!("{} has had no run: {}", job.key, job.sentence)))
+}
+
+fn newest_run(place: &Place) -> Result<RunId, Failure> {
+    let folder: PathBuf = place.state_dir.join("runs");
+    let names = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+    // Run ids sort by time.
+    names
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .max()
+        .map(RunId::new)
+        .ok_or_else(|| Failure::NotFound("there has been no run yet".into()))
+}

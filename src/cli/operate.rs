@@ -1,0 +1,105 @@
+//! Commands that change something: told to the running instance, or written to the ledger where nobody runs.
+
+use crate::engine::event::{Event, OperatorCommand};
+use crate::engine::step;
+use crate::ledger::{Holder, InstanceLock};
+use crate::runtime::{self, Reply, Request, find_ticket};
+
+use super::args::{MaybeTicketArgs, MessageArgs, TicketArgs};
+use super::output;
+use super::place::{Context, Place};
+use super::reach::{self, Reached};
+use super::{Failure, status};
+use crate::workflow::Loaded;
+
+pub fn pause(context: &Context, args: &MaybeTicketArgs) -> Result<(), Failure> {
+    let request = match args.ticket.clone() {
+        Some(ticket) => Request::Pause { ticket },
+        None => Request::PauseAll,
+    };
+    tell(context, &request)
+}
+
+pub fn resume(context: &Context, args: &MaybeTicketArgs) -> Result<(), Failure> {
+    let request = match args.ticket.clone() {
+        Some(ticket) => Request::Resume { ticket },
+        None => Request::ResumeAll,
+    };
+    tell(context, &request)
+}
+
+pub fn stop(context: &Context, args: &MaybeTicketArgs) -> Result<(), Failure> {
+    match args.ticket.clone() {
+        Some(ticket) => tell(context, &Request::Stop { ticket }),
+        None => tell(context, &Request::Shutdown),
+    }
+}
+
+pub fn retry(context: &Context, args: &TicketArgs) -> Result<(), Failure> {
+    tell(context, &Request::Retry { ticket: args.ticket.clone() })
+}
+
+pub fn approve(context: &Context, args: &TicketArgs) -> Result<(), Failure> {
+    tell(context, &Request::Approve { ticket: args.ticket.clone() })
+}
+
+pub fn message(context: &Context, args: &MessageArgs) -> Result<(), Failure> {
+    tell(context, &Request::Message { ticket: args.ticket.clone(), text: args.text.join(" "), urgent: args.urgent })
+}
+
+/// The running instance is asked; without one the ledger itself is changed, under the instance lock.
+pub fn tell(context: &Context, request: &Request) -> Result<(), Failure> {
+    match reach::ask(context, request)? {
+        Reached::Live(reply) => show(reply),
+        Reached::Nobody(loaded, place) => write_down(&loaded, &place, request),
+    }
+}
+
+fn show(reply: Reply) -> Result<(), Failure> {
+    match reply {
+        Reply::Done { text } => output::print(&text),
+        Reply::Refused { error } if error.contains("no ticket") || error.contains("could be") => {
+            Err(Failure::NotFound(error))
+        }
+        Reply::Refused { error } => Err(Failure::Plain(error)),
+        Reply::Snapshot { .. } => Ok(()),
+    }
+}
+
+fn write_down(loaded: &Loaded, place: &Place, request: &Request) -> Result<(), Failure> {
+    let only_live = matches!(request, Request::Snapshot | Request::Message { .. } | Request::Poll | Request::Shutdown);
+    if only_live {
+        return Err(no_runner());
+    }
+    let now = runtime::now();
+    let holder = Holder { pid: std::process::id(), started_at: now };
+    let _lock = InstanceLock::take(&[&place.state_dir], &holder)?;
+    let mut ledger = place.open_ledger()?;
+    let snapshot = status::from_ledger(loaded, ledger.as_ref())?;
+    let find = |name: &str| find_ticket(&snapshot, name).map_err(Failure::NotFound);
+    let command = match request {
+        Request::PauseAll => OperatorCommand::PauseAll,
+        Request::ResumeAll => OperatorCommand::ResumeAll,
+        Request::Pause { ticket } => OperatorCommand::Pause { ticket: find(ticket)? },
+        Request::Resume { ticket } => OperatorCommand::Resume { ticket: find(ticket)? },
+        Request::Stop { ticket } => OperatorCommand::Stop { ticket: find(ticket)? },
+        Request::Retry { ticket } => OperatorCommand::Retry { ticket: find(ticket)? },
+        Request::Approve { ticket } => OperatorCommand::Approve { ticket: find(ticket)? },
+        Request::Forget { ticket } => OperatorCommand::Forget { ticket: find(ticket)? },
+        Request::Snapshot | Request::Message { .. } | Request::Poll | Request::Shutdown => return Err(no_runner()),
+    };
+    let mut state = ledger.load()?;
+    let policy = loaded.settings.policy(&loaded.hash, false);
+    // The state is not recovered, so nothing is started here: the effects wait in the outbox for the next run.
+    let effects = step(&mut state, &policy, now, Event::Operator { command, by: "operator".into() });
+    let waiting = effects.len();
+    let changes = state.take_changes();
+    ledger.commit(&state, &changes)?;
+    let later =
+        if waiting == 0 { String::new() } else { format!("; {waiting} effect(s) follow with the next `dirigent run`") };
+    output::print(&format!("written down (no runner is up){later}"))
+}
+
+fn no_runner() -> Failure {
+    Failure::NoRunner("no runner is up; start one with `dirigent run`".into())
+}

@@ -1,0 +1,103 @@
+//! Tables for people, JSON for scripts, colour only on a terminal.
+
+use std::borrow::Cow;
+use std::io::{IsTerminal, Write};
+
+use comfy_table::{ContentArrangement, Table, TableStyle};
+use serde::Serialize;
+
+use crate::domain::time::Timestamp;
+
+use super::Failure;
+
+pub fn colour_on_stderr() -> bool {
+    std::io::stderr().is_terminal() && !no_colour()
+}
+
+fn no_colour() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+}
+
+/// A plain table with one heading line and no lines around.
+pub fn table(headings: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Table {
+    let mut table = Table::new();
+    table
+        .load_style(TableStyle::new())
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_header(headings.to_vec());
+    if let Ok((width, _)) = crossterm::terminal::size()
+        && std::io::stdout().is_terminal()
+    {
+        table.set_width(width);
+    }
+    for row in rows {
+        table.add_row(row);
+    }
+    table
+}
+
+/// Writes to stdout; a reader that went away is no error worth a word.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    let shown = if out.is_terminal() { harmless(text) } else { text.into() };
+    match out.write_all(shown.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        other => Ok(other?),
+    }
+}
+
+/// Clears the terminal first.
+pub fn print_anew(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    if out.is_terminal() {
+        out.write_all(b"\x1b[2J\x1b[H")?;
+    }
+    drop(out);
+    print(text)
+}
+
+pub fn print_json<T: Serialize>(value: &T) -> Result<(), Failure> {
+    print(&serde_json::to_string_pretty(value).map_err(Failure::plain)?)
+}
+
+/// Without what would steer a terminal: titles and comments are other people's text.
+pub fn harmless(text: &str) -> Cow<'_, str> {
+    let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if text.contains(steers) { text.replace(steers, "\u{fffd}").into() } else { text.into() }
+}
+
+/// A span for people: `42s`, `7m`, `3h`, `2d`.
+pub fn span(seconds: u64) -> String {
+    match seconds {
+        0..=119 => format!("{seconds}s"),
+        120..=7_199 => format!("{}m", seconds / 60),
+        7_200..=172_799 => format!("{}h", seconds / 3_600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+pub fn time(at: Timestamp) -> String {
+    match jiff::Timestamp::from_millisecond(at.0) {
+        Ok(at) => at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
+        Err(_) => at.0.to_string(),
+    }
+}
+
+pub fn clip(text: &str, width: usize) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    if line.chars().count() <= width {
+        return line.to_owned();
+    }
+    line.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_peoples_text_does_not_steer_the_terminal() {
+        assert_eq!(harmless("a\tb\nc"), "a\tb\nc");
+        assert_eq!(harmless("evil \x1b]0;title\x07 \r\u{9b}2J"), "evil \u{fffd}]0;title\u{fffd} \u{fffd}\u{fffd}2J");
+    }
+}

@@ -1,0 +1,102 @@
+//! `quickstart`: a sample repository with five tickets, worked to the end by the real engine. No keys, no network.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use crate::domain::phase::Phase;
+use crate::runtime::Until;
+use crate::tracker::tk::{Draft, Store};
+use crate::workspace::Workspaces;
+
+use super::Failure;
+use super::args::QuickstartArgs;
+use super::output;
+use super::place::Context;
+use super::run::{self, View};
+use super::status;
+
+const FILES: [(&str, &str); 5] = [
+    (".gitignore", include_str!("../../templates/quickstart/gitignore")),
+    ("WORKFLOW.md", include_str!("../../templates/quickstart/WORKFLOW.md")),
+    ("README.md", include_str!("../../templates/quickstart/README.md")),
+    ("agent.sh", include_str!("../../templates/quickstart/agent.sh")),
+    ("check.sh", include_str!("../../templates/quickstart/check.sh")),
+];
+
+/// Id, title, what it waits for.
+const TICKETS: [(&str, &str, &[&str]); 5] = [
+    ("demo-1", "Write the greeting", &[]),
+    ("demo-2", "Write the farewell", &[]),
+    ("demo-3", "Put the dialogue together", &["demo-1", "demo-2"]),
+    ("demo-4", "Count to three", &[]),
+    ("demo-5", "Paint the door", &[]),
+];
+
+pub fn quickstart(context: &Context, args: &QuickstartArgs) -> Result<(), Failure> {
+    let repo = make_folder(args)?;
+    make_repository(&repo)?;
+    output::print(&format!("a sample repository with {} tickets: {}\n", TICKETS.len(), repo.display()))?;
+    let loaded = crate::workflow::load(&repo.join("WORKFLOW.md"), &context.env)?;
+    let place = context.place(&loaded);
+    let view = if std::io::stdout().is_terminal() { View::Live } else { View::Plain };
+    run::work(context, &loaded, &place, Until::Idle, view, None)?;
+
+    let ledger = place.open_ledger()?;
+    let snapshot = status::from_ledger(&loaded, ledger.as_ref())?;
+    let done = snapshot.jobs.iter().filter(|job| job.phase == Phase::Done).count();
+    let blocked: Vec<_> = snapshot.jobs.iter().filter(|job| job.phase == Phase::Blocked).collect();
+    let seen = status::Seen { snapshot: snapshot.clone(), live: false };
+    output::print(&format!("\n{}", status::all(&seen, false)))?;
+    output::print(&summary(&repo, done, &blocked.iter().map(|job| job.sentence.clone()).collect::<Vec<_>>()))?;
+    if done != TICKETS.len() - 1 || blocked.len() != 1 {
+        return Err(Failure::plain(format!(
+            "the sample board did not end as it should: {done} merged, {} blocked\n  fix: see what happened with `dirigent explain demo-1` in {}",
+            blocked.len(),
+            repo.display()
+        )));
+    }
+    Ok(())
+}
+
+fn summary(repo: &Path, done: usize, blocked: &[String]) -> String {
+    let mut lines =
+        vec![format!("\n{done} tickets were worked on in worktrees of their own, checked and merged into main.")];
+    lines.push("demo-4 failed its check at first and was reworked with the check's output in the prompt.".into());
+    for sentence in blocked {
+        lines.push(format!("demo-5 waits for you: {sentence}"));
+    }
+    lines.push(format!(
+        "\nlook around:\n  cd {}\n  git log --oneline\n  dirigent explain demo-4\n  dirigent tk show demo-3\nanswer the question and go on:\n  dirigent tk add-note demo-5 \"Blue.\" && dirigent run --once\nyour own repository:\n  dirigent init",
+        repo.display()
+    ));
+    lines.join("\n")
+}
+
+fn make_folder(args: &QuickstartArgs) -> Result<PathBuf, Failure> {
+    let Some(dir) = &args.dir else {
+        let folder = tempfile::Builder::new().prefix("dirigent-quickstart-").tempdir()?;
+        // It is for the user to look at.
+        return Ok(folder.keep());
+    };
+    std::fs::create_dir_all(dir)?;
+    if std::fs::read_dir(dir)?.next().is_some() {
+        return Err(Failure::plain(format!("{} is not empty\n  fix: name a new folder", dir.display())));
+    }
+    Ok(dir.canonicalize()?)
+}
+
+fn make_repository(repo: &Path) -> Result<(), Failure> {
+    for (name, text) in FILES {
+        std::fs::write(repo.join(name), text)?;
+    }
+    let store = Store::at(repo.join(".tickets"));
+    std::fs::create_dir_all(store.dir())?;
+    for (number, (id, title, deps)) in TICKETS.iter().enumerate() {
+        // A second apart, so that the order on the board is the order here.
+        let created = jiff::Timestamp::now() - jiff::SignedDuration::from_secs((TICKETS.len() - number) as i64);
+        let mut draft = Draft::new(*title, created.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
+        draft.deps = deps.iter().map(|dep| (*dep).to_owned()).collect();
+        std::fs::write(store.path(id), draft.render(id))?;
+    }
+    Workspaces::init_repository(repo, "main", "A sample board").map_err(Failure::plain)
+}

@@ -1,0 +1,30 @@
+//! Reaches the running instance, also while the workflow file is broken: what runs goes by the last good one, and
+//! nobody may be kept from looking at it or stopping it.
+
+use crate::runtime::{Client, ControlError, Reply, Request};
+use crate::workflow::Loaded;
+
+use super::Failure;
+use super::place::{Context, Place};
+
+pub enum Reached {
+    Live(Reply),
+    /// No runner is up.
+    Nobody(Box<Loaded>, Place),
+}
+
+pub fn ask(context: &Context, request: &Request) -> Result<Reached, Failure> {
+    let (loaded, place) = match context.load(None) {
+        Ok(loaded) => {
+            let place = context.place(&loaded);
+            (Ok(loaded), place)
+        }
+        Err(failure) => (Err(failure), context.usual_place()),
+    };
+    match (Client::new(&place.socket).ask(request), loaded) {
+        (Ok(reply), _) => Ok(Reached::Live(reply)),
+        (Err(_), Err(failure)) => Err(failure),
+        (Err(ControlError::NobodyThere { .. }), Ok(loaded)) => Ok(Reached::Nobody(Box::new(loaded), place)),
+        (Err(error), Ok(_)) => Err(error.into()),
+    }
+}

@@ -1,0 +1,147 @@
+//! `run`: works the board, shows what happens, ends when told.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::config::observability::LogFormat;
+use crate::ledger::{Holder, InstanceLock};
+use crate::runtime::{self, Command, Handle, Until};
+use crate::workflow::Loaded;
+
+use super::Failure;
+use super::args::RunArgs;
+use super::assemble::{self, Runner};
+use super::live;
+use super::place::{Context, Place};
+
+/// How the work is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    /// A table that is drawn again and again; log lines go to a file.
+    Live,
+    /// Log lines on stderr.
+    Plain,
+}
+
+pub fn run(context: &Context, args: &RunArgs) -> Result<(), Failure> {
+    let loaded = context.load(args.path.as_deref())?;
+    let until = if args.once { Until::Idle } else { Until::Told };
+    let view = if !args.plain && std::io::stdout().is_terminal() && loaded.settings.observability.dashboard_enabled {
+        View::Live
+    } else {
+        View::Plain
+    };
+    let place = context.place(&loaded);
+    let record = args.record.as_deref().map(|path| context.cwd.join(path));
+    work(context, &loaded, &place, until, view, record.as_deref())?;
+    super::status::summary(&loaded, &place)
+}
+
+/// Takes the locks, runs, and lets go of them again. `record` is the file that gets every event.
+pub fn work(
+    context: &Context,
+    loaded: &Loaded,
+    place: &Place,
+    until: Until,
+    view: View,
+    record: Option<&Path>,
+) -> Result<(), Failure> {
+    refuse_what_is_not_there(loaded)?;
+    let holder = Holder { pid: std::process::id(), started_at: runtime::now() };
+    let places = assemble::locked_places(&loaded.settings, place);
+    let places: Vec<_> = places.iter().map(std::path::PathBuf::as_path).collect();
+    let _lock = InstanceLock::take(&places, &holder)?;
+    start_logging(loaded.settings.observability.log, place, view)?;
+    for warning in &loaded.warnings {
+        tracing::warn!("{warning}");
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(async {
+        let runner = Runner::start(context, loaded, place, until, record).await?;
+        let handle = runner.handle.clone();
+        let stop = tokio::spawn(stop_on_signal(handle.clone()));
+        let show = (view == View::Live).then(|| tokio::spawn(live::show(handle)));
+        let result = tokio::select! {
+            result = runner.work() => result,
+            () = second_signal() => Err(Failure::plain("ended at once; the next start settles what was left")),
+        };
+        stop.abort();
+        if let Some(show) = show {
+            // It ends with the driver, after the last picture.
+            let _ = show.await;
+        }
+        result
+    })
+}
+
+fn refuse_what_is_not_there(loaded: &Loaded) -> Result<(), Failure> {
+    if loaded.unavailable.is_empty() {
+        return Ok(());
+    }
+    let lines: Vec<String> = loaded.unavailable.iter().map(|missing| format!("  {missing}")).collect();
+    Err(Failure::plain(format!("{} asks for what is not there yet:\n{}", loaded.path.display(), lines.join("\n"))))
+}
+
+/// What asks the runner to end: interrupt, termination, a terminal that went away.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            _ = self.hangup.recv() => {}
+        }
+    }
+}
+
+/// The first signal shuts down in good order.
+async fn stop_on_signal(handle: Handle) {
+    let Ok(mut signals) = Signals::listen() else { return };
+    signals.next().await;
+    // Nobody may be left to read it.
+    let _ = writeln!(io::stderr(), "stopping: live runs are ended and their work is saved (once more to end at once)");
+    let _ = handle.command(Command::Shutdown, "signal").await;
+}
+
+/// Resolves at the second signal.
+async fn second_signal() {
+    let Ok(mut signals) = Signals::listen() else { return std::future::pending().await };
+    signals.next().await;
+    signals.next().await;
+}
+
+fn start_logging(format: LogFormat, place: &Place, view: View) -> Result<(), Failure> {
+    use tracing_subscriber::EnvFilter;
+    let filter = EnvFilter::try_from_env("DIRIGENT_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    // A log that cannot be written (a full disk, a reader that went away) must not end the work.
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_target(false).log_internal_errors(false);
+    let outcome = match (view, format) {
+        (View::Live, _) => {
+            let path = place.state_dir.join("dirigent.log");
+            let file = std::fs::OpenOptions::new().create(true).append(true).open(&path)?;
+            builder.with_ansi(false).with_writer(std::sync::Mutex::new(file)).try_init()
+        }
+        (View::Plain, LogFormat::Json) => builder.json().with_writer(std::io::stderr).try_init(),
+        (View::Plain, LogFormat::Text) => {
+            builder.with_ansi(super::output::colour_on_stderr()).with_writer(std::io::stderr).try_init()
+        }
+    };
+    // A second start in one process keeps the first one's log.
+    let _ = outcome;
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! Shell completion of commands and ids. The scripts ask `__complete`, so they never grow old.
+
+use super::failure::Failure;
+use super::session::{Reply, Session};
+use super::tickets::Tickets;
+
+const COMMANDS: [&str; 29] = [
+    "add",
+    "add-note",
+    "blocked",
+    "board",
+    "claim",
+    "close",
+    "closed",
+    "comment",
+    "completion",
+    "create",
+    "dep",
+    "done",
+    "edit",
+    "graph",
+    "help",
+    "import",
+    "link",
+    "list",
+    "ls",
+    "migrate-beads",
+    "query",
+    "ready",
+    "reopen",
+    "show",
+    "start",
+    "status",
+    "super",
+    "undep",
+    "unlink",
+];
+
+pub fn completion(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failure> {
+    let script = match arguments.first().map(String::as_str) {
+        Some("bash") => BASH,
+        Some("zsh") => ZSH,
+        Some("fish") => FISH,
+        _ => return Err(Failure::Usage(format!("Usage: {} completion bash|zsh|fish", session.program))),
+    };
+    Ok(Reply::text(script.replace("{tk}", &session.program)))
+}
+
+/// `__complete WORD...`: what the last word can become, one per line, with the ticket's title after a tab.
+pub fn candidates(session: &Session<'_>, words: &[String]) -> Reply {
+    let (before, last) = match words.split_last() {
+        Some((last, before)) => (before, last.as_str()),
+        None => (&[][..], ""),
+    };
+    let fixed = |choices: &[&str]| -> String {
+        choices.iter().filter(|choice| choice.starts_with(last)).map(|choice| format!("{choice}\n")).collect()
+    };
+    let before: Vec<&str> = before.iter().map(String::as_str).filter(|word| *word != "super").collect();
+    let text = match before[..] {
+        [] => fixed(&COMMANDS),
+        ["completion"] => fixed(&["bash", "zsh", "fish"]),
+        ["import"] => fixed(&["beads", "github", "linear-csv"]),
+        ["status", _] => fixed(&["open", "in_progress", "closed"]),
+        ["dep"] => fixed(&["tree", "cycle"]) + &ids(session, last, false),
+        ["create" | "add" | "ls" | "list" | "ready" | "blocked" | "closed" | "board" | "query" | "help", ..] => {
+            String::new()
+        }
+        ["start" | "close" | "done" | "claim"] => ids(session, last, true),
+        _ => ids(session, last, false),
+    };
+    Reply::text(text)
+}
+
+/// A store that cannot be read completes to nothing: there is nobody to tell.
+fn ids(session: &Session<'_>, part: &str, only_active: bool) -> String {
+    let Ok(tickets) = session.store().and_then(|store| Tickets::load(session, &store)) else { return String::new() };
+    let wanted =
+        tickets.records.iter().filter(|record| record.id.contains(part) && (!only_active || record.is_active()));
+    wanted
+        .map(|record| {
+            let title: String = record.title_or_empty().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+            format!("{}\t{title}\n", record.id)
+        })
+        .collect()
+}
+
+const BASH: &str = r#"# bash completion: eval "$({tk} completion bash)"
+_tk_complete() {
+    local IFS=$'\n'
+    COMPREPLY=($({tk} __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null | cut -f1))
+}
+complete -F _tk_complete tk ticket
+"#;
+
+const ZSH: &str = r#"# zsh completion: eval "$({tk} completion zsh)"
+_tk_complete() {
+    local -a found
+    local line
+    for line in ${(f)"$({tk} __complete ${words[2,CURRENT]} 2>/dev/null)"}; do
+        found+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")
+    done
+    _describe 'ticket' found
+}
+compdef _tk_complete tk ticket
+"#;
+
+const FISH: &str = r#"# fish completion: {tk} completion fish | source
+complete -c tk -f -a '({tk} __complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
+complete -c ticket -f -a '({tk} __complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
+"#;

@@ -1,0 +1,212 @@
+//! Inside a worker: the same words, said to the runner over its socket, whatever the real tracker is.
+//!
+//! A worktree may hold a copy of `.tickets`; it is never looked at here.
+
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use super::arguments::{Argument, Arguments};
+use super::create::{Dialect, NewTicketArguments};
+use super::evidence;
+use super::failure::Failure;
+use super::help;
+use super::notes;
+use super::session::{Reply, Session};
+use crate::worker::desk_protocol::{DESK_VERSION, DeskRequest, DeskResponse, DeskVerb};
+
+/// The runner may have to write to a tracker far away before it answers.
+const PATIENCE: Duration = Duration::from_secs(120);
+const MAX_ANSWER_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Whether this process works for a runner.
+pub fn is_worker(session: &Session<'_>) -> bool {
+    ["DIRIGENT_SOCKET", "DIRIGENT_RUN_ID"].iter().any(|name| session.variable(name).is_some())
+}
+
+pub fn run(session: &Session<'_>, command: &str, arguments: &[String]) -> Result<Reply, Failure> {
+    let mut as_json = false;
+    let verb = match command {
+        "help" | "--help" | "-h" => return Ok(help::worker_help(session)),
+        "show" => {
+            let (json, verb) = show(arguments)?;
+            as_json = json;
+            verb
+        }
+        "comment" | "add-note" => {
+            let (ticket, words) = split_ticket(session, arguments);
+            DeskVerb::Comment { text: notes::text(session, words)?, ticket }
+        }
+        "evidence" => DeskVerb::Evidence { evidence: evidence::parse(session, arguments)?, ticket: None },
+        "done" => {
+            let (ticket, words) = split_ticket(session, arguments);
+            DeskVerb::Done { summary: said(session, words)?, ticket }
+        }
+        "blocked" => {
+            let (ticket, words) = split_ticket(session, arguments);
+            let reason = said(session, words)?;
+            if reason.trim().is_empty() {
+                return Err(Failure::Usage(format!("Usage: {} blocked REASON", session.program)));
+            }
+            DeskVerb::Blocked { reason, ticket }
+        }
+        "plan" => DeskVerb::Plan { text: plan(session, arguments)?, ticket: None },
+        "create" => follow_up(arguments, Dialect::Public)?,
+        "add" => follow_up(arguments, Dialect::Design)?,
+        "close" => return Err(only_here(session, "close", "Use 'done SUMMARY' when the work is finished.")),
+        "start" | "reopen" | "status" | "claim" => {
+            return Err(only_here(session, command, "The runner moves your ticket itself."));
+        }
+        _ => return Err(only_here(session, command, "Here you can only reach your own ticket: see 'help'.")),
+    };
+    let response = ask(session, verb)?;
+    answer(response, as_json)
+}
+
+fn only_here(session: &Session<'_>, command: &str, hint: &str) -> Failure {
+    Failure::said(format!("'{} {command}' does not work inside a worker. {hint}", session.program))
+}
+
+fn show(arguments: &[String]) -> Result<(bool, DeskVerb), Failure> {
+    let mut walk = Arguments::new(arguments);
+    let (mut json, mut new, mut ticket) = (false, false, None);
+    while let Some(argument) = walk.next() {
+        match argument {
+            Argument::Word(word) => ticket = Some(word.to_owned()),
+            Argument::Option(option) if option.name == "--new" => {
+                option.plain()?;
+                new = true;
+            }
+            Argument::Option(option) if option.name == "--json" => {
+                option.plain()?;
+                json = true;
+            }
+            Argument::Option(option) => return Err(option.unknown()),
+        }
+    }
+    Ok((json, DeskVerb::Show { new, ticket }))
+}
+
+/// The words as they are; a single `-` reads stdin. (Never stdin by itself: an agent's may stay open for ever.)
+fn said(session: &Session<'_>, words: &[String]) -> Result<String, Failure> {
+    match words {
+        [dash] if dash == "-" => notes::stdin_text(session),
+        words => Ok(words.join(" ")),
+    }
+}
+
+fn plan(session: &Session<'_>, arguments: &[String]) -> Result<String, Failure> {
+    let [file] = arguments else {
+        return Err(Failure::Usage(format!("Usage: {} plan FILE   (- is stdin)", session.program)));
+    };
+    if file == "-" {
+        return notes::stdin_text(session);
+    }
+    let path = session.cwd.join(file);
+    std::fs::read_to_string(&path).map_err(|error| Failure::said(format!("could not read {file}: {error}")))
+}
+
+fn follow_up(arguments: &[String], dialect: Dialect) -> Result<DeskVerb, Failure> {
+    let parsed = NewTicketArguments::parse(arguments, dialect)?;
+    parsed.check()?;
+    let mut description = parsed.description.clone();
+    for (heading, text) in [("Design", &parsed.design), ("Acceptance Criteria", &parsed.acceptance)] {
+        if !text.is_empty() {
+            description.push_str(&format!("\n\n## {heading}\n\n{text}"));
+        }
+    }
+    // The command counts from 0 as the ticket files do, the runner from 1.
+    let priority = match &parsed.priority {
+        Some(text) => {
+            let number = text.parse::<i64>().ok().filter(|number| (0..=4).contains(number));
+            Some(number.ok_or_else(|| Failure::said(format!("the priority is 0 to 4, not '{text}'")))? + 1)
+        }
+        None => None,
+    };
+    Ok(DeskVerb::Create {
+        title: parsed.title_or_default().to_owned(),
+        description: description.trim().to_owned(),
+        labels: parsed.tag_list(),
+        priority,
+    })
+}
+
+/// Takes a ticket's id off the front, if that is what the first word is: the own one, or one that looks like it.
+/// Which ticket may be touched is the runner's decision.
+fn split_ticket<'a>(session: &Session<'_>, arguments: &'a [String]) -> (Option<String>, &'a [String]) {
+    let own = ["DIRIGENT_TICKET_ID", "DIRIGENT_TICKET_KEY"].map(|name| session.variable(name));
+    match arguments.split_first() {
+        Some((first, rest)) if own.contains(&Some(first.as_str())) => (Some(first.clone()), rest),
+        Some((first, rest)) if !rest.is_empty() && own.iter().flatten().any(|own| alike(own, first)) => {
+            (Some(first.clone()), rest)
+        }
+        _ => (None, arguments),
+    }
+}
+
+/// `app-x3f9` and `app-77aa`, `ENG-12` and `ENG-7`, `#3` and `#44`.
+fn alike(own: &str, word: &str) -> bool {
+    let parts = |text: &str| -> Option<(String, String)> {
+        let at = text.rfind(['-', '#'])? + 1;
+        let (prefix, rest) = text.split_at(at);
+        (!rest.is_empty() && rest.chars().all(|c| c.is_ascii_alphanumeric()))
+            .then(|| (prefix.to_owned(), rest.to_owned()))
+    };
+    match (parts(own), parts(word)) {
+        (Some((prefix, _)), Some((same, _))) => prefix == same,
+        _ => false,
+    }
+}
+
+fn ask(session: &Session<'_>, verb: DeskVerb) -> Result<DeskResponse, Failure> {
+    let Some(socket) = session.variable("DIRIGENT_SOCKET") else {
+        return Err(Failure::said(
+            "this is a worker, but DIRIGENT_SOCKET is not set, so the runner cannot be reached; nothing was recorded",
+        ));
+    };
+    let token = session.variable("DIRIGENT_TOKEN").unwrap_or_default().to_owned();
+    let request = DeskRequest { v: DESK_VERSION, token, verb };
+    let lost = |what: &str, error: &dyn std::fmt::Display| {
+        Failure::said(format!("the runner at {socket} {what} ({error}); it may not have been recorded"))
+    };
+    let mut stream = UnixStream::connect(Path::new(socket)).map_err(|error| {
+        Failure::said(format!("the runner cannot be reached at {socket} ({error}); nothing was recorded"))
+    })?;
+    let timeouts = stream.set_read_timeout(Some(PATIENCE)).and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
+    timeouts.map_err(|error| lost("cannot be talked to", &error))?;
+    let mut line = serde_json::to_vec(&request).map_err(|error| lost("cannot be asked this", &error))?;
+    line.push(b'\n');
+    // A desk that refuses early may close before it has read everything; its answer still counts.
+    match stream.write_all(&line) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => return Err(lost("did not take the request", &error)),
+        _ => {}
+    }
+    let _ = stream.shutdown(Shutdown::Write);
+    let mut answer = String::new();
+    BufReader::new(stream.take(MAX_ANSWER_BYTES))
+        .read_line(&mut answer)
+        .map_err(|error| lost("did not answer", &error))?;
+    if answer.trim().is_empty() {
+        return Err(lost("hung up without an answer", &"the run may be over"));
+    }
+    serde_json::from_str(&answer).map_err(|error| lost("gave an answer that makes no sense", &error))
+}
+
+fn answer(response: DeskResponse, as_json: bool) -> Result<Reply, Failure> {
+    if let Some(error) = response.error.filter(|_| !response.ok) {
+        return Err(Failure::said(error.message));
+    }
+    if !response.ok {
+        return Err(Failure::said("the runner refused without a reason"));
+    }
+    if as_json && let Some(data) = &response.data {
+        return Ok(super::json::reply(data));
+    }
+    let mut text = response.text.unwrap_or_default();
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    Ok(Reply::text(text))
+}

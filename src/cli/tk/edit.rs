@@ -1,0 +1,30 @@
+//! `edit`: the ticket's file in the editor, or its path where there is no terminal.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use super::arguments::only_words;
+use super::failure::Failure;
+use super::session::{Exec, Reply, Session};
+
+pub fn edit(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failure> {
+    let words = only_words(arguments)?;
+    let Some(id) = words.first() else {
+        return Err(Failure::Usage("Usage: ticket edit <id>".into()));
+    };
+    let store = session.store()?;
+    let id = store.resolve(id)?;
+    let file = session.shown_path(&store, &id);
+    if !session.stdin_is_terminal || !session.stdout_is_terminal {
+        return Ok(Reply::line(format!("Edit ticket file: {}", file.display())));
+    }
+    let editor = session.variable("EDITOR").unwrap_or("vi");
+    let mut words = editor.split_whitespace();
+    let program = words.next().unwrap_or("vi");
+    let found = if program.contains('/') { Some(PathBuf::from(program)) } else { session.find_program(program) };
+    let Some(program) = found else {
+        return Err(Failure::said(format!("the editor '{program}' was not found; set EDITOR")));
+    };
+    let arguments = words.map(OsString::from).chain([store.path(&id).into_os_string()]).collect();
+    Ok(Reply::exec(Exec { program, arguments, variables: Vec::new(), stdin: None }))
+}

@@ -1,0 +1,69 @@
+//! `budget`: caps on turns, tokens, money and time, per ticket and per day.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::policy::Caps;
+use super::wire;
+
+/// Caps on what a ticket may cost.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct BudgetSettings {
+    #[serde(flatten)]
+    pub caps: CapSettings,
+    /// What the caps above are counted for.
+    pub per: BudgetScope,
+    /// Caps on all tickets together, for one UTC day.
+    pub daily: CapSettings,
+    /// Prices by model name, where the agent does not report its cost.
+    pub prices: BTreeMap<String, Price>,
+}
+
+/// A key that is left out is no cap.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct CapSettings {
+    #[schemars(range(min = 1))]
+    pub max_turns: Option<u32>,
+    #[schemars(range(min = 1))]
+    pub max_tokens: Option<u64>,
+    #[schemars(range(min = 0.000001))]
+    pub max_cost_usd: Option<f64>,
+    #[serde(rename = "max_run_ms", with = "wire::optional_millis")]
+    #[schemars(with = "Option<wire::PositiveMillis>")]
+    pub max_run: Option<Duration>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BudgetScope {
+    #[default]
+    Ticket,
+}
+
+/// US dollars for a million tokens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Price {
+    #[schemars(range(min = 0.0))]
+    pub input: f64,
+    #[schemars(range(min = 0.0))]
+    pub cached_input: f64,
+    #[schemars(range(min = 0.0))]
+    pub output: f64,
+}
+
+impl CapSettings {
+    pub fn caps(&self) -> Caps {
+        Caps {
+            max_turns: self.max_turns,
+            max_tokens: self.max_tokens,
+            max_cost_microusd: self.max_cost_usd.map(|usd| (usd * 1_000_000.0).round() as u64),
+            max_run: self.max_run,
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! `claude`: Claude Code over stream-json.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::codex::Timeouts;
+
+/// Claude Code.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ClaudeSettings {
+    pub command: String,
+    pub model: Option<String>,
+    /// Passed on unchanged.
+    pub permission_mode: Option<String>,
+    pub allowed_tools: Vec<String>,
+    #[serde(flatten)]
+    pub timeouts: Timeouts,
+}
+
+impl Default for ClaudeSettings {
+    fn default() -> Self {
+        Self {
+            command: "claude".to_owned(),
+            model: None,
+            permission_mode: None,
+            allowed_tools: Vec::new(),
+            timeouts: Timeouts::default(),
+        }
+    }
+}

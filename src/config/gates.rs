@@ -1,0 +1,169 @@
+//! `gates`: the commands and the evidence that "done" is checked with.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::problem::Problem;
+use super::wire;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct GatesSettings {
+    /// Run in the worktree after a run says done, before the pull request.
+    pub task: Vec<GateCommand>,
+    /// Run on the merged branches of a wave.
+    pub wave: Vec<GateCommand>,
+    /// Run on the merged result of the last wave.
+    #[serde(rename = "final")]
+    pub final_: Vec<GateCommand>,
+    /// Kinds of evidence that a run must bring.
+    pub required_evidence: Vec<EvidenceType>,
+    /// What a failed gate leads to.
+    pub failure_action: FailureAction,
+    pub max_reopens_per_task: u32,
+    pub followup_owner: FollowupOwner,
+    /// Whether a worker may create follow-up tickets.
+    pub allow_followups: bool,
+    /// Text that must not be in the final result.
+    pub forbidden_patterns: Vec<String>,
+    /// For each command without its own.
+    #[serde(rename = "timeout_ms", with = "wire::millis")]
+    #[schemars(with = "wire::PositiveMillis")]
+    pub timeout: Duration,
+}
+
+/// A command; in the file a plain string or a map.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(from = "WrittenGate")]
+pub struct GateCommand {
+    pub name: String,
+    pub run: String,
+    #[serde(rename = "timeout_ms", with = "wire::optional_millis")]
+    #[schemars(with = "Option<wire::PositiveMillis>")]
+    pub timeout: Option<Duration>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum WrittenGate {
+    Command(String),
+    Full(FullGate),
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct FullGate {
+    /// Default: the command itself.
+    name: String,
+    /// Run by `sh -c`, never rewritten.
+    run: String,
+    /// Default: `gates.timeout_ms`.
+    #[serde(rename = "timeout_ms", with = "wire::optional_millis")]
+    #[schemars(with = "Option<wire::PositiveMillis>")]
+    timeout: Option<Duration>,
+}
+
+impl From<WrittenGate> for GateCommand {
+    fn from(written: WrittenGate) -> Self {
+        match written {
+            WrittenGate::Command(run) => Self { name: String::new(), run, timeout: None },
+            WrittenGate::Full(FullGate { name, run, timeout }) => Self { name, run, timeout },
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EvidenceType {
+    Command,
+    File,
+    Test,
+    Note,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureAction {
+    Warn,
+    Followup,
+    #[default]
+    Reopen,
+    ReopenFollowup,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FollowupOwner {
+    #[default]
+    Member,
+    Lead,
+    None,
+}
+
+impl Default for GatesSettings {
+    fn default() -> Self {
+        Self {
+            task: Vec::new(),
+            wave: Vec::new(),
+            final_: Vec::new(),
+            required_evidence: Vec::new(),
+            failure_action: FailureAction::default(),
+            max_reopens_per_task: 3,
+            followup_owner: FollowupOwner::default(),
+            allow_followups: false,
+            forbidden_patterns: Vec::new(),
+            timeout: Duration::from_secs(30 * 60),
+        }
+    }
+}
+
+impl EvidenceType {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Command => "command",
+            Self::File => "file",
+            Self::Test => "test",
+            Self::Note => "note",
+        }
+    }
+}
+
+impl GateCommand {
+    /// What people see.
+    pub fn title(&self) -> &str {
+        if self.name.is_empty() { &self.run } else { &self.name }
+    }
+}
+
+impl GatesSettings {
+    pub fn timeout_of(&self, gate: &GateCommand) -> Duration {
+        gate.timeout.unwrap_or(self.timeout)
+    }
+
+    pub fn check(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for (key, commands) in [("gates.task", &self.task), ("gates.wave", &self.wave), ("gates.final", &self.final_)] {
+            for (index, command) in commands.iter().enumerate() {
+                let path = format!("{key}[{index}]");
+                if command.run.trim().is_empty() {
+                    problems.push(
+                        Problem::new(path.clone(), format!("`{path}` has no command"))
+                            .with_help("write a string, or a map with `run`"),
+                    );
+                }
+                if commands[..index].iter().any(|earlier| earlier.title() == command.title()) {
+                    problems.push(
+                        Problem::new(
+                            path.clone(),
+                            format!("`{path}` has the name `{}` a second time", command.title()),
+                        )
+                        .with_help("give each command its own `name`"),
+                    );
+                }
+            }
+        }
+        problems
+    }
+}

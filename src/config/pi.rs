@@ -1,0 +1,55 @@
+//! `pi`: the pi coding agent over RPC.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::codex::Timeouts;
+use super::wire;
+
+/// The pi coding agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct PiSettings {
+    pub command: String,
+    pub model: Option<PiModel>,
+    pub thinking_level: Option<String>,
+    /// The directory of session files, made outside the worktree.
+    pub session_dir_name: Option<String>,
+    #[schemars(with = "Vec<wire::PathText>")]
+    pub extension_paths: Vec<PathBuf>,
+    /// Leave out the user's own extensions.
+    pub disable_extensions: bool,
+    pub disable_themes: bool,
+    /// The answer to one command.
+    #[serde(rename = "response_timeout_ms", with = "wire::millis")]
+    #[schemars(with = "wire::PositiveMillis")]
+    pub response_timeout: Duration,
+    #[serde(flatten)]
+    pub timeouts: Timeouts,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct PiModel {
+    pub provider: Option<String>,
+    pub model_id: String,
+}
+
+impl Default for PiSettings {
+    fn default() -> Self {
+        Self {
+            command: "pi".to_owned(),
+            model: None,
+            thinking_level: None,
+            session_dir_name: None,
+            extension_paths: Vec::new(),
+            disable_extensions: false,
+            disable_themes: false,
+            response_timeout: Duration::from_secs(60),
+            timeouts: Timeouts::default(),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! What the engine sees of the configuration: plain data, every value resolved, no paths to secrets, no IO.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::domain::comment::Standing;
+use crate::domain::ids::PoolName;
+use crate::domain::phase::Phase;
+use crate::domain::pr::MergeMethod;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Policy {
+    /// Hash of the effective policy and prompt: part of an attempt's fingerprint.
+    pub hash: String,
+    pub tracker: TrackerPolicy,
+    pub agent: AgentPolicy,
+    pub orchestration: OrchestrationPolicy,
+    pub rollout: RolloutPolicy,
+    pub pr: PrPolicy,
+    pub review: ReviewPolicy,
+    pub merge: MergePolicy,
+    pub gates: GatesPolicy,
+    pub budget: BudgetPolicy,
+    pub branch_prefix: String,
+    pub polling_interval: Duration,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrackerPolicy {
+    pub active_states: Vec<String>,
+    pub terminal_states: Vec<String>,
+    /// Lower case. A blank one matches nothing.
+    pub required_labels: Vec<String>,
+    pub authors: Vec<String>,
+    /// Whose words trigger, steer, approve and un-block.
+    pub trusted: Vec<Standing>,
+    pub completion_state: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentPolicy {
+    pub pool: PoolName,
+    pub max_concurrent: usize,
+    /// Keys trimmed and lower case.
+    pub max_concurrent_by_state: BTreeMap<String, usize>,
+    pub max_turns: u32,
+    pub max_retries: u32,
+    pub max_retry_backoff: Duration,
+    /// Zero is off, here and below.
+    pub max_run: Duration,
+    pub fresh_start: Duration,
+    pub stall_timeout: Duration,
+    pub turn_timeout: Duration,
+    pub tool_timeout: Duration,
+    /// From the start of a run until its process is there.
+    pub start_timeout: Duration,
+    pub order: Order,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    Oldest,
+    CriticalPath,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OrchestrationPolicy {
+    pub max_rework_cycles: u32,
+    pub rework_states: Vec<String>,
+    /// On the ticket before any automation. Lower case.
+    pub required_label: Option<String>,
+    pub workpad: bool,
+    pub workpad_min_interval: Duration,
+    /// Columns to move the ticket to as phases change.
+    pub states: BTreeMap<Phase, String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RolloutPolicy {
+    pub mode: RolloutMode,
+    /// Lower case.
+    pub kill_switch_label: Option<String>,
+    /// `preflight_required` is on and `doctor` has not passed for this content.
+    pub preflight_missing: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RolloutMode {
+    Observe,
+    Mutate,
+    Merge,
+}
+
+impl RolloutMode {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Observe => "observe",
+            Self::Mutate => "mutate",
+            Self::Merge => "merge",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PrPolicy {
+    pub forge: ForgeKind,
+    pub auto_create: bool,
+    pub base_branch: String,
+    pub closed_pr: ClosedPrPolicy,
+    pub draft: bool,
+    pub labels: Vec<String>,
+    pub reviewers: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ForgeKind {
+    Github,
+    Local,
+    None,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ClosedPrPolicy {
+    Stop,
+    Reopen,
+    NewBranch,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReviewPolicy {
+    pub enabled: bool,
+    pub max_passes: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MergePolicy {
+    pub auto: bool,
+    pub method: MergeMethod,
+    pub queue: bool,
+    pub max_rebase_attempts: u32,
+    pub require_green_checks: bool,
+    pub require_head_match: bool,
+    pub require_human_approval: bool,
+    pub approval_states: Vec<String>,
+    pub checks_grace: Duration,
+    pub no_checks_pass: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GatesPolicy {
+    /// Whether there is a `gates.task` command to run.
+    pub has_task_gates: bool,
+    /// Kinds of evidence (`test`, `command`, ...) that a run must bring.
+    pub required_evidence: Vec<String>,
+    pub allow_followups: bool,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct BudgetPolicy {
+    pub ticket: Caps,
+    pub daily: Caps,
+}
+
+/// `None` is no cap.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Caps {
+    pub max_turns: Option<u32>,
+    pub max_tokens: Option<u64>,
+    pub max_cost_microusd: Option<u64>,
+    pub max_run: Option<Duration>,
+}

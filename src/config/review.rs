@@ -1,0 +1,57 @@
+//! `review`: the separate read-only run that reads the head before people do.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::worker::Runtime;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ReviewSettings {
+    pub enabled: bool,
+    /// A named reviewer, where the runtime has such a thing.
+    pub agent: Option<String>,
+    /// Default: `worker.runtime`.
+    pub runtime: Option<Runtime>,
+    pub model: Option<String>,
+    /// The model's provider, where the agent wants one.
+    pub model_provider: Option<String>,
+    pub thinking_level: Option<String>,
+    pub output_format: ReviewFormat,
+    /// Reviews of one ticket.
+    #[schemars(range(min = 1))]
+    pub max_passes: u32,
+    /// Findings at these severities lead to rework.
+    pub fix_consideration_severities: Vec<Severity>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReviewFormat {
+    #[default]
+    StructuredMarkdownV1,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub enum Severity {
+    P0,
+    P1,
+    P2,
+    P3,
+}
+
+impl Default for ReviewSettings {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            agent: None,
+            runtime: None,
+            model: None,
+            model_provider: None,
+            thinking_level: None,
+            output_format: ReviewFormat::default(),
+            max_passes: 2,
+            fix_consideration_severities: vec![Severity::P0, Severity::P1, Severity::P2],
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! All sections together, and what the engine is told of them.
+
+use schemars::JsonSchema;
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+
+use super::acp::AcpSettings;
+use super::agent::AgentSettings;
+use super::budget::BudgetSettings;
+use super::claude::ClaudeSettings;
+use super::codex::{CodexSettings, Timeouts};
+use super::exec::ExecSettings;
+use super::gates::GatesSettings;
+use super::hooks::HooksSettings;
+use super::merge::{MergeMode, MergeSettings, MergeStrategy, NoChecks};
+use super::observability::ObservabilitySettings;
+use super::orchestration::{OrchestrationSettings, PhaseStore};
+use super::pi::PiSettings;
+use super::policy::{
+    AgentPolicy, BudgetPolicy, ForgeKind, GatesPolicy, MergePolicy, OrchestrationPolicy, Policy, PrPolicy,
+    ReviewPolicy, RolloutPolicy, TrackerPolicy,
+};
+use super::polling::PollingSettings;
+use super::pr::PrSettings;
+use super::problem::Problem;
+use super::review::ReviewSettings;
+use super::rollout::RolloutSettings;
+use super::server::ServerSettings;
+use super::tracker::TrackerSettings;
+use super::waves::WavesSettings;
+use super::worker::{Runtime, WorkerSettings};
+use super::workspace::WorkspaceSettings;
+use crate::domain::ids::PoolName;
+
+/// The whole front matter, every value resolved.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Settings {
+    pub tracker: TrackerSettings,
+    pub polling: PollingSettings,
+    pub workspace: WorkspaceSettings,
+    pub worker: WorkerSettings,
+    pub agent: AgentSettings,
+    pub codex: CodexSettings,
+    pub claude: ClaudeSettings,
+    pub pi: PiSettings,
+    pub acp: AcpSettings,
+    pub exec: ExecSettings,
+    pub orchestration: OrchestrationSettings,
+    pub rollout: RolloutSettings,
+    pub pr: PrSettings,
+    pub review: ReviewSettings,
+    pub merge: MergeSettings,
+    pub hooks: HooksSettings,
+    pub gates: GatesSettings,
+    pub waves: WavesSettings,
+    pub budget: BudgetSettings,
+    pub observability: ObservabilitySettings,
+    pub server: ServerSettings,
+}
+
+impl Settings {
+    /// What the engine sees. `content_hash` is the hash of the workflow file; `preflight_missing` says that `doctor`
+    /// has not passed for it (only matters when `rollout.preflight_required` is on).
+    pub fn policy(&self, content_hash: &str, preflight_missing: bool) -> Policy {
+        let timeouts = self.timeouts(self.worker.runtime);
+        Policy {
+            hash: content_hash.to_owned(),
+            tracker: TrackerPolicy {
+                active_states: self.tracker.active_states.clone(),
+                terminal_states: self.tracker.terminal_states.clone(),
+                required_labels: self.tracker.required_labels.iter().map(|label| lower(label)).collect(),
+                authors: self.tracker.authors.clone(),
+                trusted: self.tracker.trusted.clone(),
+                completion_state: Some(self.completion_state().to_owned()),
+            },
+            agent: AgentPolicy {
+                pool: self.pool(self.worker.runtime),
+                max_concurrent: self.agent.max_concurrent_agents,
+                max_concurrent_by_state: self
+                    .agent
+                    .max_concurrent_agents_by_state
+                    .iter()
+                    .map(|(state, limit)| (lower(state), *limit))
+                    .collect(),
+                max_turns: self.agent.max_turns,
+                max_retries: self.agent.max_retries,
+                max_retry_backoff: self.agent.max_retry_backoff,
+                max_run: self.agent.max_run,
+                fresh_start: self.agent.fresh_start,
+                stall_timeout: timeouts.stall,
+                turn_timeout: timeouts.turn,
+                tool_timeout: self.agent.tool_timeout,
+                start_timeout: self.agent.start_timeout,
+                order: self.agent.order,
+            },
+            orchestration: OrchestrationPolicy {
+                max_rework_cycles: self.orchestration.max_rework_cycles,
+                rework_states: self.orchestration.rework_states.clone(),
+                required_label: self.orchestration.ownership.required_label.as_deref().map(lower),
+                workpad: self.orchestration.phase_store == PhaseStore::Workpad,
+                workpad_min_interval: self.orchestration.comment_min_interval,
+                states: self.orchestration.states.clone(),
+            },
+            rollout: RolloutPolicy {
+                mode: self.rollout.mode,
+                kill_switch_label: Some(lower(&self.rollout.kill_switch_label)),
+                preflight_missing: self.rollout.preflight_required && preflight_missing,
+            },
+            pr: PrPolicy {
+                forge: self.pr.forge.unwrap_or(ForgeKind::Local),
+                auto_create: self.pr.auto_create,
+                base_branch: self.pr.base_branch.clone(),
+                closed_pr: self.pr.closed_pr_policy,
+                draft: self.pr.draft,
+                labels: self.pr.required_labels.clone(),
+                reviewers: self.pr.reviewers.clone(),
+            },
+            review: ReviewPolicy { enabled: self.review.enabled, max_passes: self.review.max_passes },
+            merge: MergePolicy {
+                auto: self.merge.mode == MergeMode::Auto,
+                method: self.merge.method,
+                queue: self.merge.strategy == MergeStrategy::Queue,
+                max_rebase_attempts: self.merge.max_rebase_attempts,
+                require_green_checks: self.merge.require_green_checks,
+                require_head_match: self.merge.require_head_match,
+                require_human_approval: self.merge.require_human_approval,
+                approval_states: self.merge.approval_states.clone(),
+                checks_grace: self.merge.checks_grace,
+                no_checks_pass: self.merge.no_checks == NoChecks::Pass,
+            },
+            gates: GatesPolicy {
+                has_task_gates: !self.gates.task.is_empty(),
+                required_evidence: self.gates.required_evidence.iter().map(|kind| kind.name().to_owned()).collect(),
+                allow_followups: self.gates.allow_followups,
+            },
+            budget: BudgetPolicy { ticket: self.budget.caps.caps(), daily: self.budget.daily.caps() },
+            branch_prefix: self.workspace.branch_prefix.clone(),
+            polling_interval: self.polling.interval,
+        }
+    }
+
+    /// The command line that starts an agent of this kind.
+    pub fn command(&self, runtime: Runtime) -> &str {
+        match runtime {
+            Runtime::Codex => &self.codex.command,
+            Runtime::Claude => &self.claude.command,
+            Runtime::Pi => &self.pi.command,
+            Runtime::Acp => &self.acp.command,
+            Runtime::Exec => &self.exec.command,
+        }
+    }
+
+    pub fn timeouts(&self, runtime: Runtime) -> &Timeouts {
+        match runtime {
+            Runtime::Codex => &self.codex.timeouts,
+            Runtime::Claude => &self.claude.timeouts,
+            Runtime::Pi => &self.pi.timeouts,
+            Runtime::Acp => &self.acp.timeouts,
+            Runtime::Exec => &self.exec.timeouts,
+        }
+    }
+
+    /// The credentials that workers of this kind share.
+    pub fn pool(&self, runtime: Runtime) -> PoolName {
+        PoolName::new(self.agent.pool.as_deref().unwrap_or(runtime.name()))
+    }
+
+    /// The state of a ticket whose work is merged.
+    pub fn completion_state(&self) -> &str {
+        self.merge.completion_state.as_deref().unwrap_or(self.tracker.kind.completion_state())
+    }
+
+    /// Every secret of a tracker, forge or server, so that none reaches a worker.
+    pub fn secrets(&self) -> Vec<SecretString> {
+        let provider = &self.tracker.provider;
+        let webhook = self.polling.webhook.as_ref().and_then(|webhook| webhook.secret.as_ref());
+        [
+            provider.token.as_ref(),
+            provider.private_key.as_ref(),
+            provider.api_key.as_ref(),
+            webhook,
+            self.server.token.as_ref(),
+        ]
+        .into_iter()
+        .flatten()
+        .cloned()
+        .collect()
+    }
+
+    /// What cannot be, once every value has its type. `provider_keys` are the keys written under `tracker.provider`.
+    pub fn check(&self, provider_keys: &[String]) -> Vec<Problem> {
+        let mut problems = self.tracker.check(provider_keys);
+        problems.extend(self.workspace.check());
+        problems.extend(self.worker.check());
+        problems.extend(self.agent.check());
+        problems.extend(self.orchestration.check());
+        problems.extend(self.rollout.check());
+        problems.extend(self.pr.check());
+        problems.extend(self.gates.check());
+        problems.extend(self.check_commands());
+        problems
+    }
+
+    fn check_commands(&self) -> Vec<Problem> {
+        let mut used = vec![("worker.runtime".to_owned(), self.worker.runtime)];
+        for (index, route) in self.agent.routing.iter().enumerate() {
+            used.extend(route.runtime.map(|runtime| (format!("agent.routing[{index}].runtime"), runtime)));
+        }
+        if self.review.enabled {
+            used.extend(self.review.runtime.map(|runtime| ("review.runtime".to_owned(), runtime)));
+        }
+        used.into_iter()
+            .filter(|(_, runtime)| self.command(*runtime).trim().is_empty())
+            .map(|(path, runtime)| {
+                let name = runtime.name();
+                Problem::new(path.clone(), format!("`{path}` is `{name}`, but `{name}.command` is not set"))
+                    .with_help(format!("say under `{name}:` which `command` to run"))
+                    .depending_on(format!("{name}.command"))
+            })
+            .collect()
+    }
+}
+
+fn lower(text: &str) -> String {
+    text.trim().to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::policy::RolloutMode;
+
+    #[test]
+    fn the_default_policy_is_careful() {
+        let policy = Settings::default().policy("hash", true);
+        assert_eq!(policy.rollout.mode, RolloutMode::Observe);
+        assert!(!policy.rollout.preflight_missing, "only when rollout.preflight_required asks for it");
+        assert!(!policy.merge.auto && policy.merge.require_human_approval && policy.merge.require_green_checks);
+        assert_eq!(policy.tracker.completion_state.as_deref(), Some("closed"));
+        assert_eq!(policy.agent.pool.as_str(), "codex");
+    }
+
+    #[test]
+    fn spec_6_per_state_limits_have_normalised_keys() {
+        let mut settings = Settings::default();
+        settings.agent.max_concurrent_agents_by_state.insert(" In Progress ".into(), 2);
+        assert_eq!(settings.policy("", false).agent.max_concurrent_by_state.get("in progress"), Some(&2));
+    }
+
+    #[test]
+    fn a_runtime_without_a_command_is_a_problem() {
+        let mut settings = Settings::default();
+        settings.worker.runtime = Runtime::Exec;
+        let problems = settings.check(&[]);
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].message.contains("`exec.command` is not set"));
+    }
+}

@@ -1,0 +1,200 @@
+//! `tracker`: where tickets come from, which ones count, and whose words count.
+
+use std::path::PathBuf;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+
+use super::problem::Problem;
+use super::wire;
+use crate::domain::comment::Standing;
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct TrackerSettings {
+    /// Which tracker holds the tickets. Required.
+    pub kind: TrackerKind,
+    /// What the chosen tracker needs; each kind knows its own keys.
+    pub provider: Provider,
+    /// Labels a ticket must all carry. A blank one matches nothing.
+    pub required_labels: Vec<String>,
+    /// States in which a ticket is worked on. Default: the tracker's own.
+    pub active_states: Vec<String>,
+    /// States in which a ticket is finished. Default: the tracker's own.
+    pub terminal_states: Vec<String>,
+    /// If not empty, only tickets by these accounts are eligible.
+    pub authors: Vec<String>,
+    /// Whose words trigger, steer, approve and un-block.
+    #[schemars(schema_with = "standings")]
+    pub trusted: Vec<Standing>,
+    /// What happens to text by anybody else when a prompt is made.
+    pub untrusted_text: UntrustedText,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TrackerKind {
+    #[default]
+    Tk,
+    Github,
+    Linear,
+    /// Lives in memory; for tests.
+    Memory,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum UntrustedText {
+    #[default]
+    Omit,
+    Fence,
+}
+
+/// The keys of all trackers; [`TrackerSettings::check`] refuses those of another kind.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Provider {
+    /// tk: the directory of the ticket files. Default: `.tickets` in the repository.
+    #[schemars(with = "Option<wire::PathText>")]
+    pub dir: Option<PathBuf>,
+    /// github: `owner/name`.
+    pub repo: Option<String>,
+    /// github: an access token.
+    #[serde(with = "wire::secret")]
+    #[schemars(with = "Option<wire::SecretText>")]
+    pub token: Option<SecretString>,
+    /// github: another API address.
+    pub api_url: Option<String>,
+    /// github: the id of an app, with `private_key` and `installation_id`.
+    pub app_id: Option<u64>,
+    /// github: the app's private key.
+    #[serde(with = "wire::secret")]
+    #[schemars(with = "Option<wire::SecretText>")]
+    pub private_key: Option<SecretString>,
+    /// github: the app's installation.
+    pub installation_id: Option<u64>,
+    /// linear: an API key.
+    #[serde(with = "wire::secret")]
+    #[schemars(with = "Option<wire::SecretText>")]
+    pub api_key: Option<SecretString>,
+    /// linear: another API address.
+    pub endpoint: Option<String>,
+    /// linear: the team's key.
+    pub team_key: Option<String>,
+    /// linear: the project's slug id.
+    pub project_slug: Option<String>,
+    /// linear: only tickets of this assignee (`me` or an id).
+    pub assignee: Option<String>,
+}
+
+impl Default for TrackerSettings {
+    fn default() -> Self {
+        let kind = TrackerKind::default();
+        Self {
+            kind,
+            provider: Provider::default(),
+            required_labels: Vec::new(),
+            active_states: owned(kind.active_states()),
+            terminal_states: owned(kind.terminal_states()),
+            authors: Vec::new(),
+            trusted: vec![Standing::Owner, Standing::Member, Standing::Collaborator],
+            untrusted_text: UntrustedText::default(),
+        }
+    }
+}
+
+impl TrackerKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tk => "tk",
+            Self::Github => "github",
+            Self::Linear => "linear",
+            Self::Memory => "memory",
+        }
+    }
+
+    pub fn active_states(self) -> &'static [&'static str] {
+        match self {
+            Self::Tk | Self::Memory => &["open", "in_progress"],
+            Self::Github => &["open"],
+            Self::Linear => &["Todo", "In Progress"],
+        }
+    }
+
+    pub fn terminal_states(self) -> &'static [&'static str] {
+        match self {
+            Self::Tk | Self::Github | Self::Memory => &["closed"],
+            Self::Linear => &["Done", "Closed", "Cancelled", "Canceled", "Duplicate"],
+        }
+    }
+
+    /// The state of a ticket whose work is merged.
+    pub fn completion_state(self) -> &'static str {
+        match self {
+            Self::Tk | Self::Github | Self::Memory => "closed",
+            Self::Linear => "Done",
+        }
+    }
+
+    /// The keys under `tracker.provider` that this kind knows.
+    pub fn provider_keys(self) -> &'static [&'static str] {
+        match self {
+            Self::Tk => &["dir"],
+            Self::Github => &["repo", "token", "api_url", "app_id", "private_key", "installation_id"],
+            Self::Linear => &["api_key", "endpoint", "team_key", "project_slug", "assignee"],
+            Self::Memory => &[],
+        }
+    }
+}
+
+impl TrackerSettings {
+    /// `written` are the keys that the file has under `tracker.provider`.
+    pub fn check(&self, written: &[String]) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let known = self.kind.provider_keys();
+        for key in written.iter().filter(|key| !known.contains(&key.as_str())) {
+            let path = format!("tracker.provider.{key}");
+            let kind = self.kind.name();
+            let message = format!("`{path}` is not a key of the {kind} tracker");
+            problems.push(
+                Problem::new(path, message)
+                    .with_help(match known {
+                        [] => format!("the {kind} tracker has no keys of its own; remove it"),
+                        known => format!("the {kind} tracker knows {}", known.join(", ")),
+                    })
+                    .depending_on("tracker.kind"),
+            );
+        }
+        for (path, states) in
+            [("tracker.active_states", &self.active_states), ("tracker.terminal_states", &self.terminal_states)]
+        {
+            if states.iter().all(|state| state.trim().is_empty()) {
+                problems.push(
+                    Problem::new(path, format!("`{path}` names no state"))
+                        .with_help("list at least one, or remove the key to get the tracker's own"),
+                );
+            }
+        }
+        for state in &self.active_states {
+            if crate::domain::ticket::state_in(state, &self.terminal_states) {
+                let message =
+                    format!("state `{state}` is both in tracker.active_states and in tracker.terminal_states");
+                problems.push(
+                    Problem::new("tracker.active_states", message)
+                        .depending_on("tracker.terminal_states")
+                        .depending_on("tracker.kind"),
+                );
+            }
+        }
+        problems
+    }
+}
+
+fn owned(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+fn standings(_: &mut SchemaGenerator) -> Schema {
+    wire::list_of(&["owner", "member", "collaborator", "stranger", "bot"])
+}

@@ -1,0 +1,160 @@
+//! `workspace`: where runs work, and what happens to what they leave behind.
+
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::problem::Problem;
+use super::wire;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct WorkspaceSettings {
+    /// `worktree`: a fresh git worktree per run. `directory`: one directory per ticket, filled by `hooks.after_create`.
+    pub mode: WorkspaceMode,
+    /// Why it is this mode, for `doctor`.
+    #[serde(skip)]
+    pub mode_reason: ModeReason,
+    /// Where workspaces are made. Must not lie inside the repository's work tree.
+    #[schemars(with = "wire::PathText")]
+    pub root: PathBuf,
+    /// The repository that worktrees are made from. Default: the directory of the workflow file.
+    #[schemars(with = "wire::PathText")]
+    pub repo: PathBuf,
+    /// The ref that new branches start from. Default: `pr.base_branch`.
+    pub base: String,
+    /// A branch is this, the ticket's key, a dash and a slug.
+    pub branch_prefix: String,
+    /// Whether a workspace outlives its run.
+    pub keep: Keep,
+    /// What becomes of uncommitted changes of a run that succeeded.
+    pub on_dirty: OnDirty,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkspaceMode {
+    #[default]
+    Worktree,
+    Directory,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ModeReason {
+    #[default]
+    Default,
+    Written,
+    /// `hooks.after_create` clones and there is no `workspace.repo`.
+    HookClones,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Keep {
+    #[default]
+    Never,
+    OnFailure,
+    Always,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnDirty {
+    #[default]
+    Commit,
+    Fail,
+}
+
+impl Default for WorkspaceSettings {
+    fn default() -> Self {
+        Self {
+            mode: WorkspaceMode::default(),
+            mode_reason: ModeReason::default(),
+            root: PathBuf::new(),
+            repo: PathBuf::new(),
+            base: "main".to_owned(),
+            branch_prefix: "dirigent/".to_owned(),
+            keep: Keep::default(),
+            on_dirty: OnDirty::default(),
+        }
+    }
+}
+
+impl WorkspaceMode {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Worktree => "worktree",
+            Self::Directory => "directory",
+        }
+    }
+}
+
+impl ModeReason {
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Self::Default => "the default",
+            Self::Written => "workspace.mode says so",
+            Self::HookClones => "hooks.after_create clones a repository and workspace.repo is not set",
+        }
+    }
+}
+
+impl WorkspaceSettings {
+    /// Whether `repo` is an address to clone from rather than a path.
+    pub fn repo_is_url(&self) -> bool {
+        is_url(&self.repo.to_string_lossy())
+    }
+
+    pub fn check(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        if self.mode == WorkspaceMode::Worktree && !self.repo_is_url() && inside(&self.root, &self.repo) {
+            problems.push(
+                Problem::new(
+                    "workspace.root",
+                    format!(
+                        "`workspace.root` ({}) lies inside the repository ({})",
+                        self.root.display(),
+                        self.repo.display()
+                    ),
+                )
+                .with_help("choose a directory outside the repository, or remove the key"),
+            );
+        }
+        if self.base.trim().is_empty() {
+            problems.push(Problem::new("workspace.base", "`workspace.base` is empty"));
+        }
+        if let Some(why) = bad_branch_prefix(&self.branch_prefix) {
+            problems.push(Problem::new(
+                "workspace.branch_prefix",
+                format!("`workspace.branch_prefix` `{}` cannot start a branch name: {why}", self.branch_prefix),
+            ));
+        }
+        problems
+    }
+}
+
+/// `https://...`, `ssh://...`, `git@host:path`.
+pub fn is_url(text: &str) -> bool {
+    if text.contains("://") {
+        return true;
+    }
+    text.split_once(':').is_some_and(|(host, _)| host.contains('@') && !host.contains('/'))
+}
+
+fn inside(path: &Path, outer: &Path) -> bool {
+    !outer.as_os_str().is_empty() && path.starts_with(outer)
+}
+
+fn bad_branch_prefix(prefix: &str) -> Option<&'static str> {
+    if prefix.starts_with('/') || prefix.starts_with('-') || prefix.starts_with('.') {
+        return Some("it must not start with `/`, `-` or `.`");
+    }
+    if prefix.contains("..") || prefix.contains("//") || prefix.contains("@{") || prefix.contains("/.") {
+        return Some("git forbids `..`, `//`, `/.` and `@{`");
+    }
+    if prefix.chars().any(|c| c.is_whitespace() || c.is_control() || "~^:?*[\\".contains(c)) {
+        return Some("git forbids spaces and any of ~^:?*[\\");
+    }
+    None
+}

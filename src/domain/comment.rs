@@ -1,0 +1,44 @@
+//! What somebody wrote on a ticket or a pull request, and how they stand to the repository.
+
+use serde::{Deserialize, Serialize};
+
+use super::ids::CommentId;
+use super::time::Timestamp;
+
+/// How an author stands to the repository. Decides whether their words count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    Owner,
+    Member,
+    Collaborator,
+    Stranger,
+    Bot,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Author {
+    pub name: String,
+    pub standing: Standing,
+    /// Written by the account that Dirigent itself uses. Never read as a human's word.
+    pub ourselves: bool,
+}
+
+impl Author {
+    pub fn new(name: impl Into<String>, standing: Standing) -> Self {
+        Self { name: name.into(), standing, ourselves: false }
+    }
+
+    pub fn ourselves() -> Self {
+        Self { name: "dirigent".into(), standing: Standing::Bot, ourselves: true }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Comment {
+    pub id: CommentId,
+    pub author: Author,
+    pub body: String,
+    pub created_at: Option<Timestamp>,
+    pub updated_at: Option<Timestamp>,
+}

@@ -1,0 +1,76 @@
+//! What a gate or a worker recorded about the work: the facts that a prompt, a receipt or a person can rely on.
+
+use serde::{Deserialize, Serialize};
+
+use super::ids::CommitId;
+use super::time::Timestamp;
+
+/// One record, in the shape that workers and outside readers use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    #[serde(flatten)]
+    pub kind: EvidenceKind,
+    pub timestamp: Timestamp,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "type")]
+pub enum EvidenceKind {
+    Command { command: String, output: String, exit_code: i32 },
+    File { action: FileAction, path: String },
+    Test { passed: u32, failed: u32 },
+    Note { text: String },
+}
+
+impl EvidenceKind {
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Command { .. } => "command",
+            Self::File { .. } => "file",
+            Self::Test { .. } => "test",
+            Self::Note { .. } => "note",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileAction {
+    Created,
+    Modified,
+    Deleted,
+}
+
+/// Whether "done" was borne out by the facts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verification {
+    Verified,
+    /// There was nothing to check with.
+    Unverified,
+    /// It says done, the facts say no.
+    Contradicted,
+}
+
+/// The result of one gate command on one commit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateResult {
+    pub name: String,
+    pub passed: bool,
+    pub exit_code: Option<i32>,
+    pub timed_out: bool,
+    /// The last part of what it printed.
+    pub output_tail: String,
+    pub duration_ms: u64,
+}
+
+/// The small JSON document attached to a finished run: what was claimed and what was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Receipt {
+    pub verification: Verification,
+    pub head: Option<CommitId>,
+    pub base: Option<CommitId>,
+    pub commits: u32,
+    pub facts: Vec<String>,
+    pub gates: Vec<GateResult>,
+}

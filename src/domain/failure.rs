@@ -1,0 +1,128 @@
+//! Why a run did not end well. The structure survives to the end: nobody matches on a message.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::time::Timestamp;
+
+#[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum RunFailure {
+    #[error("the workspace could not be prepared: {detail}")]
+    Workspace { detail: String, permanent: bool },
+    #[error("hook `{hook}` failed: {detail}")]
+    Hook { hook: String, detail: String },
+    #[error("the agent could not be started: {detail}")]
+    Launch { detail: String, permanent: bool },
+    #[error("the agent started but did not answer its handshake: {detail}")]
+    Handshake { detail: String },
+    #[error("the prompt could not be rendered: {detail}")]
+    Prompt { detail: String },
+    #[error("{detail}")]
+    Turn { class: TurnError, detail: String, reset_at: Option<Timestamp> },
+    #[error("the agent was silent for {silent_ms} ms, over the turn limit of {limit_ms} ms")]
+    TurnTimeout { silent_ms: u64, limit_ms: u64 },
+    #[error("no agent event for {silent_ms} ms, over the limit of {limit_ms} ms")]
+    Stalled { silent_ms: u64, limit_ms: u64 },
+    #[error("a tool call was open for {open_ms} ms, over the limit of {limit_ms} ms")]
+    ToolTimeout { open_ms: u64, limit_ms: u64 },
+    #[error("the run took {ran_ms} ms, over its cap of {limit_ms} ms")]
+    RunTimeout { ran_ms: u64, limit_ms: u64 },
+    #[error("the agent asked for something nobody could give: {question}")]
+    InputRequired { question: String },
+    #[error("the agent exited with code {code}")]
+    Exit { code: i32 },
+    #[error("the agent was ended by signal {signal}")]
+    Signal { signal: i32 },
+    #[error("the runner stopped while this run was alive")]
+    Lost,
+    #[error("the run ended without a new commit, a state change or a declared result")]
+    NoProgress,
+    #[error("the run left uncommitted changes and workspace.on_dirty is `fail`")]
+    Dirty,
+    #[error("the tracker could not be asked: {detail}")]
+    Tracker { detail: String },
+}
+
+/// The agent's own class of a failed turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnError {
+    Auth,
+    RateLimit,
+    Context,
+    Model,
+    Refused,
+    Other,
+}
+
+impl RunFailure {
+    /// A stable name for logs, the API and the ledger.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Workspace { .. } => "workspace",
+            Self::Hook { .. } => "hook",
+            Self::Launch { .. } => "launch",
+            Self::Handshake { .. } => "handshake",
+            Self::Prompt { .. } => "prompt",
+            Self::Turn { class: TurnError::Auth, .. } => "turn_auth",
+            Self::Turn { class: TurnError::RateLimit, .. } => "turn_rate_limit",
+            Self::Turn { class: TurnError::Context, .. } => "turn_context",
+            Self::Turn { class: TurnError::Model, .. } => "turn_model",
+            Self::Turn { class: TurnError::Refused, .. } => "turn_refused",
+            Self::Turn { class: TurnError::Other, .. } => "turn_other",
+            Self::TurnTimeout { .. } => "turn_timeout",
+            Self::Stalled { .. } => "stalled",
+            Self::ToolTimeout { .. } => "tool_timeout",
+            Self::RunTimeout { .. } => "run_timeout",
+            Self::InputRequired { .. } => "input_required",
+            Self::Exit { .. } => "exit",
+            Self::Signal { .. } => "signal",
+            Self::Lost => "lost",
+            Self::NoProgress => "no_progress",
+            Self::Dirty => "dirty",
+            Self::Tracker { .. } => "tracker",
+        }
+    }
+
+    /// Trying again cannot help: a person has to change something first.
+    pub fn is_permanent(&self) -> bool {
+        matches!(
+            self,
+            Self::Workspace { permanent: true, .. }
+                | Self::Launch { permanent: true, .. }
+                | Self::Prompt { .. }
+                | Self::Turn { class: TurnError::Auth | TurnError::Model, .. }
+        )
+    }
+
+    /// The agent never got a fair try, so this is no finished attempt.
+    pub fn is_infrastructure(&self) -> bool {
+        matches!(
+            self,
+            Self::Workspace { .. }
+                | Self::Hook { .. }
+                | Self::Launch { .. }
+                | Self::Handshake { .. }
+                | Self::Lost
+                | Self::Tracker { .. }
+        )
+    }
+
+    /// What a person can do about it.
+    pub fn fix(&self) -> &'static str {
+        match self {
+            Self::Workspace { .. } => "check the base branch, the disk and workspace.root, then `dirigent retry`",
+            Self::Hook { .. } => "run the hook by hand in a worktree and mend it, then `dirigent retry`",
+            Self::Launch { .. } => "install the agent or correct its command in WORKFLOW.md, then `dirigent retry`",
+            Self::Handshake { .. } => "start the agent by hand and see whether it answers",
+            Self::Prompt { .. } => "correct the prompt in WORKFLOW.md; it is read again at once",
+            Self::Turn { class: TurnError::Auth, .. } => "log the agent in (or give it its key), then `dirigent retry`",
+            Self::Turn { class: TurnError::Model, .. } => "name a model that the agent knows, then `dirigent retry`",
+            Self::Turn { class: TurnError::RateLimit, .. } => "nothing: it goes on when the limit resets",
+            Self::InputRequired { .. } => "answer on the ticket, then `dirigent retry`",
+            Self::Dirty => "let the agent commit its work, or set workspace.on_dirty: commit",
+            _ => "read the transcript with `dirigent logs`, then `dirigent retry`",
+        }
+    }
+}

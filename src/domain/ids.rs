@@ -1,0 +1,88 @@
+//! Newtypes for everything that is named by a string or a number.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! string_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            pub fn new(value: impl Into<String>) -> Self {
+                Self(value.into())
+            }
+
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str(&self.0)
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(value: &str) -> Self {
+                Self(value.to_owned())
+            }
+        }
+    };
+}
+
+string_id! {
+    /// The tracker's opaque, stable id of a ticket. Also the key of its job.
+    TicketId
+}
+string_id! {
+    /// The id people use for a ticket (`ENG-12`, `#7`, `app-x3f9`).
+    TicketKey
+}
+string_id! {
+    /// One disposable worker execution; a ULID, so that ids sort by start.
+    RunId
+}
+string_id! {
+    /// A comment's id in its tracker or forge.
+    CommentId
+}
+string_id! {
+    /// A git commit, full hexadecimal form.
+    CommitId
+}
+string_id! {
+    /// The agent's own conversation id, by which it can be resumed.
+    SessionId
+}
+string_id! {
+    /// A group of credentials that share one usage limit.
+    PoolName
+}
+
+impl CommitId {
+    /// The first twelve characters, for people.
+    pub fn short(&self) -> &str {
+        self.0.get(..12).unwrap_or(&self.0)
+    }
+}
+
+/// A pull request's number in its forge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct PrNumber(pub u64);
+
+impl fmt::Display for PrNumber {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "#{}", self.0)
+    }
+}
+
+/// An effect's place in the outbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EffectId(pub u64);

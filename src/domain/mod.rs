@@ -1,0 +1,19 @@
+//! Plain data that every room shares: ids, tickets, jobs, runs, pull requests, usage, evidence.
+//!
+//! Serde only. Nothing here waits, reads a clock, touches a file or knows a vendor's format.
+
+pub mod branch;
+pub mod comment;
+pub mod evidence;
+pub mod failure;
+pub mod ids;
+pub mod job;
+pub mod permit;
+pub mod phase;
+pub mod pr;
+pub mod reason;
+pub mod run;
+pub mod snapshot;
+pub mod ticket;
+pub mod time;
+pub mod usage;

@@ -1,0 +1,360 @@
+//! Why a job is where it is, in one value and one sentence, and what would move it on.
+
+use super::failure::RunFailure;
+use super::job::{
+    BlockCause, CheckWait, DoneHow, HumanWait, MergeHold, ReleaseReason, ReworkTrigger, Stage, SwitchSource, Wait, Work,
+};
+use super::time::Timestamp;
+
+/// One enum value (`code`), one sentence, and what would move it on (naming who, if a person must).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reason {
+    pub code: &'static str,
+    pub sentence: String,
+    pub next: String,
+}
+
+fn reason(code: &'static str, sentence: impl Into<String>, next: impl Into<String>) -> Reason {
+    Reason { code, sentence: sentence.into(), next: next.into() }
+}
+
+impl Stage {
+    /// `now` turns due times into spans that people can read.
+    pub fn reason(&self, now: Timestamp) -> Reason {
+        match self {
+            Self::Queued { work, wait, .. } => queued(work, wait, now),
+            Self::Working { work, run, stopping, .. } => match stopping {
+                Some(stop) => reason(
+                    "stopping",
+                    format!("run {run} is being stopped ({})", stop.code()),
+                    "nothing: it goes on when the process tree is gone and its work is saved",
+                ),
+                None => working(work, run.as_str()),
+            },
+            Self::WaitingForChecks { on, .. } => checks(on),
+            Self::WaitingForHuman { on, .. } => human(on),
+            Self::Blocked { cause, .. } => blocked(cause),
+            Self::ReadyToMerge { hold, .. } => held(hold, now),
+            Self::Merging { head, .. } => {
+                reason("merging", format!("{} is being merged", head.short()), "nothing: the merge is under way")
+            }
+            Self::Done { how: DoneHow::Merged { commit, by_us }, .. } => reason(
+                "merged",
+                format!(
+                    "merged{}{}",
+                    commit.as_ref().map(|c| format!(" as {}", c.short())).unwrap_or_default(),
+                    if *by_us { "" } else { " by a person" }
+                ),
+                "nothing: it is finished",
+            ),
+            Self::Released { why, .. } => released(why),
+        }
+    }
+}
+
+fn span(due: Timestamp, now: Timestamp) -> String {
+    let seconds = (due.since(now).as_millis() as u64).div_ceil(1000);
+    match seconds {
+        0 => "now".into(),
+        1..=119 => format!("in {seconds} s"),
+        120..=7199 => format!("in {} min", seconds / 60),
+        _ => format!("in {} h", seconds / 3600),
+    }
+}
+
+fn queued(work: &Work, wait: &Wait, now: Timestamp) -> Reason {
+    let what = match work {
+        Work::Implement => "implementation",
+        Work::Review { .. } => "review",
+        Work::Rework { .. } => "rework",
+    };
+    match wait {
+        Wait::Turn => reason("ready", format!("its {what} starts with the next decision"), "nothing: it is next"),
+        Wait::Slot => reason(
+            "no_slot",
+            format!("its {what} waits for a free slot (agent.max_concurrent_agents)"),
+            "nothing: it starts when a run ends",
+        ),
+        Wait::StateSlot { state } => reason(
+            "no_state_slot",
+            format!("its {what} waits for a slot of state `{state}` (agent.max_concurrent_agents_by_state)"),
+            "nothing: it starts when a run in that state ends",
+        ),
+        Wait::Blockers { keys } => reason(
+            "blocked_by",
+            format!("waits for {}", join(keys)),
+            "finish those tickets; a failed or missing one has to be resolved by a person",
+        ),
+        Wait::Cycle { keys } => reason(
+            "dependency_cycle",
+            format!("is part of a dependency cycle: {}", join_path(keys)),
+            "a person has to remove one of these dependencies",
+        ),
+        Wait::Wave { wave } => reason(
+            "wave",
+            format!("belongs to wave {wave}, which is not open yet"),
+            "nothing: earlier waves come first",
+        ),
+        Wait::Retry { attempt, due, error } => reason(
+            "retry",
+            format!("attempt {attempt} follows {}: {error}", span(*due, now)),
+            "nothing; `dirigent retry` starts it now",
+        ),
+        Wait::Continuation { due } => {
+            reason("continuation", format!("goes on {}", span(*due, now)), "nothing: it goes on by itself")
+        }
+        Wait::Quota { pool, until } => reason(
+            "quota",
+            format!("the usage limit of `{pool}` is reached; it resets {}", span(*until, now)),
+            "nothing: it goes on at the reset",
+        ),
+        Wait::KillSwitch { source } => switch(*source),
+        Wait::Observe => reason(
+            "observe",
+            format!("its {what} would start now, but rollout.mode is observe"),
+            "set rollout.mode to mutate or merge",
+        ),
+        Wait::Preflight => reason(
+            "preflight",
+            "rollout.preflight_required is on and this WORKFLOW.md has not been checked",
+            "run `dirigent doctor`",
+        ),
+        Wait::Labels { missing } => reason(
+            "labels",
+            format!("lacks the label{} {}", if missing.len() == 1 { "" } else { "s" }, missing.join(", ")),
+            "somebody has to add it",
+        ),
+        Wait::NotOurs { because } => reason("not_ours", because.clone(), "somebody has to change the ticket"),
+        Wait::DailyBudget { what, until } => reason(
+            "daily_budget",
+            format!("today's budget is spent ({what})"),
+            format!("nothing: it goes on {} (midnight UTC), or raise budget.daily", span(*until, now)),
+        ),
+        Wait::Tracker => {
+            reason("tracker", "the board could not be read, or not yet", "nothing: it goes on when the tracker answers")
+        }
+        Wait::ShuttingDown => reason("shutdown", "the runner is shutting down", "start `dirigent run` again"),
+    }
+}
+
+fn switch(source: SwitchSource) -> Reason {
+    let next = match source {
+        SwitchSource::File => "remove the kill-switch file (rollout.kill_switch_file)",
+        SwitchSource::TicketLabel => "remove the kill-switch label from the ticket",
+        SwitchSource::PrLabel => "remove the kill-switch label from the pull request",
+        SwitchSource::PauseAll => "run `dirigent resume`",
+        SwitchSource::PauseTicket => "run `dirigent resume TICKET`",
+    };
+    reason("kill_switch", format!("a kill switch is on: {}", source.name()), next)
+}
+
+fn working(work: &Work, run: &str) -> Reason {
+    match work {
+        Work::Implement => reason("implementing", format!("run {run} implements it"), "nothing: the worker is at it"),
+        Work::Review { .. } => reason("reviewing", format!("run {run} reviews it"), "nothing: the worker is at it"),
+        Work::Rework { cause } => reason(
+            "rework",
+            format!("run {run} reworks it ({}): {}", cause.trigger.name(), cause.summary),
+            "nothing: the worker is at it",
+        ),
+    }
+}
+
+fn checks(on: &CheckWait) -> Reason {
+    match on {
+        CheckWait::Gates { head } => reason(
+            "gates",
+            format!("gates.task runs on {}", head.short()),
+            "nothing: it goes on with the gates' result",
+        ),
+        CheckWait::Opening { head } => reason(
+            "opening_pr",
+            format!("the pull request for {} is being opened", head.short()),
+            "nothing: it goes on when the forge has it",
+        ),
+        CheckWait::Forge { head } => {
+            reason("checks", format!("the checks of {} have not finished", head.short()), "nothing: CI moves it on")
+        }
+        CheckWait::Mergeability { head } => reason(
+            "mergeability",
+            format!("it is not known yet whether {} can be merged", head.short()),
+            "nothing: the forge works it out",
+        ),
+        CheckWait::BranchUpdate { head } => reason(
+            "branch_update",
+            format!("the base is being merged into the branch at {}", head.short()),
+            "nothing: the new head is checked next",
+        ),
+    }
+}
+
+fn human(on: &HumanWait) -> Reason {
+    match on {
+        HumanWait::Approval { head } => reason(
+            "approval",
+            format!("{} waits for approval", head.short()),
+            "approve the pull request, move the ticket to an approval state, or run `dirigent approve TICKET`",
+        ),
+        HumanWait::Branch { branch } => reason(
+            "branch_ready",
+            format!("the work is on branch {branch}; no pull request is opened here"),
+            "review and merge the branch, then close the ticket",
+        ),
+        HumanWait::NoChecks { head } => reason(
+            "no_checks",
+            format!("nothing checks {}, and merge.no_checks is wait", head.short()),
+            "run `dirigent approve TICKET`, add gates.task or CI, or set merge.no_checks: pass",
+        ),
+        HumanWait::Plan => reason(
+            "plan",
+            "the worker wants its plan approved",
+            "comment on the ticket, or run `dirigent approve TICKET`",
+        ),
+        HumanWait::Draft => reason("draft", "the pull request is a draft", "mark it ready for review"),
+    }
+}
+
+fn blocked(cause: &BlockCause) -> Reason {
+    match cause {
+        BlockCause::RetriesExhausted { attempts, last } => reason(
+            "retries_exhausted",
+            format!("{attempts} attempts failed, the last because {last}"),
+            format!("{}", Fix(last)),
+        ),
+        BlockCause::Permanent { failure } => {
+            reason("permanent_failure", failure.to_string(), format!("{}", Fix(failure)))
+        }
+        BlockCause::NoNewEvidence { .. } => reason(
+            "no_new_evidence",
+            "the last attempt brought nothing, and nothing has changed since",
+            "comment on the ticket, change its state or labels, move the base branch or the prompt, or run `dirigent retry TICKET`",
+        ),
+        BlockCause::ReworkLimitExceeded { limit, trigger } => reason(
+            "rework_limit_exceeded",
+            format!("{limit} rework rounds were not enough; the next trigger was {}", trigger.name()),
+            "look at the branch yourself, then run `dirigent retry TICKET` for another set of rounds",
+        ),
+        BlockCause::BudgetExceeded { what, figure, cap } => reason(
+            "budget_exceeded",
+            format!("the budget is spent: {what} {figure} of {cap}"),
+            "raise the budget in WORKFLOW.md or run `dirigent retry TICKET` to clear it",
+        ),
+        BlockCause::WorkerAsked { question } => reason(
+            "worker_asked",
+            format!("the worker needs an answer: {question}"),
+            "answer in a comment on the ticket (or `dirigent retry TICKET`)",
+        ),
+        BlockCause::PrClosed { number } => reason(
+            "pr_closed",
+            format!("pull request {number} was closed without a merge"),
+            "reopen it, close the ticket, or run `dirigent retry TICKET`",
+        ),
+        BlockCause::StoppedByOperator => {
+            reason("stopped", "a person stopped it", "run `dirigent retry TICKET` to go on")
+        }
+        BlockCause::MergeRefused { because } => reason(
+            "merge_refused",
+            format!("the merge was refused: {because}"),
+            "merge it yourself, or mend the cause and run `dirigent retry TICKET`",
+        ),
+        BlockCause::EffectRefused { effect, because } => reason(
+            "effect_refused",
+            format!("{effect} was refused for good: {because}"),
+            "mend the cause, then run `dirigent retry TICKET`",
+        ),
+        BlockCause::NoEnd { runs } => reason(
+            "no_end",
+            format!(
+                "{runs} runs in a row ended well without saying that they are done, and the ticket is still active"
+            ),
+            "look at the work; close or move the ticket, or run `dirigent retry TICKET` for more",
+        ),
+        BlockCause::ReviewPasses { limit } => reason(
+            "review_passes_exceeded",
+            format!("{limit} review passes still had findings"),
+            "review it yourself, then run `dirigent approve TICKET` or `dirigent retry TICKET`",
+        ),
+    }
+}
+
+struct Fix<'a>(&'a RunFailure);
+
+impl std::fmt::Display for Fix<'_> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(self.0.fix())
+    }
+}
+
+fn held(hold: &MergeHold, now: Timestamp) -> Reason {
+    match hold {
+        MergeHold::Slot { behind } => reason(
+            "merge_queue",
+            match behind {
+                Some(key) => format!("ready; {key} is merged first"),
+                None => "ready to merge".into(),
+            },
+            "nothing: it is merged next",
+        ),
+        MergeHold::MergeDisabled => reason(
+            "ready_for_you",
+            "ready for you to merge: merge.mode is disabled",
+            "merge it, or set merge.mode: auto",
+        ),
+        MergeHold::RolloutForbids => reason(
+            "ready_for_you",
+            "ready for you to merge: rollout.mode does not allow merging",
+            "merge it, or set rollout.mode: merge",
+        ),
+        MergeHold::KillSwitch { source } => switch(*source),
+        MergeHold::Forge { because, retry_at } => reason(
+            "merge_held",
+            format!("ready, but {because}"),
+            format!("clear what is in the way; it is tried again {}", span(*retry_at, now)),
+        ),
+    }
+}
+
+fn released(why: &ReleaseReason) -> Reason {
+    match why {
+        ReleaseReason::TicketClosed { state } => {
+            reason("ticket_closed", format!("the ticket is `{state}`"), "reopen the ticket to start again")
+        }
+        ReleaseReason::NotActive { state } => reason(
+            "not_active",
+            format!("the ticket is in `{state}`, which is not an active state"),
+            "move the ticket to an active state",
+        ),
+        ReleaseReason::NotEligible { because } => {
+            reason("not_eligible", because.clone(), "somebody has to change the ticket")
+        }
+        ReleaseReason::GivenBack => {
+            reason("given_back", "a person gave it back", "run `dirigent retry TICKET` to take it up again")
+        }
+        ReleaseReason::Gone => reason("gone", "the tracker no longer has the ticket", "nothing"),
+    }
+}
+
+impl ReworkTrigger {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CheckFailed => "check failed",
+            Self::MergeConflict => "merge conflict",
+            Self::ChangesRequested => "changes requested",
+            Self::ReviewFinding => "review finding",
+            Self::UnresolvedThread => "unresolved review thread",
+            Self::TicketComment => "comment on the ticket",
+            Self::ReworkState => "ticket moved to a rework state",
+            Self::GateFailed => "gate failed",
+            Self::Contradicted => "the facts contradict the claim",
+            Self::Operator => "asked for by a person",
+        }
+    }
+}
+
+fn join<T: std::fmt::Display>(items: &[T]) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn join_path<T: std::fmt::Display>(items: &[T]) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(" -> ")
+}

@@ -1,0 +1,287 @@
+//! One disposable worker execution for a job: one worktree, one agent process, one outcome.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::evidence::Evidence;
+use super::failure::RunFailure;
+use super::ids::{CommitId, PoolName, RunId, SessionId, TicketId, TicketKey};
+use super::time::Timestamp;
+use super::usage::{RateLimit, Usage};
+
+/// What a run is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunKind {
+    Implement,
+    Review,
+    Rework,
+}
+
+impl RunKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Implement => "implement",
+            Self::Review => "review",
+            Self::Rework => "rework",
+        }
+    }
+}
+
+/// A run that has been started (or is about to be) and has not ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LiveRun {
+    pub id: RunId,
+    pub ticket: TicketId,
+    pub key: TicketKey,
+    pub kind: RunKind,
+    /// 1 for the first run of a job.
+    pub attempt: u32,
+    pub pool: PoolName,
+    pub branch: String,
+    /// The ticket's state when last seen; per-state slots count by it.
+    pub ticket_state: String,
+    pub started_at: Timestamp,
+    /// Where the branch stood when the process was there.
+    pub head_before: Option<CommitId>,
+    pub progress: Progress,
+    pub life: Life,
+}
+
+/// How far the run has come.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "is")]
+pub enum Life {
+    Spawning,
+    Running { process: ProcessMark, worktree: PathBuf, session: Option<SessionId> },
+}
+
+/// A process is known by pid and start time, never by a pid alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessMark {
+    pub pid: i32,
+    /// Start time in the kernel's own clock ticks since boot.
+    pub started_ticks: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    pub last_event_at: Timestamp,
+    /// When the oldest tool call still open was started.
+    pub tool_open_since: Option<Timestamp>,
+    pub turns: u32,
+    pub usage: Usage,
+    pub said: Option<String>,
+    pub rate_limit: Option<RateLimit>,
+    pub has_commit_or_evidence: bool,
+    pub told_to_wrap_up: bool,
+    /// The agent asked a person something; the worker itself ends that wait.
+    #[serde(default)]
+    pub waiting_for_answer: bool,
+}
+
+impl Progress {
+    pub fn at_start(now: Timestamp) -> Self {
+        Self {
+            last_event_at: now,
+            tool_open_since: None,
+            turns: 0,
+            usage: Usage::default(),
+            said: None,
+            rate_limit: None,
+            has_commit_or_evidence: false,
+            told_to_wrap_up: false,
+            waiting_for_answer: false,
+        }
+    }
+}
+
+/// What the worker says while it runs. Coalesced by the worker before it gets here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "is")]
+pub enum Activity {
+    /// Any event of the agent's own. `usage` is what was added since the last report.
+    Agent {
+        usage: Usage,
+        tool_open_since: Option<Timestamp>,
+        said: Option<String>,
+    },
+    SessionKnown {
+        session: SessionId,
+    },
+    TurnEnded {
+        turns: u32,
+    },
+    RateLimited {
+        limit: RateLimit,
+    },
+    Committed {
+        head: CommitId,
+    },
+    /// Through the desk: `tk comment`.
+    Commented {
+        text: String,
+    },
+    /// Through the desk: `tk evidence`.
+    Proved {
+        evidence: Evidence,
+    },
+    /// Through the desk: `tk plan`.
+    Planned {
+        text: String,
+    },
+    /// Through the desk: `tk create`.
+    FollowUp {
+        ticket: super::ticket::NewTicket,
+        key: String,
+    },
+    /// The agent asks for an approval or an answer.
+    Asked {
+        question: String,
+    },
+}
+
+/// What the worker declared through the desk or its protocol. The last one counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "is")]
+pub enum Declared {
+    Done { summary: String },
+    Blocked { reason: String },
+}
+
+/// Why a run is stopped from outside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "reason")]
+pub enum StopReason {
+    TerminalState,
+    NotActive,
+    NotEligible {
+        because: String,
+    },
+    KillSwitch,
+    ObserveMode,
+    Operator,
+    /// A person gave the ticket back.
+    GivenBack,
+    Budget {
+        what: String,
+        figure: String,
+        cap: String,
+    },
+    FreshStart,
+    Shutdown,
+    Quota,
+    /// The PR was merged or closed by a person while a run was under way.
+    Superseded,
+    /// A limit that makes this a failure, not a kill.
+    Limit {
+        failure: RunFailure,
+    },
+}
+
+impl StopReason {
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::TerminalState => "terminal_state",
+            Self::NotActive => "not_active",
+            Self::NotEligible { .. } => "not_eligible",
+            Self::KillSwitch => "kill_switch",
+            Self::ObserveMode => "observe_mode",
+            Self::Operator => "operator",
+            Self::GivenBack => "given_back",
+            Self::Budget { .. } => "budget",
+            Self::FreshStart => "fresh_start",
+            Self::Shutdown => "shutdown",
+            Self::Quota => "quota",
+            Self::Superseded => "superseded",
+            Self::Limit { failure } => failure.code(),
+        }
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "outcome")]
+pub enum RunOutcome {
+    Done,
+    Failed { failure: RunFailure },
+    Killed { reason: StopReason },
+}
+
+impl RunOutcome {
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Failed { failure } => failure.code(),
+            Self::Killed { reason } => reason.code(),
+        }
+    }
+}
+
+/// Everything that is known when a run is over: the outcome, and what git shows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunReport {
+    pub outcome: RunOutcome,
+    pub declared: Option<Declared>,
+    pub evidence: Vec<Evidence>,
+    /// Claims in the evidence that the facts do not bear out, as sentences.
+    #[serde(default)]
+    pub contradicted: Vec<String>,
+    /// The base commit that the branch was compared with.
+    pub base: Option<CommitId>,
+    pub head_before: Option<CommitId>,
+    pub head: Option<CommitId>,
+    /// Commits on the branch beyond the base.
+    pub commits_ahead: u32,
+    pub salvage: Option<Salvage>,
+    pub session: Option<SessionId>,
+    /// Usage that no `Activity` has reported yet.
+    pub unreported_usage: Usage,
+    pub turns: u32,
+    /// The worktree outlived the run because `workspace.keep` says so.
+    pub kept_worktree: Option<PathBuf>,
+}
+
+impl RunReport {
+    /// A report with an outcome and nothing else known.
+    pub fn bare(outcome: RunOutcome) -> Self {
+        Self {
+            outcome,
+            declared: None,
+            evidence: Vec::new(),
+            contradicted: Vec::new(),
+            base: None,
+            head_before: None,
+            head: None,
+            commits_ahead: 0,
+            salvage: None,
+            session: None,
+            unreported_usage: Usage::default(),
+            turns: 0,
+            kept_worktree: None,
+        }
+    }
+
+    pub fn made_commits(&self) -> bool {
+        self.head.is_some() && self.head != self.head_before && self.commits_ahead > 0
+    }
+}
+
+/// Uncommitted work that was put where git keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Salvage {
+    pub reference: String,
+    pub commit: CommitId,
+    pub files: u32,
+    /// Too large to be taken in, named so that a person knows.
+    pub left_out: Vec<String>,
+}
+
+/// A finished run as the ledger keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FinishedRun {
+    pub run: LiveRun,
+    pub ended_at: Timestamp,
+    pub report: RunReport,
+}

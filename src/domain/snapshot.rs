@@ -1,0 +1,128 @@
+//! What views see: a published picture of the engine's state. Never the state itself.
+
+use serde::{Deserialize, Serialize};
+
+use super::job::SwitchSource;
+use super::phase::Phase;
+use super::run::RunKind;
+use super::time::Timestamp;
+use super::usage::Usage;
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot {
+    pub at: Timestamp,
+    pub rollout: String,
+    pub switches: Vec<SwitchView>,
+    pub jobs: Vec<JobView>,
+    pub counts: Counts,
+    pub totals: Totals,
+    pub pools: Vec<PoolView>,
+    pub tracker: TrackerView,
+    pub workflow: WorkflowView,
+    /// Why the ledger cannot be written: nothing is changed outside until it can.
+    #[serde(default)]
+    pub ledger_error: Option<String>,
+    /// Effects that are written down and not yet confirmed.
+    pub pending_effects: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SwitchView {
+    pub source: SwitchSource,
+    pub subject: String,
+    pub since: Timestamp,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JobView {
+    pub id: String,
+    pub key: String,
+    pub title: String,
+    pub state: String,
+    pub url: Option<String>,
+    pub labels: Vec<String>,
+    pub phase: Phase,
+    /// One value that says why it is where it is.
+    pub reason: String,
+    /// The same as a sentence.
+    pub sentence: String,
+    /// What would move it on, and who.
+    pub next: String,
+    pub since: Timestamp,
+    pub branch: String,
+    pub head: Option<String>,
+    pub pr: Option<PrView>,
+    pub attempts: u32,
+    pub failures: u32,
+    pub rework_cycles: u32,
+    pub spent: Usage,
+    pub run: Option<RunView>,
+    pub retry_at: Option<Timestamp>,
+    pub verification: Option<String>,
+    /// The commit on the base branch, once it is merged.
+    pub merged_commit: Option<String>,
+    /// `false` when a person merged it.
+    pub merged_by_us: Option<bool>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PrView {
+    pub number: u64,
+    pub url: Option<String>,
+    pub state: String,
+    pub checks: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunView {
+    pub id: String,
+    pub kind: RunKind,
+    pub attempt: u32,
+    pub started_at: Timestamp,
+    pub last_event_at: Timestamp,
+    pub turn_count: u32,
+    pub session: Option<String>,
+    pub pid: Option<i32>,
+    pub usage: Usage,
+    pub said: Option<String>,
+    pub stopping: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    pub running: usize,
+    pub retrying: usize,
+    pub queued: usize,
+    pub waiting: usize,
+    pub blocked: usize,
+    pub done: usize,
+    pub released: usize,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    pub usage: Usage,
+    pub today: Usage,
+    /// Ended runs plus the live ones until `at`.
+    pub seconds_running: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PoolView {
+    pub pool: String,
+    pub paused_until: Option<Timestamp>,
+    pub rate_limit: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrackerView {
+    pub last_ok: Option<Timestamp>,
+    pub last_error: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkflowView {
+    pub hash: String,
+    /// Why the file as it is now is not in force.
+    pub reload_error: Option<String>,
+}

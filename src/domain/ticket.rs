@@ -1,0 +1,103 @@
+//! The tracker's work item, normalised. The tracker owns it; Dirigent keeps only what it decides by.
+
+use serde::{Deserialize, Serialize};
+
+use super::comment::{Author, Comment};
+use super::ids::{TicketId, TicketKey};
+use super::time::Timestamp;
+
+/// A ticket as an adapter read it, in full. Untrusted text throughout.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ticket {
+    pub id: TicketId,
+    pub key: TicketKey,
+    pub title: String,
+    pub description: Option<String>,
+    /// 1 is most urgent; outside 1..=4 sorts last. Adapters map their own scale to this one.
+    pub priority: Option<i64>,
+    /// The tracker's own spelling.
+    pub state: String,
+    pub branch_name: Option<String>,
+    pub url: Option<String>,
+    pub assignee: Option<String>,
+    pub author: Option<Author>,
+    /// Trimmed, lower case, no blanks, no duplicates: see [`normalise_labels`].
+    pub labels: Vec<String>,
+    pub blocked_by: Vec<Blocker>,
+    pub parent: Option<TicketId>,
+    /// The adapter's own word on whether this may be dispatched at all.
+    pub dispatchable: Dispatchable,
+    pub created_at: Option<Timestamp>,
+    pub updated_at: Option<Timestamp>,
+    /// The provider's own reference, without secrets.
+    pub native_ref: Option<serde_json::Value>,
+    /// Oldest first.
+    pub comments: Vec<Comment>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "is", content = "because")]
+pub enum Dispatchable {
+    Yes,
+    No(String),
+}
+
+/// A ticket that must be finished first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Blocker {
+    pub id: TicketId,
+    pub key: TicketKey,
+    /// `None` when the tracker cannot tell (a dangling reference): it keeps blocking.
+    pub state: Option<String>,
+    /// Closed without success. A failed blocker keeps blocking, whatever its state says.
+    pub failed: bool,
+}
+
+/// A ticket to be created (a follow-up, a fix ticket).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewTicket {
+    pub title: String,
+    pub description: String,
+    pub labels: Vec<String>,
+    pub priority: Option<i64>,
+    pub parent: Option<TicketId>,
+    pub blocked_by: Vec<TicketId>,
+}
+
+/// Trims, lower-cases, drops blanks and duplicates; keeps the first order.
+pub fn normalise_labels<S: AsRef<str>>(labels: impl IntoIterator<Item = S>) -> Vec<String> {
+    let mut seen = Vec::new();
+    for label in labels {
+        let label = label.as_ref().trim().to_lowercase();
+        if !label.is_empty() && !seen.contains(&label) {
+            seen.push(label);
+        }
+    }
+    seen
+}
+
+/// States compare trimmed and lower case.
+pub fn same_state(a: &str, b: &str) -> bool {
+    a.trim().to_lowercase() == b.trim().to_lowercase()
+}
+
+/// Whether `state` is one of `states`.
+pub fn state_in(state: &str, states: &[String]) -> bool {
+    states.iter().any(|candidate| same_state(candidate, state))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spec_4_labels_are_trimmed_lower_cased_and_unique() {
+        assert_eq!(normalise_labels([" Bug", "bug", "", "  ", "UI "]), ["bug", "ui"]);
+    }
+
+    #[test]
+    fn spec_4_states_compare_trimmed_and_lower_case() {
+        assert!(same_state(" In Progress", "in progress "));
+        assert!(!same_state("todo", "done"));
+    }
+}

@@ -1,0 +1,50 @@
+//! When the machine wants to be woken: the earliest of all due times in the state.
+
+use super::limits;
+use super::state::{PendingStatus, State};
+use super::workpad;
+use crate::config::policy::Policy;
+use crate::domain::job::{Job, MergeHold, Stage, Wait};
+use crate::domain::run::LiveRun;
+use crate::domain::time::Timestamp;
+
+/// `None` when only the outside can move anything.
+pub fn next_due(state: &State, policy: &Policy, now: Timestamp) -> Option<Timestamp> {
+    let jobs = state.jobs.values().filter_map(|job| job_due(job, policy));
+    // A run that is being stopped has no deadline left but the launcher's grace.
+    let going_on = || state.runs.values().filter(|run| !is_stopping(state, run));
+    let runs = going_on().filter_map(|run| limits::next(run, &policy.agent, now));
+    let run_caps = going_on().filter_map(|run| {
+        let spent = state.jobs.get(&run.ticket).map_or(0, |job| job.budget_run_ms);
+        let cap = policy.budget.ticket.max_run?;
+        let warn_at = if run.progress.told_to_wrap_up { cap } else { cap.saturating_mul(4) / 5 };
+        Some(run.started_at + warn_at.saturating_sub(std::time::Duration::from_millis(spent)))
+    });
+    let effects = state.outbox.values().filter_map(|pending| match &pending.status {
+        PendingStatus::Due { at, .. } => Some(*at),
+        PendingStatus::InFlight | PendingStatus::Held { .. } => None,
+    });
+    jobs.chain(runs).chain(run_caps).chain(effects).min()
+}
+
+fn is_stopping(state: &State, run: &LiveRun) -> bool {
+    let job = state.jobs.get(&run.ticket);
+    job.is_some_and(|job| matches!(job.stage, Stage::Working { stopping: Some(_), .. }))
+}
+
+fn job_due(job: &Job, policy: &Policy) -> Option<Timestamp> {
+    let waited = match &job.stage {
+        Stage::Queued { wait, .. } => match wait {
+            Wait::Retry { due, .. } | Wait::Continuation { due } => Some(*due),
+            Wait::Quota { until, .. } | Wait::DailyBudget { until, .. } => Some(*until),
+            _ => None,
+        },
+        Stage::ReadyToMerge { hold: MergeHold::Forge { retry_at, .. }, .. } => Some(*retry_at),
+        _ => None,
+    };
+    let workpad = (policy.orchestration.workpad && job.attempts > 0)
+        .then(|| workpad::next_write(job, policy))
+        .flatten()
+        .filter(|_| job.workpad.shows.as_deref() != Some(workpad::shows(job).as_str()));
+    waited.into_iter().chain(workpad).min()
+}

@@ -1,0 +1,195 @@
+//! What the engine wants done. Imperative, plain data; each result comes back as an event.
+
+use serde::{Deserialize, Serialize};
+
+use super::permit::EffectKind;
+use crate::domain::evidence::Verification;
+use crate::domain::failure::RunFailure;
+use crate::domain::ids::{CommitId, EffectId, PrNumber, RunId, SessionId, TicketId};
+use crate::domain::job::{BlockCause, HumanWord, ReworkCause, Work};
+use crate::domain::pr::MergeMethod;
+use crate::domain::run::{Salvage, StopReason};
+use crate::domain::ticket::NewTicket;
+
+/// One thing to do. Dropping it would lose a decision, hence `must_use`.
+#[must_use]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Effect {
+    pub id: EffectId,
+    /// `None` only for what concerns no single ticket.
+    pub ticket: Option<TicketId>,
+    pub action: Action,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "do")]
+pub enum Action {
+    StartRun {
+        run: RunId,
+        work: Work,
+        attempt: u32,
+        branch: String,
+        resume: Option<SessionId>,
+        /// Trusted words that the prompt carries; they count as heard once the run has started.
+        unheard: Vec<HumanWord>,
+    },
+    StopRun {
+        run: RunId,
+        reason: StopReason,
+    },
+    Steer {
+        run: RunId,
+        how: Steering,
+    },
+    RefreshTickets {
+        ids: Vec<TicketId>,
+    },
+    WriteWorkpad {
+        shows: String,
+    },
+    Comment {
+        /// Makes a repetition find the first one.
+        key: String,
+        said: Said,
+    },
+    MoveTicket {
+        state: String,
+    },
+    CreateTicket {
+        key: String,
+        new: NewTicket,
+    },
+    PushBranch {
+        branch: String,
+        head: CommitId,
+    },
+    OpenPr {
+        branch: String,
+        head: CommitId,
+    },
+    ReopenPr {
+        number: PrNumber,
+    },
+    InspectPr {
+        number: PrNumber,
+    },
+    MergePr {
+        number: PrNumber,
+        head: CommitId,
+        method: MergeMethod,
+    },
+    UpdateBranch {
+        number: PrNumber,
+        head: CommitId,
+    },
+    RunGate {
+        branch: String,
+        head: CommitId,
+    },
+    /// The job is over: its merged branch and leftovers go.
+    CleanUp {
+        branch: String,
+        merged_head: Option<CommitId>,
+    },
+    Notify {
+        text: String,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "how")]
+pub enum Steering {
+    Say { word: HumanWord },
+    WrapUp { spent: String },
+    StopAfterTurn,
+}
+
+/// The short comments on a ticket. Worded by `templates/`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Said {
+    Started {
+        run: RunId,
+        attempt: u32,
+        branch: String,
+        rework: bool,
+    },
+    Blocked {
+        cause: BlockCause,
+        sentence: String,
+        next: String,
+    },
+    PrOpened {
+        number: PrNumber,
+        url: Option<String>,
+        branch: String,
+        verification: Option<Verification>,
+    },
+    Rework {
+        cycle: u32,
+        limit: u32,
+        cause: ReworkCause,
+    },
+    Done {
+        commit: Option<CommitId>,
+        by_us: bool,
+        verification: Option<Verification>,
+    },
+    GaveUp {
+        sentence: String,
+    },
+    Salvaged {
+        run: RunId,
+        salvage: Salvage,
+        failure: Option<RunFailure>,
+    },
+    BranchReady {
+        branch: String,
+        head: Option<CommitId>,
+    },
+    /// The worker's own words, through the desk.
+    Worker {
+        run: RunId,
+        text: String,
+    },
+    Asked {
+        run: RunId,
+        question: String,
+    },
+}
+
+impl Action {
+    pub fn kind(&self) -> EffectKind {
+        match self {
+            Self::StartRun { .. } => EffectKind::StartRun,
+            Self::StopRun { .. } => EffectKind::StopRun,
+            Self::Steer { .. } => EffectKind::Steer,
+            Self::RefreshTickets { .. } => EffectKind::RefreshTickets,
+            Self::WriteWorkpad { .. } => EffectKind::WriteWorkpad,
+            Self::Comment { .. } => EffectKind::Comment,
+            Self::MoveTicket { .. } => EffectKind::MoveTicket,
+            Self::CreateTicket { .. } => EffectKind::CreateTicket,
+            Self::PushBranch { .. } => EffectKind::PushBranch,
+            Self::OpenPr { .. } => EffectKind::OpenPr,
+            Self::ReopenPr { .. } => EffectKind::ReopenPr,
+            Self::InspectPr { .. } => EffectKind::InspectPr,
+            Self::MergePr { .. } => EffectKind::MergePr,
+            Self::UpdateBranch { .. } => EffectKind::UpdateBranch,
+            Self::RunGate { .. } => EffectKind::RunGate,
+            Self::CleanUp { .. } => EffectKind::CleanUp,
+            Self::Notify { .. } => EffectKind::Notify,
+        }
+    }
+
+    /// Written to the outbox and done again after a crash. The others are asked for anew by the next tick.
+    pub fn is_durable(&self) -> bool {
+        !matches!(
+            self,
+            Self::StopRun { .. }
+                | Self::Steer { .. }
+                | Self::RefreshTickets { .. }
+                | Self::InspectPr { .. }
+                | Self::Notify { .. }
+        )
+    }
+}

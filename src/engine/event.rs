@@ -1,0 +1,179 @@
+//! What the engine is told. Past tense: all of it has happened already.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::permit::Refusal;
+use crate::domain::evidence::GateResult;
+use crate::domain::ids::{CommentId, CommitId, EffectId, RunId, TicketId};
+use crate::domain::job::HumanWord;
+use crate::domain::pr::PullRequest;
+use crate::domain::run::{Activity, ProcessMark, RunReport, Salvage};
+use crate::domain::ticket::Ticket;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "event")]
+pub enum Event {
+    /// The past was settled: these runs of an earlier life are over.
+    Recovered {
+        lost: Vec<LostRun>,
+    },
+    /// A complete list of the tickets in the states of interest.
+    Polled {
+        tickets: Vec<Ticket>,
+        base: Option<CommitId>,
+    },
+    PollFailed {
+        error: String,
+    },
+    /// A complete answer about `asked`: what is missing is gone.
+    TicketsRefreshed {
+        asked: Vec<TicketId>,
+        tickets: Vec<Ticket>,
+    },
+    RunStarted {
+        run: RunId,
+        process: ProcessMark,
+        worktree: PathBuf,
+        base: CommitId,
+        head: CommitId,
+    },
+    RunProgress {
+        run: RunId,
+        activity: Activity,
+    },
+    RunFinished {
+        run: RunId,
+        report: RunReport,
+    },
+    PrObserved {
+        ticket: TicketId,
+        pr: Option<PullRequest>,
+    },
+    EffectDone {
+        effect: EffectId,
+        result: EffectResult,
+    },
+    EffectFailed {
+        effect: EffectId,
+        error: EffectError,
+    },
+    /// The kill-switch file appeared or went away.
+    SwitchesChanged {
+        file: bool,
+    },
+    PolicyReloaded,
+    /// Something that was due is due now.
+    TimerFired,
+    Operator {
+        command: OperatorCommand,
+        by: String,
+    },
+    /// A trusted word that did not come with a ticket (a command, a webhook).
+    HumanSaid {
+        ticket: TicketId,
+        word: HumanWord,
+    },
+    Shutdown,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LostRun {
+    pub run: RunId,
+    pub salvage: Option<Salvage>,
+    pub head: Option<CommitId>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "command")]
+pub enum OperatorCommand {
+    PauseAll,
+    ResumeAll,
+    Pause {
+        ticket: TicketId,
+    },
+    Resume {
+        ticket: TicketId,
+    },
+    /// Ends the run and keeps the ticket blocked until a retry.
+    Stop {
+        ticket: TicketId,
+    },
+    /// Starts again with fresh counters.
+    Retry {
+        ticket: TicketId,
+    },
+    Approve {
+        ticket: TicketId,
+    },
+    /// Gives the ticket back: nothing is done with it until a retry.
+    Forget {
+        ticket: TicketId,
+    },
+}
+
+impl OperatorCommand {
+    pub fn ticket(&self) -> Option<&TicketId> {
+        match self {
+            Self::PauseAll | Self::ResumeAll => None,
+            Self::Pause { ticket }
+            | Self::Resume { ticket }
+            | Self::Stop { ticket }
+            | Self::Retry { ticket }
+            | Self::Approve { ticket }
+            | Self::Forget { ticket } => Some(ticket),
+        }
+    }
+}
+
+/// What came of an effect that succeeded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "result")]
+#[expect(clippy::large_enum_variant, reason = "one at a time, on its way into the engine")]
+pub enum EffectResult {
+    /// Nothing to say but that it is done.
+    Plain,
+    Commented {
+        comment: CommentId,
+    },
+    Opened {
+        pr: PullRequest,
+    },
+    Merged {
+        commit: Option<CommitId>,
+    },
+    Gated {
+        results: Vec<GateResult>,
+    },
+}
+
+/// Why an effect failed, by what has to happen next.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "error")]
+pub enum EffectError {
+    /// The same call may work later.
+    Transient {
+        detail: String,
+        retry_after: Option<Duration>,
+    },
+    /// It will not work until a person changes something.
+    Permanent {
+        detail: String,
+    },
+    /// The permit said no.
+    Refused {
+        refusal: Refusal,
+    },
+    HeadMoved {
+        actual: CommitId,
+    },
+    Conflict {
+        files: Vec<String>,
+    },
+    /// Something is in the way for now.
+    NotNow {
+        because: String,
+    },
+}

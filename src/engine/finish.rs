@@ -1,0 +1,273 @@
+//! What follows when a run is over: completion is checked against the facts, failures are told apart.
+
+use super::decided::Decided;
+use super::effect::{Action, Said};
+use super::phases::{complete, follow_closed_pr, verify};
+use super::retry;
+use crate::config::policy::ForgeKind;
+use crate::domain::evidence::{Evidence, EvidenceKind, Receipt, Verification};
+use crate::domain::failure::{RunFailure, TurnError};
+use crate::domain::job::{BlockCause, Job, ReleaseReason, ReworkCause, ReworkTrigger, Stage, Wait, Work};
+use crate::domain::pr::PrState;
+use crate::domain::run::{Declared, RunOutcome, RunReport, StopReason};
+
+/// How long a well-ended run without a declared result waits before it goes on.
+const CONTINUATION_DELAY: std::time::Duration = std::time::Duration::from_secs(1);
+/// How soon a start that the tracker prevented is tried again. Costs no retry.
+const TRACKER_RETRY: std::time::Duration = std::time::Duration::from_secs(10);
+
+pub fn run_ended(job: &mut Job, report: RunReport, out: &mut Decided<'_>) {
+    let Stage::Working { work, run, stopping, .. } = job.stage.clone() else { return };
+    if report.head.is_some() {
+        job.head = report.head.clone();
+    }
+    if report.session.is_some() {
+        job.session = report.session.clone();
+    }
+    if let Some(Declared::Done { summary }) = &report.declared {
+        job.summary = Some(summary.clone());
+    }
+    let stopped = stopping.clone();
+    let outcome = what_really_ended_it(stopping, report.outcome.clone());
+    out.note(job, Some(&run), outcome.code(), format!("run {run} ended: {}", in_words(&outcome)));
+    if let Some(salvage) = &report.salvage {
+        let failure = match &outcome {
+            RunOutcome::Failed { failure } => Some(failure.clone()),
+            _ => None,
+        };
+        let said = Said::Salvaged { run: run.clone(), salvage: salvage.clone(), failure };
+        out.act(Action::Comment { key: format!("salvaged:{run}"), said });
+    }
+    if let Some(PrState::Merged { commit }) = job.pr.as_ref().map(|pr| pr.state.clone()) {
+        complete(job, commit, false, out);
+        return;
+    }
+    job.last_failure = None;
+    if let (Some(StopReason::Superseded), Some(pr)) = (&stopped, &job.pr)
+        && pr.state == PrState::Closed
+    {
+        let number = pr.number;
+        follow_closed_pr(job, number, out);
+        return;
+    }
+    match outcome {
+        RunOutcome::Done => ended_well(job, work, &report, out),
+        RunOutcome::Failed { failure } => failed(job, work, failure, out),
+        RunOutcome::Killed { reason } => killed(job, work, reason, out),
+    }
+}
+
+/// The reason we stopped it for outranks how the process then ended; but work that was finished anyway stays finished.
+fn what_really_ended_it(stopping: Option<StopReason>, outcome: RunOutcome) -> RunOutcome {
+    match (stopping, outcome) {
+        (
+            Some(
+                StopReason::KillSwitch
+                | StopReason::ObserveMode
+                | StopReason::Shutdown
+                | StopReason::Quota
+                | StopReason::FreshStart,
+            ),
+            RunOutcome::Done,
+        ) => RunOutcome::Done,
+        (Some(StopReason::Limit { failure }), _) => RunOutcome::Failed { failure },
+        (Some(reason), _) => RunOutcome::Killed { reason },
+        (None, RunOutcome::Killed { reason: StopReason::Limit { failure } }) => RunOutcome::Failed { failure },
+        (None, outcome) => outcome,
+    }
+}
+
+fn in_words(outcome: &RunOutcome) -> String {
+    match outcome {
+        RunOutcome::Done => "done".into(),
+        RunOutcome::Failed { failure } => failure.to_string(),
+        RunOutcome::Killed { reason } => format!("stopped ({})", reason.code()),
+    }
+}
+
+fn ended_well(job: &mut Job, work: Work, report: &RunReport, out: &mut Decided<'_>) {
+    if let Some(Declared::Blocked { reason }) = &report.declared {
+        out.block(job, BlockCause::WorkerAsked { question: reason.clone() }, work);
+        return;
+    }
+    if let Work::Review { head } = work {
+        job.reviewed_head = Some(head.clone());
+        job.failures = 0;
+        if let Some(pr) = &job.pr {
+            out.act(Action::InspectPr { number: pr.number });
+        }
+        if job.pr.is_none() {
+            verify(job, head, out);
+            return;
+        }
+        let on = crate::domain::job::CheckWait::Mergeability { head };
+        out.move_to(job, Stage::WaitingForChecks { on, since: out.now });
+        return;
+    }
+    let declared_done = matches!(report.declared, Some(Declared::Done { .. }));
+    let has_work = report.commits_ahead > 0 && report.head.is_some();
+    let progressed = report.made_commits() || !report.evidence.is_empty();
+    if !declared_done && !progressed {
+        // A rework that ends without a commit, and a first run that did nothing, are the same: nothing came of it.
+        failed(job, work, RunFailure::NoProgress, out);
+        return;
+    }
+    let contradictions = contradictions(job, &work, report, out);
+    let receipt = Receipt {
+        verification: if contradictions.is_empty() { Verification::Unverified } else { Verification::Contradicted },
+        head: report.head.clone(),
+        base: report.base.clone(),
+        commits: report.commits_ahead,
+        facts: facts(report, &contradictions),
+        gates: Vec::new(),
+    };
+    job.receipt = Some(receipt);
+    job.failures = 0;
+    if declared_done && !contradictions.is_empty() {
+        let cause = ReworkCause {
+            trigger: ReworkTrigger::Contradicted,
+            summary: contradictions.join("; "),
+            evidence: contradictions
+                .iter()
+                .map(|text| Evidence { kind: EvidenceKind::Note { text: text.clone() }, timestamp: out.now })
+                .collect(),
+        };
+        out.rework(job, cause);
+        return;
+    }
+    match (&report.head, has_work) {
+        (Some(head), true) if declared_done || out.policy.pr.forge != ForgeKind::None => {
+            job.fruitless = None;
+            job.continuations = 0;
+            verify(job, head.clone(), out);
+        }
+        _ => {
+            // Progress without a declared end: the ticket is still active, so the work goes on, but not for ever.
+            // Words alone are no progress that would justify a third run.
+            if !report.made_commits() {
+                job.fruitless = Some(super::fingerprint::MARK_CURRENT.to_owned());
+            }
+            job.continuations += 1;
+            if job.continuations > out.policy.agent.max_turns {
+                out.block(job, BlockCause::NoEnd { runs: job.continuations }, work);
+                return;
+            }
+            let due = out.now + CONTINUATION_DELAY;
+            out.queue(job, work, Wait::Continuation { due });
+        }
+    }
+}
+
+/// Says done; what do the facts say?
+fn contradictions(job: &Job, work: &Work, report: &RunReport, out: &Decided<'_>) -> Vec<String> {
+    let mut found = Vec::new();
+    if report.commits_ahead == 0 {
+        found.push("the worker says done, but the branch has no commit beyond the base".to_owned());
+    } else if matches!(work, Work::Rework { .. }) && !report.made_commits() {
+        found.push("the worker says the rework is done, but made no new commit".to_owned());
+    }
+    for wanted in &out.policy.gates.required_evidence {
+        if !report.evidence.iter().any(|evidence| evidence.kind.name() == wanted) {
+            found.push(format!("gates.required_evidence asks for `{wanted}`, and the worker recorded none"));
+        }
+    }
+    found.extend(report.contradicted.iter().cloned());
+    if let (Some(pr), Some(head)) = (&job.pr, &report.head)
+        && pr.state == PrState::Open
+        && report.commits_ahead == 0
+        && &pr.head != head
+    {
+        found.push(format!("the pull request's head {} is not the branch's {}", pr.head.short(), head.short()));
+    }
+    found
+}
+
+fn facts(report: &RunReport, contradictions: &[String]) -> Vec<String> {
+    let mut facts = vec![format!("{} commit(s) beyond the base", report.commits_ahead)];
+    if let Some(head) = &report.head {
+        facts.push(format!("head {}", head.short()));
+    }
+    facts.push(format!("{} evidence record(s)", report.evidence.len()));
+    facts.extend(contradictions.iter().cloned());
+    facts
+}
+
+fn failed(job: &mut Job, work: Work, failure: RunFailure, out: &mut Decided<'_>) {
+    job.last_failure = Some(failure.clone());
+    match &failure {
+        RunFailure::Turn { class: TurnError::RateLimit, .. } => {
+            // The pool is paused by the caller; waiting for quota costs no retry.
+            out.queue(job, work, Wait::Turn);
+            return;
+        }
+        RunFailure::InputRequired { question } => {
+            let question = question.clone();
+            out.block(job, BlockCause::WorkerAsked { question }, work);
+            return;
+        }
+        RunFailure::Tracker { .. } => {
+            let due = out.now + TRACKER_RETRY;
+            out.queue(job, work, Wait::Retry { attempt: job.failures + 1, due, error: failure });
+            return;
+        }
+        RunFailure::NoProgress | RunFailure::Turn { class: TurnError::Refused | TurnError::Context, .. } => {
+            job.fruitless = Some(super::fingerprint::MARK_CURRENT.to_owned());
+        }
+        _ => {}
+    }
+    if failure.is_permanent() {
+        out.block(job, BlockCause::Permanent { failure }, work);
+        return;
+    }
+    job.failures += 1;
+    if job.failures > out.policy.agent.max_retries {
+        let attempts = job.failures;
+        out.block(job, BlockCause::RetriesExhausted { attempts, last: failure }, work);
+        return;
+    }
+    // A conversation that broke is not gone on with.
+    if !failure.is_infrastructure() {
+        job.session = None;
+    }
+    let seed = retry::seed_for(job.ticket.id.as_str(), job.attempts);
+    let due = out.now + retry::backoff(job.failures, out.policy.agent.max_retry_backoff, seed);
+    let attempt = job.failures + 1;
+    out.queue(job, work, Wait::Retry { attempt, due, error: failure });
+}
+
+fn killed(job: &mut Job, work: Work, reason: StopReason, out: &mut Decided<'_>) {
+    let state = job.ticket.state.clone();
+    match reason {
+        StopReason::TerminalState => {
+            out.move_to(job, Stage::Released { why: ReleaseReason::TicketClosed { state }, since: out.now });
+        }
+        StopReason::NotActive => {
+            out.move_to(job, Stage::Released { why: ReleaseReason::NotActive { state }, since: out.now });
+        }
+        StopReason::NotEligible { because } => {
+            out.move_to(job, Stage::Released { why: ReleaseReason::NotEligible { because }, since: out.now });
+        }
+        StopReason::GivenBack => {
+            out.move_to(job, Stage::Released { why: ReleaseReason::GivenBack, since: out.now });
+        }
+        StopReason::Operator => out.block(job, BlockCause::StoppedByOperator, work),
+        StopReason::Budget { what, figure, cap } => {
+            out.block(job, BlockCause::BudgetExceeded { what, figure, cap }, work);
+        }
+        StopReason::FreshStart => {
+            job.session = None;
+            job.failures += 1;
+            if job.failures > out.policy.agent.max_retries {
+                let attempts = job.failures;
+                out.block(job, BlockCause::RetriesExhausted { attempts, last: RunFailure::NoProgress }, work);
+            } else {
+                out.queue(job, work, Wait::Turn);
+            }
+        }
+        StopReason::Superseded => out.queue(job, work, Wait::Turn),
+        StopReason::KillSwitch | StopReason::ObserveMode | StopReason::Shutdown | StopReason::Quota => {
+            out.queue(job, work, Wait::Turn);
+        }
+        StopReason::Limit { failure } => failed(job, work, failure, out),
+    }
+}

@@ -1,0 +1,34 @@
+//! The pure state machine: events in, effects out. No clock, no randomness, no async, no IO, no logging.
+//!
+//! [`step::step`] is the only door. It hands the event to its handler (`reconcile` for the board and pull requests,
+//! `runs` for workers, `outbox` for what came of effects), lets `phases` decide every change of a job's stage, and then
+//! settles: stops what must stop, merges what is ready, starts what may start. `permit` is the gate that the runtime asks
+//! before it performs anything.
+
+mod assess;
+mod budget;
+mod decided;
+mod due;
+pub mod effect;
+pub mod event;
+mod fingerprint;
+mod finish;
+mod limits;
+mod outbox;
+pub mod permit;
+mod phases;
+mod quota;
+mod reconcile;
+mod retry;
+mod runs;
+pub mod select;
+mod settle;
+pub mod state;
+mod step;
+mod view;
+mod workpad;
+
+pub use due::next_due;
+pub use outbox::circumstances;
+pub use step::step;
+pub use view::snapshot;

@@ -1,0 +1,378 @@
+//! What came of effects: confirmed ones leave the outbox, failed ones wait, are held, or change the job.
+
+use std::time::Duration;
+
+use super::assess;
+use super::decided::Decided;
+use super::effect::{Action, Effect};
+use super::event::{EffectError, EffectResult};
+use super::permit::{self, Circumstances, Refusal};
+use super::phases::Observation;
+use super::retry;
+use super::select;
+use super::state::{Pending, PendingStatus};
+use super::step::Step;
+use crate::domain::failure::RunFailure;
+use crate::domain::ids::{EffectId, TicketId};
+use crate::domain::job::{CheckWait, MergeHold, Moved, ReleaseReason, Stage, SwitchSource, Wait};
+use crate::domain::pr::PrState;
+use crate::domain::run::{RunOutcome, RunReport};
+
+const LONGEST_WAIT: Duration = Duration::from_secs(5 * 60);
+/// Even where the other side names a time.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
+
+impl Step<'_> {
+    pub fn effect_done(&mut self, id: EffectId, result: EffectResult) {
+        let Some(pending) = self.forget_effect(id) else { return };
+        let Some(ticket) = pending.effect.ticket else { return };
+        match (pending.effect.action, result) {
+            (Action::WriteWorkpad { .. }, EffectResult::Commented { comment }) => {
+                if let Some(job) = self.state.jobs.get_mut(&ticket) {
+                    job.workpad.comment = Some(comment);
+                    self.touch(&ticket);
+                }
+            }
+            (Action::PushBranch { head, .. }, _) => self.decide(&ticket, Observation::BranchPushed { head }),
+            (Action::OpenPr { branch, .. }, EffectResult::Opened { pr }) => {
+                let Some(job) = self.state.jobs.get_mut(&ticket) else { return };
+                // Opened for a branch that was given up meanwhile.
+                if job.branch.name != branch {
+                    return;
+                }
+                job.pr = Some(assess::remember(job.pr.as_ref(), &pr, self.now));
+                self.touch(&ticket);
+                self.decide(&ticket, Observation::PrOpened { number: pr.number, url: pr.url });
+            }
+            (Action::ReopenPr { number }, _) | (Action::UpdateBranch { number, .. }, _) => {
+                self.emit(Some(&ticket), Action::InspectPr { number });
+            }
+            (Action::MergePr { .. }, EffectResult::Merged { commit }) => {
+                if let Some(pr) = self.state.jobs.get_mut(&ticket).and_then(|job| job.pr.as_mut()) {
+                    pr.state = PrState::Merged { commit: commit.clone() };
+                    self.touch(&ticket);
+                }
+                self.decide(&ticket, Observation::PrMerged { commit, by_us: true });
+                self.base_moved();
+            }
+            (Action::RunGate { head, .. }, EffectResult::Gated { results }) => {
+                self.decide(&ticket, Observation::GatesReported { head, results });
+            }
+            (Action::MoveTicket { state }, _) => self.ticket_moved(&ticket, state),
+            _ => {}
+        }
+    }
+
+    /// The column is written: nobody has to see it to know it.
+    fn ticket_moved(&mut self, id: &TicketId, state: String) {
+        let Some(job) = self.state.jobs.get_mut(id) else { return };
+        if job.moved_to.as_ref() != Some(&state) {
+            return;
+        }
+        let from = std::mem::replace(&mut job.ticket.state, state.clone());
+        job.moved = Some(Moved { from, at: self.now });
+        self.touch(id);
+        self.follow_run(id, &state);
+    }
+
+    /// After a merge, what was ready is ready against an old base: look again before the next one.
+    fn base_moved(&mut self) {
+        let ready: Vec<TicketId> = self
+            .state
+            .jobs
+            .iter()
+            .filter(|(_, job)| matches!(job.stage, Stage::ReadyToMerge { .. }))
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in ready {
+            let Some(job) = self.state.jobs.get_mut(&id) else { continue };
+            let (Stage::ReadyToMerge { head, .. }, Some(number)) =
+                (job.stage.clone(), job.pr.as_ref().map(|pr| pr.number))
+            else {
+                continue;
+            };
+            let mut out = Decided::new(self.policy, self.now);
+            let on = CheckWait::Mergeability { head };
+            out.move_to(job, Stage::WaitingForChecks { on, since: self.now });
+            out.act(Action::InspectPr { number });
+            self.absorb(&id, out, true);
+        }
+    }
+
+    pub fn effect_failed(&mut self, id: EffectId, error: EffectError) {
+        let Some(pending) = self.state.outbox.get(&id).cloned() else { return };
+        let Some(ticket) = pending.effect.ticket.clone() else { return };
+        let name = pending.effect.action.kind().name();
+        match (error, &pending.effect.action) {
+            (EffectError::Refused { refusal }, _) => self.refused(id, refusal),
+            (error, Action::StartRun { run, .. }) => {
+                let (detail, permanent) = in_words(error);
+                let failure = RunFailure::Launch { detail, permanent };
+                self.run_finished(run.clone(), RunReport::bare(RunOutcome::Failed { failure }));
+            }
+            (EffectError::HeadMoved { .. }, Action::MergePr { number, .. } | Action::UpdateBranch { number, .. }) => {
+                let number = *number;
+                self.forget_effect(id);
+                self.decide(&ticket, Observation::HeadMoved);
+                self.emit(Some(&ticket), Action::InspectPr { number });
+            }
+            (EffectError::Conflict { files }, Action::MergePr { .. } | Action::UpdateBranch { .. }) => {
+                self.forget_effect(id);
+                self.decide(&ticket, Observation::MergeConflicted { files });
+            }
+            (EffectError::NotNow { because }, Action::MergePr { .. }) => {
+                self.forget_effect(id);
+                self.decide(&ticket, Observation::MergeHindered { because });
+            }
+            (EffectError::Permanent { detail }, Action::MergePr { .. }) => {
+                self.forget_effect(id);
+                self.decide(&ticket, Observation::MergeRefused { because: detail });
+            }
+            (EffectError::Permanent { detail }, action) => {
+                let carries_the_job = carries_the_job(action);
+                if let Action::MoveTicket { state } = action {
+                    self.never_moved(&ticket, state);
+                }
+                self.forget_effect(id);
+                self.note(Some(&ticket), "effect_refused", format!("{name} was refused for good: {detail}"));
+                if carries_the_job {
+                    self.decide(&ticket, Observation::PublishRefused { effect: name, because: detail });
+                }
+            }
+            (EffectError::HeadMoved { actual }, _) => {
+                self.forget_effect(id);
+                let because = format!("the branch on the forge is at {}, which is not ours", actual.short());
+                self.decide(&ticket, Observation::PublishRefused { effect: name, because });
+            }
+            (EffectError::Transient { detail, retry_after }, _) => self.later(id, pending, detail, retry_after),
+            (EffectError::NotNow { because }, _) => self.later(id, pending, because, None),
+            (EffectError::Conflict { files }, _) => self.later(id, pending, files.join(", "), None),
+        }
+    }
+
+    fn later(&mut self, id: EffectId, pending: Pending, detail: String, retry_after: Option<Duration>) {
+        let attempts = pending.attempts.saturating_add(1);
+        let name = pending.effect.action.kind().name();
+        if self.is_pointless(&pending) {
+            self.forget_effect(id);
+            return;
+        }
+        let gate_gave_up =
+            matches!(pending.effect.action, Action::RunGate { .. }) && attempts > self.policy.agent.max_retries;
+        if let (true, Some(ticket)) = (gate_gave_up, pending.effect.ticket.as_ref()) {
+            self.forget_effect(id);
+            self.decide(ticket, Observation::PublishRefused { effect: name, because: detail });
+            return;
+        }
+        let wait = retry_after
+            .unwrap_or_else(|| {
+                retry::backoff(attempts, LONGEST_WAIT, retry::seed_for(name, attempts.wrapping_add(id.0 as u32)))
+            })
+            .min(LONGEST_PAUSE);
+        if attempts == 1 {
+            self.note(
+                pending.effect.ticket.as_ref(),
+                "effect_retry",
+                format!("{name} failed and is tried again: {detail}"),
+            );
+        }
+        if let Some(entry) = self.state.outbox.get_mut(&id) {
+            entry.attempts = attempts;
+            entry.status = PendingStatus::Due { at: self.now + wait, last_error: detail };
+            self.state.changes.outbox.insert(id);
+        }
+    }
+
+    /// A column that the tracker refuses was never ours: a person may still put the ticket there.
+    fn never_moved(&mut self, ticket: &TicketId, state: &str) {
+        if let Some(job) = self.state.jobs.get_mut(ticket)
+            && job.moved_to.as_deref() == Some(state)
+        {
+            job.moved_to = None;
+            self.touch(ticket);
+        }
+    }
+
+    fn refused(&mut self, id: EffectId, refusal: Refusal) {
+        // The gate read the file itself: believe it before the watcher tells, or the same effect comes right back.
+        if refusal == (Refusal::KillSwitch { switch: SwitchSource::File }) {
+            self.switch_file(true);
+        }
+        let Some(effect) = self.state.outbox.get(&id).map(|entry| entry.effect.clone()) else { return };
+        match (&effect.action, &effect.ticket) {
+            (Action::StartRun { run, .. }, Some(ticket)) => {
+                self.forget_effect(id);
+                self.never_started(ticket, run, refusal);
+            }
+            (Action::MergePr { .. }, Some(ticket)) => {
+                self.forget_effect(id);
+                self.merge_refused_by_permit(ticket, refusal);
+            }
+            _ => self.hold(id, refusal),
+        }
+    }
+
+    fn hold(&mut self, id: EffectId, refusal: Refusal) {
+        if let Some(entry) = self.state.outbox.get_mut(&id) {
+            entry.status = PendingStatus::Held { refusal };
+            self.state.changes.outbox.insert(id);
+        }
+    }
+
+    fn never_started(&mut self, ticket: &TicketId, run: &crate::domain::ids::RunId, refusal: Refusal) {
+        self.state.runs.remove(run);
+        self.state.changes.runs.insert(run.clone());
+        let Some(job) = self.state.jobs.get_mut(ticket) else { return };
+        let Stage::Working { work, run: current, .. } = job.stage.clone() else { return };
+        if current != *run {
+            return;
+        }
+        job.attempts = job.attempts.saturating_sub(1);
+        let mut out = Decided::new(self.policy, self.now);
+        out.note(job, Some(run), "refused", format!("the start of run {run} was refused: {refusal}"));
+        out.queue(job, work, Wait::Turn);
+        self.absorb(ticket, out, true);
+    }
+
+    fn merge_refused_by_permit(&mut self, ticket: &TicketId, refusal: Refusal) {
+        let Some(job) = self.state.jobs.get_mut(ticket) else { return };
+        let Stage::Merging { head, .. } = job.stage.clone() else { return };
+        let hold = match refusal {
+            Refusal::KillSwitch { switch } => MergeHold::KillSwitch { source: switch },
+            Refusal::Observe | Refusal::MergeForbidden | Refusal::Preflight | Refusal::NotOwned => {
+                MergeHold::RolloutForbids
+            }
+        };
+        let mut out = Decided::new(self.policy, self.now);
+        out.move_to(job, Stage::ReadyToMerge { head, hold, since: self.now });
+        self.absorb(ticket, out, true);
+    }
+
+    /// Effects that are due again, or that the permit would allow now.
+    pub fn release_effects(&mut self) {
+        self.drop_pointless();
+        let ids: Vec<EffectId> = self
+            .state
+            .outbox
+            .iter()
+            .filter(|(_, pending)| match &pending.status {
+                PendingStatus::InFlight => false,
+                // A time beyond the longest wait was set by a clock that has been put back since.
+                PendingStatus::Due { at, .. } => *at <= self.now || at.since(self.now) > LONGEST_PAUSE,
+                PendingStatus::Held { .. } => self.refusal(&pending.effect).is_none(),
+            })
+            .map(|(id, _)| *id)
+            .collect();
+        for id in ids {
+            self.hand_over(id);
+        }
+    }
+
+    /// Gives a written effect to the runtime (again), unless the permit would refuse it now.
+    pub fn hand_over(&mut self, id: EffectId) {
+        let Some(entry) = self.state.outbox.get(&id) else { return };
+        let effect = entry.effect.clone();
+        if let Some(refusal) = self.refusal(&effect) {
+            self.refused(id, refusal);
+            return;
+        }
+        if let Some(entry) = self.state.outbox.get_mut(&id) {
+            entry.status = PendingStatus::InFlight;
+            self.state.changes.outbox.insert(id);
+        }
+        self.effects.push(effect);
+    }
+
+    /// Drops what would be written for a purpose that is gone. What is in flight is left to its result.
+    fn drop_pointless(&mut self) {
+        let gone: Vec<EffectId> = self
+            .state
+            .outbox
+            .iter()
+            .filter(|(_, pending)| pending.status != PendingStatus::InFlight)
+            .filter(|(_, pending)| self.is_pointless(pending))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in gone {
+            self.forget_effect(id);
+        }
+    }
+
+    pub fn is_pointless(&self, pending: &Pending) -> bool {
+        let Some(job) = pending.effect.ticket.as_ref().and_then(|id| self.state.jobs.get(id)) else { return false };
+        let waits_for = |wanted: CheckWait| matches!(&job.stage, Stage::WaitingForChecks { on, .. } if *on == wanted);
+        let taken_away = matches!(
+            job.stage,
+            Stage::Released {
+                why: ReleaseReason::NotEligible { .. } | ReleaseReason::GivenBack | ReleaseReason::Gone,
+                ..
+            }
+        );
+        match &pending.effect.action {
+            Action::RunGate { head, .. } => !waits_for(CheckWait::Gates { head: head.clone() }),
+            Action::PushBranch { head, .. } | Action::OpenPr { head, .. } => {
+                !waits_for(CheckWait::Opening { head: head.clone() })
+            }
+            Action::UpdateBranch { head, .. } => !waits_for(CheckWait::BranchUpdate { head: head.clone() }),
+            Action::MergePr { head, .. } => !matches!(&job.stage, Stage::Merging { head: on, .. } if on == head),
+            Action::ReopenPr { .. } => {
+                job.pr.is_none() || job.stage.phase().is_terminal() || matches!(job.stage, Stage::Blocked { .. })
+            }
+            Action::MoveTicket { state } => {
+                let superseded = job.moved_to.as_ref() != Some(state);
+                let closed = select::is_terminal(&job.ticket.state, self.policy);
+                matches!(job.stage, Stage::Released { .. }) || superseded || closed
+            }
+            // A ticket that was taken from us is not written to any more.
+            _ => taken_away && matches!(pending.status, PendingStatus::Held { .. }),
+        }
+    }
+
+    /// What the permit would say to this effect now.
+    pub fn refusal(&self, effect: &Effect) -> Option<Refusal> {
+        let circumstances = circumstances(self.state, self.policy, effect.ticket.as_ref());
+        permit::permit(effect.action.kind(), &circumstances).err()
+    }
+}
+
+/// Everything the permit needs, as the state knows it. The runtime adds the kill-switch file at the moment of use.
+pub fn circumstances(
+    state: &super::state::State,
+    policy: &crate::config::policy::Policy,
+    ticket: Option<&TicketId>,
+) -> Circumstances {
+    let label = policy.rollout.kill_switch_label.as_deref();
+    let job = ticket.and_then(|id| state.jobs.get(id));
+    Circumstances {
+        switch: match job {
+            Some(job) => state.switch_for(job, label),
+            None => state.global_switch(),
+        },
+        rollout: policy.rollout.mode,
+        preflight_missing: policy.rollout.preflight_missing,
+        owned: job.is_none_or(|job| select::lost_eligibility(&job.ticket, policy).is_none()),
+    }
+}
+
+/// An error of a start, and whether trying again is pointless.
+fn in_words(error: EffectError) -> (String, bool) {
+    match error {
+        EffectError::Permanent { detail } => (detail, true),
+        EffectError::Transient { detail, .. } | EffectError::NotNow { because: detail } => (detail, false),
+        EffectError::Refused { refusal } => (refusal.to_string(), false),
+        EffectError::HeadMoved { actual } => (format!("the branch is at {}", actual.short()), false),
+        EffectError::Conflict { files } => (format!("conflicts in {}", files.join(", ")), false),
+    }
+}
+
+/// Whether the job cannot go on without this effect.
+fn carries_the_job(action: &Action) -> bool {
+    matches!(
+        action,
+        Action::PushBranch { .. }
+            | Action::OpenPr { .. }
+            | Action::ReopenPr { .. }
+            | Action::UpdateBranch { .. }
+            | Action::RunGate { .. }
+    )
+}

@@ -1,0 +1,230 @@
+//! The one gate that every mutation of the outside passes: kill switch, preflight, rollout, ownership.
+//!
+//! It answers with a [`Permit`], and adapters do not write without one.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::config::policy::RolloutMode;
+use crate::domain::job::SwitchSource;
+use crate::domain::permit::Permit;
+
+/// The kinds of effects, without their data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EffectKind {
+    StartRun,
+    StopRun,
+    Steer,
+    RefreshTickets,
+    WriteWorkpad,
+    Comment,
+    MoveTicket,
+    CreateTicket,
+    PushBranch,
+    OpenPr,
+    ReopenPr,
+    InspectPr,
+    MergePr,
+    UpdateBranch,
+    RunGate,
+    CleanUp,
+    Notify,
+}
+
+/// What an effect does to the world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Reads, or ends something of ours. Always allowed: stopping must never be refused.
+    Harmless,
+    /// Writes to ticket, branch or pull request, or starts a process.
+    Mutates,
+    /// Lands work on the base branch.
+    Merges,
+}
+
+impl EffectKind {
+    pub const ALL: [EffectKind; 17] = [
+        Self::StartRun,
+        Self::StopRun,
+        Self::Steer,
+        Self::RefreshTickets,
+        Self::WriteWorkpad,
+        Self::Comment,
+        Self::MoveTicket,
+        Self::CreateTicket,
+        Self::PushBranch,
+        Self::OpenPr,
+        Self::ReopenPr,
+        Self::InspectPr,
+        Self::MergePr,
+        Self::UpdateBranch,
+        Self::RunGate,
+        Self::CleanUp,
+        Self::Notify,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::StartRun => "start_run",
+            Self::StopRun => "stop_run",
+            Self::Steer => "steer",
+            Self::RefreshTickets => "refresh_tickets",
+            Self::WriteWorkpad => "write_workpad",
+            Self::Comment => "comment",
+            Self::MoveTicket => "move_ticket",
+            Self::CreateTicket => "create_ticket",
+            Self::PushBranch => "push_branch",
+            Self::OpenPr => "open_pr",
+            Self::ReopenPr => "reopen_pr",
+            Self::InspectPr => "inspect_pr",
+            Self::MergePr => "merge_pr",
+            Self::UpdateBranch => "update_branch",
+            Self::RunGate => "run_gate",
+            Self::CleanUp => "clean_up",
+            Self::Notify => "notify",
+        }
+    }
+
+    pub fn reach(self) -> Reach {
+        match self {
+            Self::StopRun | Self::RefreshTickets | Self::InspectPr | Self::Notify => Reach::Harmless,
+            Self::StartRun
+            | Self::Steer
+            | Self::WriteWorkpad
+            | Self::Comment
+            | Self::MoveTicket
+            | Self::CreateTicket
+            | Self::PushBranch
+            | Self::OpenPr
+            | Self::ReopenPr
+            | Self::UpdateBranch
+            | Self::RunGate
+            | Self::CleanUp => Reach::Mutates,
+            Self::MergePr => Reach::Merges,
+        }
+    }
+}
+
+/// Everything the decision depends on, read at the moment of use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Circumstances {
+    /// The first switch that is on, if any.
+    pub switch: Option<SwitchSource>,
+    pub rollout: RolloutMode,
+    /// `preflight_required` is on and `doctor` has not passed for this content.
+    pub preflight_missing: bool,
+    /// The ticket carries what the workflow demands before any automation.
+    pub owned: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "refused")]
+pub enum Refusal {
+    #[error("a kill switch is on ({source_name})", source_name = .switch.name())]
+    KillSwitch { switch: SwitchSource },
+    #[error("rollout.mode is observe: nothing is changed")]
+    Observe,
+    #[error("rollout.mode is mutate: nothing is merged")]
+    MergeForbidden,
+    #[error("rollout.preflight_required is on: run `dirigent doctor` for this WORKFLOW.md first")]
+    Preflight,
+    #[error("the ticket does not carry the label that makes it ours")]
+    NotOwned,
+}
+
+/// Allows or refuses one effect.
+pub fn permit(effect: EffectKind, now: &Circumstances) -> Result<Permit, Refusal> {
+    match effect.reach() {
+        Reach::Harmless => return Ok(Permit::issue()),
+        Reach::Mutates | Reach::Merges => {}
+    }
+    if let Some(switch) = now.switch {
+        return Err(Refusal::KillSwitch { switch });
+    }
+    if now.rollout == RolloutMode::Observe {
+        return Err(Refusal::Observe);
+    }
+    if now.preflight_missing {
+        return Err(Refusal::Preflight);
+    }
+    if !now.owned {
+        return Err(Refusal::NotOwned);
+    }
+    if effect.reach() == Reach::Merges && now.rollout != RolloutMode::Merge {
+        return Err(Refusal::MergeForbidden);
+    }
+    Ok(Permit::issue())
+}
+
+/// For what a person does with a command of their own. Only the command line may ask for this one.
+pub fn by_hand() -> Permit {
+    Permit::issue()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FREE: Circumstances =
+        Circumstances { switch: None, rollout: RolloutMode::Merge, preflight_missing: false, owned: true };
+    const SWITCHES: [SwitchSource; 5] = [
+        SwitchSource::File,
+        SwitchSource::TicketLabel,
+        SwitchSource::PrLabel,
+        SwitchSource::PauseAll,
+        SwitchSource::PauseTicket,
+    ];
+
+    fn mutating() -> impl Iterator<Item = EffectKind> {
+        EffectKind::ALL.into_iter().filter(|kind| kind.reach() != Reach::Harmless)
+    }
+
+    #[test]
+    fn every_mutation_is_refused_under_every_switch() {
+        for effect in mutating() {
+            for switch in SWITCHES {
+                let now = Circumstances { switch: Some(switch), ..FREE };
+                assert_eq!(permit(effect, &now).unwrap_err(), Refusal::KillSwitch { switch }, "{effect:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_mutation_is_refused_under_observe_without_ownership_and_before_preflight() {
+        for effect in mutating() {
+            assert!(permit(effect, &Circumstances { rollout: RolloutMode::Observe, ..FREE }).is_err());
+            assert!(permit(effect, &Circumstances { owned: false, ..FREE }).is_err());
+            assert!(permit(effect, &Circumstances { preflight_missing: true, ..FREE }).is_err());
+        }
+    }
+
+    #[test]
+    fn mutate_allows_everything_but_the_merge() {
+        let now = Circumstances { rollout: RolloutMode::Mutate, ..FREE };
+        for effect in EffectKind::ALL {
+            assert_eq!(permit(effect, &now).is_ok(), effect != EffectKind::MergePr, "{effect:?}");
+        }
+    }
+
+    #[test]
+    fn stopping_and_reading_are_never_refused() {
+        for switch in SWITCHES {
+            let now = Circumstances {
+                switch: Some(switch),
+                rollout: RolloutMode::Observe,
+                preflight_missing: true,
+                owned: false,
+            };
+            assert!(permit(EffectKind::StopRun, &now).is_ok());
+            assert!(permit(EffectKind::RefreshTickets, &now).is_ok());
+            assert!(permit(EffectKind::InspectPr, &now).is_ok());
+        }
+    }
+
+    #[test]
+    fn the_list_of_kinds_is_complete() {
+        let names: std::collections::BTreeSet<_> = EffectKind::ALL.iter().map(|kind| kind.name()).collect();
+        assert_eq!(names.len(), EffectKind::ALL.len());
+    }
+}

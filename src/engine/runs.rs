@@ -1,0 +1,316 @@
+//! Live runs: their start, their progress, their end, and the runs of an earlier life.
+
+use std::path::PathBuf;
+
+use super::budget::{self, Level};
+use super::decided::Decided;
+use super::effect::{Action, Said, Steering};
+use super::event::LostRun;
+use super::fingerprint;
+use super::phases::{self, Observation};
+use super::quota;
+use super::state::PendingStatus;
+use super::step::Step;
+use crate::domain::failure::{RunFailure, TurnError};
+use crate::domain::ids::{CommitId, EffectId, RunId, TicketId};
+use crate::domain::job::Stage;
+use crate::domain::run::{
+    Activity, FinishedRun, Life, LiveRun, ProcessMark, RunKind, RunOutcome, RunReport, StopReason,
+};
+use crate::domain::usage::Usage;
+
+impl Step<'_> {
+    /// Settles what an earlier life left: its runs are lost, its unconfirmed effects are done again.
+    pub fn recovered(&mut self, mut lost: Vec<LostRun>) {
+        // Once a life: a second one would declare live runs dead.
+        if self.state.recovered {
+            return;
+        }
+        self.state.recovered = true;
+        // Taken before anything new is decided: what this step itself hands out needs no repetition.
+        let again: Vec<EffectId> = self
+            .state
+            .outbox
+            .iter()
+            .filter(|(_, pending)| pending.status == PendingStatus::InFlight)
+            .map(|(id, _)| *id)
+            .collect();
+        let unnamed: Vec<RunId> =
+            self.state.runs.keys().filter(|run| !lost.iter().any(|named| named.run == **run)).cloned().collect();
+        lost.extend(unnamed.into_iter().map(|run| LostRun { run, salvage: None, head: None }));
+        for LostRun { run, salvage, head } in lost {
+            let mut report = RunReport::bare(RunOutcome::Failed { failure: RunFailure::Lost });
+            report.salvage = salvage;
+            report.head = head;
+            self.run_finished(run, report);
+        }
+        let orphans: Vec<(TicketId, RunId)> = self
+            .state
+            .jobs
+            .iter()
+            .filter_map(|(id, job)| job.stage.run().map(|run| (id.clone(), run.clone())))
+            .filter(|(_, run)| !self.state.runs.contains_key(run))
+            .collect();
+        for (id, _) in orphans {
+            let report = RunReport::bare(RunOutcome::Failed { failure: RunFailure::Lost });
+            self.decide(&id, Observation::RunEnded { report });
+        }
+        for id in again {
+            let Some(pending) = self.state.outbox.get(&id) else { continue };
+            if matches!(pending.effect.action, Action::StartRun { .. }) || self.is_pointless(pending) {
+                self.forget_effect(id);
+            } else {
+                self.hand_over(id);
+            }
+        }
+    }
+
+    pub fn run_started(&mut self, run: RunId, process: ProcessMark, worktree: PathBuf, head: CommitId) {
+        let Some(live) = self.state.runs.get_mut(&run) else { return };
+        if matches!(live.life, Life::Running { .. }) {
+            return;
+        }
+        live.life = Life::Running { process, worktree, session: None };
+        live.progress.last_event_at = self.now;
+        // A directory without a repository in it has no head.
+        let head = Some(head).filter(|head| !head.as_str().is_empty());
+        live.head_before.clone_from(&head);
+        let (ticket, attempt, branch, kind) = (live.ticket.clone(), live.attempt, live.branch.clone(), live.kind);
+        self.state.changes.runs.insert(run.clone());
+        self.heard(&ticket, &run);
+        if let Some(job) = self.state.jobs.get_mut(&ticket) {
+            job.head = head;
+            job.tried = Some(fingerprint::of(job, self.state.base.as_ref(), self.policy));
+            self.touch(&ticket);
+        }
+        let said = Said::Started { run: run.clone(), attempt, branch, rework: kind == RunKind::Rework };
+        self.emit(Some(&ticket), Action::Comment { key: format!("started:{run}"), said });
+    }
+
+    /// The start is confirmed: its effect is over, and the words in its prompt count as heard.
+    fn heard(&mut self, ticket: &TicketId, run: &RunId) {
+        let Some(pending) = self.start_effect(run).and_then(|id| self.forget_effect(id)) else { return };
+        let Action::StartRun { unheard, .. } = pending.effect.action else { return };
+        if let Some(job) = self.state.jobs.get_mut(ticket) {
+            job.unheard.retain(|word| !unheard.contains(word));
+        }
+    }
+
+    fn start_effect(&self, wanted: &RunId) -> Option<EffectId> {
+        self.state
+            .outbox
+            .iter()
+            .find(|(_, pending)| matches!(&pending.effect.action, Action::StartRun { run, .. } if run == wanted))
+            .map(|(id, _)| *id)
+    }
+
+    pub fn run_progress(&mut self, run: RunId, activity: Activity) {
+        let Some(live) = self.state.runs.get_mut(&run) else { return };
+        live.progress.last_event_at = self.now;
+        self.state.changes.soft = true;
+        let ticket = live.ticket.clone();
+        match activity {
+            Activity::Agent { usage, tool_open_since, said } => {
+                live.progress.tool_open_since = tool_open_since;
+                if tool_open_since.is_none() {
+                    live.progress.waiting_for_answer = false;
+                }
+                if said.is_some() {
+                    live.progress.said = said;
+                }
+                // Turns are counted by `TurnEnded` alone.
+                self.spend(&run, Usage { turns: 0, ..usage });
+            }
+            Activity::SessionKnown { session } => {
+                if let Life::Running { session: known, .. } = &mut live.life {
+                    *known = Some(session.clone());
+                }
+                if let Some(job) = self.state.jobs.get_mut(&ticket) {
+                    job.session = Some(session);
+                }
+                self.state.changes.runs.insert(run);
+                self.touch(&ticket);
+            }
+            Activity::TurnEnded { turns } => {
+                let more = turns.saturating_sub(live.progress.turns);
+                live.progress.turns = live.progress.turns.max(turns);
+                self.spend(&run, Usage { turns: more, ..Usage::default() });
+            }
+            Activity::RateLimited { limit } => {
+                let pool = live.pool.clone();
+                live.progress.rate_limit = Some(limit.clone());
+                self.state.meta.pools.entry(pool).or_default().rate_limit = Some(limit);
+            }
+            Activity::Committed { head } => {
+                live.progress.has_commit_or_evidence = true;
+                if let Some(job) = self.state.jobs.get_mut(&ticket) {
+                    job.head = Some(head);
+                }
+                self.touch(&ticket);
+            }
+            Activity::Proved { evidence } => {
+                live.progress.has_commit_or_evidence = true;
+                let text = serde_json::to_string(&evidence).unwrap_or_default();
+                self.note(Some(&ticket), "evidence", text);
+            }
+            Activity::Commented { text } | Activity::Planned { text } => {
+                live.progress.said = Some(text.clone());
+                let key = format!("worker:{run}:{}", self.state.meta.next_effect);
+                self.emit(Some(&ticket), Action::Comment { key, said: Said::Worker { run, text } });
+            }
+            Activity::FollowUp { ticket: new, key } => {
+                if self.policy.gates.allow_followups {
+                    self.emit(Some(&ticket), Action::CreateTicket { key, new });
+                } else {
+                    self.note(Some(&ticket), "followup_refused", "gates.allow_followups is off: no ticket was created");
+                }
+            }
+            Activity::Asked { question } => {
+                live.progress.waiting_for_answer = true;
+                let key = format!("asked:{run}:{}", self.state.meta.next_effect);
+                self.emit(Some(&ticket), Action::Comment { key, said: Said::Asked { run, question } });
+            }
+        }
+    }
+
+    /// Counts usage once, in every account, and pulls the brake where a cap is near or reached.
+    fn spend(&mut self, run: &RunId, usage: Usage) {
+        let Some(live) = self.state.runs.get_mut(run) else { return };
+        let ticket = live.ticket.clone();
+        live.progress.usage += usage;
+        self.roll_day();
+        self.state.meta.daily.usage += usage;
+        self.state.meta.total += usage;
+        if let Some(job) = self.state.jobs.get_mut(&ticket) {
+            job.spent += usage;
+            job.budget_used += usage;
+        }
+        self.brake(run);
+    }
+
+    pub fn roll_day(&mut self) {
+        let today = self.now.day();
+        // A clock that jumps back must not clear the day's account.
+        if today > self.state.meta.daily.day {
+            self.state.meta.daily = super::state::Daily { day: today, ..Default::default() };
+            self.state.changes.meta = true;
+        }
+    }
+
+    /// 80 %: wrap up. 100 %: stop, at this very event.
+    pub fn brake(&mut self, run: &RunId) {
+        let Some(live) = self.state.runs.get(run) else { return };
+        let Some(job) = self.state.jobs.get(&live.ticket) else { return };
+        if matches!(job.stage, Stage::Working { stopping: Some(_), .. }) {
+            return;
+        }
+        let elapsed = self.now.since(live.started_at);
+        let on_ticket = elapsed + std::time::Duration::from_millis(job.budget_run_ms);
+        let live_today = self
+            .state
+            .runs
+            .values()
+            .fold(0u64, |sum, run| sum.saturating_add(self.now.since(run.started_at).as_millis() as u64));
+        let today = std::time::Duration::from_millis(self.state.meta.daily.run_ms.saturating_add(live_today));
+        let levels = [
+            budget::level(&self.policy.budget.ticket, &job.budget_used, on_ticket),
+            budget::level(&self.policy.budget.daily, &self.state.meta.daily.usage, today),
+        ];
+        let told = live.progress.told_to_wrap_up;
+        let ticket = live.ticket.clone();
+        let exceeded = levels.iter().position(|level| matches!(level, Level::Exceeded { .. }));
+        if let Some(which) = exceeded {
+            if let Level::Exceeded { what, figure, cap } = levels[which].clone() {
+                let reason = if which == 0 { StopReason::Budget { what, figure, cap } } else { StopReason::Quota };
+                self.stop_run(&ticket, reason);
+            }
+            return;
+        }
+        if let (false, Some(Level::Nearly { what, figure, cap })) =
+            (told, levels.into_iter().find(|level| matches!(level, Level::Nearly { .. })))
+        {
+            if let Some(live) = self.state.runs.get_mut(run) {
+                live.progress.told_to_wrap_up = true;
+            }
+            let how = Steering::WrapUp { spent: format!("{what}: {figure} of {cap}") };
+            self.emit(Some(&ticket), Action::Steer { run: run.clone(), how });
+        }
+    }
+
+    pub fn stop_run(&mut self, ticket: &TicketId, reason: StopReason) {
+        let Some(job) = self.state.jobs.get_mut(ticket) else { return };
+        let mut out = Decided::new(self.policy, self.now);
+        phases::stop(job, reason, &mut out);
+        let changed = !out.actions.is_empty();
+        self.absorb(ticket, out, changed);
+    }
+
+    pub fn run_finished(&mut self, run: RunId, mut report: RunReport) {
+        let Some(mut live) = self.state.runs.remove(&run) else { return };
+        if report.head_before.is_none() {
+            report.head_before.clone_from(&live.head_before);
+        }
+        let ticket = live.ticket.clone();
+        if let Some(id) = self.start_effect(&run) {
+            self.forget_effect(id);
+        }
+        // A lost run ended when it was last heard of, not when the next life found it.
+        let lost = matches!(report.outcome, RunOutcome::Failed { failure: RunFailure::Lost });
+        let ended = if lost { live.progress.last_event_at } else { self.now };
+        let ran = ended.since(live.started_at).as_millis() as u64;
+        self.roll_day();
+        let more_turns = report.turns.saturating_sub(live.progress.turns);
+        let usage = Usage { turns: more_turns, ..report.unreported_usage };
+        live.progress.usage += usage;
+        live.progress.turns = live.progress.turns.max(report.turns);
+        let meta = &mut self.state.meta;
+        meta.daily.usage += usage;
+        meta.daily.run_ms = meta.daily.run_ms.saturating_add(ran);
+        meta.total += usage;
+        meta.total_run_ms = meta.total_run_ms.saturating_add(ran);
+        self.state.changes.meta = true;
+        self.state.changes.runs.insert(run.clone());
+        self.settle_pool(&live, &report);
+        let finished = FinishedRun { run: live, ended_at: self.now, report: report.clone() };
+        self.state.changes.finished.push(finished);
+        let Some(job) = self.state.jobs.get_mut(&ticket) else { return };
+        job.spent += usage;
+        job.budget_used += usage;
+        job.run_ms = job.run_ms.saturating_add(ran);
+        job.budget_run_ms = job.budget_run_ms.saturating_add(ran);
+        let is_current = job.stage.run() == Some(&run);
+        self.touch(&ticket);
+        // An event for a run that is over changes nothing.
+        if is_current {
+            self.decide(&ticket, Observation::RunEnded { report });
+        }
+    }
+
+    fn settle_pool(&mut self, live: &LiveRun, report: &RunReport) {
+        match &report.outcome {
+            RunOutcome::Failed { failure: RunFailure::Turn { class: TurnError::RateLimit, reset_at, detail } } => {
+                let pool = self.state.meta.pools.entry(live.pool.clone()).or_default();
+                quota::pause(pool, *reset_at, self.now);
+                let wait = pool.paused_until.map_or(0, |until| until.since(self.now).as_secs());
+                let text = format!("the usage limit of `{}` is reached for {wait} s: {detail}", live.pool);
+                self.note(Some(&live.ticket), "quota", text);
+                let others: Vec<(RunId, TicketId)> = self
+                    .state
+                    .runs
+                    .values()
+                    .filter(|run| run.pool == live.pool)
+                    .map(|run| (run.id.clone(), run.ticket.clone()))
+                    .collect();
+                for (run, ticket) in others {
+                    self.emit(Some(&ticket), Action::Steer { run, how: Steering::StopAfterTurn });
+                }
+            }
+            RunOutcome::Done => {
+                if let Some(pool) = self.state.meta.pools.get_mut(&live.pool) {
+                    pool.guesses = 0;
+                }
+            }
+            _ => {}
+        }
+    }
+}

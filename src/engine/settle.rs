@@ -1,0 +1,431 @@
+//! After each event: stop what must stop, redo what is due, merge what is ready, start what may start.
+
+use std::collections::BTreeMap;
+
+use super::budget::{self, Level};
+use super::decided::Decided;
+use super::effect::Action;
+use super::fingerprint;
+use super::limits;
+use super::phases::Observation;
+use super::quota;
+use super::select;
+use super::state::PendingStatus;
+use super::step::Step;
+use super::workpad;
+use crate::config::policy::RolloutMode;
+use crate::domain::failure::RunFailure;
+use crate::domain::ids::{RunId, TicketId, TicketKey};
+use crate::domain::job::{BlockCause, Job, MergeHold, Stage, Wait};
+use crate::domain::run::{Life, LiveRun, Progress};
+use crate::domain::time::Timestamp;
+
+const FIRST_MINUTE: std::time::Duration = std::time::Duration::from_secs(60);
+
+impl Step<'_> {
+    pub fn settle(&mut self) {
+        // Nothing is decided on half-known ground.
+        if !self.state.recovered {
+            return;
+        }
+        self.roll_day();
+        self.stop_what_must_stop();
+        self.release_effects();
+        self.unblock_by_new_evidence();
+        if self.state.shutting_down {
+            self.say_that_it_ends();
+        } else {
+            self.merge_next();
+            self.release_inactive();
+            self.dispatch();
+        }
+        self.write_workpads();
+    }
+
+    fn stop_what_must_stop(&mut self) {
+        let label = self.policy.rollout.kill_switch_label.as_deref();
+        let live: Vec<(RunId, TicketId)> =
+            self.state.runs.values().map(|run| (run.id.clone(), run.ticket.clone())).collect();
+        for (run, ticket) in live {
+            let Some(job) = self.state.jobs.get(&ticket) else { continue };
+            if self.state.switch_for(job, label).is_some() {
+                self.decide(&ticket, Observation::SwitchPulled);
+            } else if self.policy.rollout.mode == RolloutMode::Observe {
+                self.decide(&ticket, Observation::ModeBecameObserve);
+            } else if self.state.shutting_down {
+                self.decide(&ticket, Observation::ShutdownBegan);
+            } else {
+                let late = self.state.runs.get(&run).and_then(|run| limits::overdue(run, &self.policy.agent, self.now));
+                match late {
+                    Some(reason) => self.stop_run(&ticket, reason),
+                    None => self.brake(&run),
+                }
+            }
+        }
+    }
+
+    /// Queued work on a ticket that left the active states is given back, however that came to be known.
+    fn release_inactive(&mut self) {
+        let mut known: BTreeMap<(&str, bool), bool> = BTreeMap::new();
+        let mut inactive = Vec::new();
+        for (id, job) in &self.state.jobs {
+            if !matches!(job.stage, Stage::Queued { .. }) {
+                continue;
+            }
+            let key = (job.ticket.state.as_str(), job.attempts > 0);
+            if !*known.entry(key).or_insert_with(|| select::may_start(job, self.policy)) {
+                inactive.push((id.clone(), job.ticket.state.clone()));
+            }
+        }
+        for (id, state) in inactive {
+            let observation = if select::is_terminal(&state, self.policy) {
+                Observation::TicketTerminal { state }
+            } else {
+                Observation::TicketNotActive { state }
+            };
+            self.decide(&id, observation);
+        }
+    }
+
+    fn say_that_it_ends(&mut self) {
+        let waiting: Vec<TicketId> = self
+            .state
+            .jobs
+            .iter()
+            .filter(|(_, job)| {
+                let soon = |wait: &Wait| matches!(wait, Wait::Turn | Wait::Slot | Wait::StateSlot { .. });
+                matches!(&job.stage, Stage::Queued { wait, .. } if soon(wait))
+            })
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in waiting {
+            self.set_wait(&id, Wait::ShuttingDown);
+        }
+    }
+
+    /// What only a changed workflow can mend: a raised budget, a corrected prompt.
+    pub fn unblock_by_new_policy(&mut self) {
+        let mended: Vec<TicketId> = self
+            .state
+            .jobs
+            .iter()
+            .filter(|(_, job)| match &job.stage {
+                Stage::Blocked { cause: BlockCause::BudgetExceeded { .. }, .. } => {
+                    let ran = std::time::Duration::from_millis(job.budget_run_ms);
+                    let level = budget::level(&self.policy.budget.ticket, &job.budget_used, ran);
+                    !matches!(level, Level::Exceeded { .. })
+                }
+                Stage::Blocked { cause: BlockCause::Permanent { failure: RunFailure::Prompt { .. } }, .. } => true,
+                _ => false,
+            })
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in mended {
+            let Some(job) = self.state.jobs.get_mut(&id) else { continue };
+            let Stage::Blocked { resume, .. } = job.stage.clone() else { continue };
+            let mut out = Decided::new(self.policy, self.now);
+            out.queue(job, resume, Wait::Turn);
+            self.absorb(&id, out, true);
+        }
+    }
+
+    fn unblock_by_new_evidence(&mut self) {
+        // Before the first poll the base is not known, which is no news.
+        if self.state.tracker.last_ok.is_none() {
+            return;
+        }
+        let changed: Vec<TicketId> = self
+            .state
+            .jobs
+            .iter()
+            .filter(|(_, job)| match &job.stage {
+                Stage::Blocked { cause: BlockCause::NoNewEvidence { fingerprint }, .. } => {
+                    *fingerprint != fingerprint::of(job, self.state.base.as_ref(), self.policy)
+                }
+                _ => false,
+            })
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in changed {
+            let Some(job) = self.state.jobs.get_mut(&id) else { continue };
+            let Stage::Blocked { resume, .. } = job.stage.clone() else { continue };
+            let mut out = Decided::new(self.policy, self.now);
+            job.fruitless = None;
+            job.failures = 0;
+            out.queue(job, resume, Wait::Turn);
+            self.absorb(&id, out, true);
+        }
+    }
+
+    /// One merge at a time per base branch (there is one base); the one that waits longest goes first.
+    fn merge_next(&mut self) {
+        let merging = self.state.jobs.values().find(|job| matches!(job.stage, Stage::Merging { .. }));
+        let merging: Option<TicketKey> = merging.map(|job| job.ticket.key.clone());
+        let mut ready: Vec<(Timestamp, TicketId)> = self
+            .state
+            .jobs
+            .iter()
+            .filter(|(_, job)| matches!(job.stage, Stage::ReadyToMerge { .. }))
+            .map(|(id, job)| (job.stage.since(), id.clone()))
+            .collect();
+        ready.sort();
+        let mut first = merging;
+        for (_, id) in ready {
+            if let Some(key) = self.consider_merge(&id, first.as_ref()) {
+                first.get_or_insert(key);
+            }
+        }
+    }
+
+    /// Starts the merge or says what it waits for. Answers with the key if it is being merged now.
+    fn consider_merge(&mut self, id: &TicketId, ahead: Option<&TicketKey>) -> Option<TicketKey> {
+        let label = self.policy.rollout.kill_switch_label.clone();
+        let job = self.state.jobs.get(id)?;
+        if let Some(because) = select::lost_eligibility(&job.ticket, self.policy) {
+            self.decide(id, Observation::TicketNotEligible { because });
+            return None;
+        }
+        let switch = self.state.switch_for(job, label.as_deref());
+        let Stage::ReadyToMerge { head, hold, since } = job.stage.clone() else { return None };
+        let number = job.pr.as_ref()?.number;
+        let want = if !self.policy.merge.auto {
+            Some(MergeHold::MergeDisabled)
+        } else if self.policy.rollout.mode != RolloutMode::Merge || self.policy.rollout.preflight_missing {
+            Some(MergeHold::RolloutForbids)
+        } else if let Some(source) = switch {
+            Some(MergeHold::KillSwitch { source })
+        } else if let MergeHold::Forge { retry_at, .. } = &hold
+            && *retry_at > self.now
+        {
+            Some(hold.clone())
+        } else {
+            ahead.map(|key| MergeHold::Slot { behind: Some(key.clone()) })
+        };
+        let mut out = Decided::new(self.policy, self.now);
+        let job = self.state.jobs.get_mut(id)?;
+        let key = job.ticket.key.clone();
+        match want {
+            Some(want) if want == hold => None,
+            Some(want) => {
+                // The place in the queue is kept.
+                job.stage = Stage::ReadyToMerge { head, hold: want, since };
+                self.absorb(id, out, true);
+                None
+            }
+            None => {
+                out.move_to(job, Stage::Merging { head: head.clone(), since: self.now });
+                out.act(Action::MergePr { number, head, method: self.policy.merge.method });
+                self.absorb(id, out, true);
+                Some(key)
+            }
+        }
+    }
+
+    fn dispatch(&mut self) {
+        let cycles = self.cycles_if_needed();
+        let chains = select::chains(&self.state.jobs, self.policy);
+        let mut ready = Vec::new();
+        let mut waits = Vec::new();
+        for (id, job) in &self.state.jobs {
+            let Stage::Queued { wait, .. } = &job.stage else { continue };
+            match self.why_not(job, wait, &cycles) {
+                Some(want) if want != *wait => waits.push((id.clone(), want)),
+                Some(_) => {}
+                None => ready.push((select::rank(job, chains.get(id).copied().unwrap_or(0)), id.clone())),
+            }
+        }
+        for (id, wait) in waits {
+            self.set_wait(&id, wait);
+        }
+        ready.sort();
+        let mut by_state: BTreeMap<String, usize> = BTreeMap::new();
+        for run in self.state.runs.values() {
+            *by_state.entry(run.ticket_state.trim().to_lowercase()).or_default() += 1;
+        }
+        for (_, id) in ready {
+            let Some(job) = self.state.jobs.get(&id) else { continue };
+            let state = job.ticket.state.trim().to_lowercase();
+            let in_state = by_state.get(&state).copied().unwrap_or(0);
+            let limit = self.policy.agent.max_concurrent_by_state.get(&state);
+            if self.state.runs.len() >= self.policy.agent.max_concurrent {
+                self.set_wait(&id, Wait::Slot);
+            } else if limit.is_some_and(|limit| in_state >= *limit) {
+                self.set_wait(&id, Wait::StateSlot { state });
+            } else if self.start(&id) {
+                *by_state.entry(state).or_default() += 1;
+            }
+        }
+    }
+
+    fn cycles_if_needed(&self) -> BTreeMap<TicketId, Vec<TicketKey>> {
+        let any = self.state.jobs.values().any(|job| !job.ticket.blocked_by.is_empty());
+        if any { select::cycles(&self.state.jobs) } else { BTreeMap::new() }
+    }
+
+    /// What a queued job waits for besides a slot.
+    fn why_not(&self, job: &Job, wait: &Wait, cycles: &BTreeMap<TicketId, Vec<TicketKey>>) -> Option<Wait> {
+        // A retry keeps its time and its reason, whatever else is in the way meanwhile.
+        if let Wait::Retry { due, .. } | Wait::Continuation { due } = wait {
+            // A time beyond the longest back-off was set by a clock that has been put back since.
+            let longest = self.policy.agent.max_retry_backoff.max(FIRST_MINUTE).saturating_mul(2);
+            if *due > self.now && due.since(self.now) <= longest {
+                return Some(wait.clone());
+            }
+        }
+        let policy = self.policy;
+        if let Some(source) = self.state.switch_for(job, policy.rollout.kill_switch_label.as_deref()) {
+            return Some(Wait::KillSwitch { source });
+        }
+        if let Some(because) = select::not_ours(&job.ticket, policy) {
+            return Some(Wait::NotOurs { because });
+        }
+        let missing = select::missing_labels(&job.ticket, policy);
+        if !missing.is_empty() {
+            return Some(Wait::Labels { missing });
+        }
+        if let Some(keys) = cycles.get(&job.ticket.id) {
+            return Some(Wait::Cycle { keys: keys.clone() });
+        }
+        let keys = select::open_blockers(&job.ticket, policy);
+        if !keys.is_empty() {
+            return Some(Wait::Blockers { keys });
+        }
+        if policy.rollout.mode == RolloutMode::Observe {
+            return Some(Wait::Observe);
+        }
+        if policy.rollout.preflight_missing {
+            return Some(Wait::Preflight);
+        }
+        let pool = &policy.agent.pool;
+        if let Some(until) = quota::paused_until(self.state.meta.pools.get(pool), self.now) {
+            return Some(Wait::Quota { pool: pool.clone(), until });
+        }
+        let today = std::time::Duration::from_millis(self.state.meta.daily.run_ms);
+        if let Level::Exceeded { what, figure, cap } =
+            budget::level(&policy.budget.daily, &self.state.meta.daily.usage, today)
+        {
+            let until = Timestamp(self.state.meta.daily.day.saturating_add(1).saturating_mul(86_400_000));
+            return Some(Wait::DailyBudget { what: format!("{what}: {figure} of {cap}"), until });
+        }
+        // Nothing is started on old knowledge: neither on a board that fails, nor before the first look of this life.
+        if self.state.tracker.last_error.is_some() || self.state.tracker.last_ok.is_none() {
+            return Some(Wait::Tracker);
+        }
+        None
+    }
+
+    fn set_wait(&mut self, id: &TicketId, want: Wait) {
+        let Some(job) = self.state.jobs.get_mut(id) else { return };
+        let Stage::Queued { wait, .. } = &mut job.stage else { return };
+        if *wait == want {
+            return;
+        }
+        let worth_a_note = !matches!(want, Wait::Slot | Wait::StateSlot { .. } | Wait::Turn);
+        *wait = want;
+        let reason = job.stage.reason(self.now);
+        self.touch(id);
+        if worth_a_note {
+            self.note(Some(id), reason.code, format!("queued: {}", reason.sentence));
+        }
+    }
+
+    /// Starts a run, unless the budget or the lack of anything new speaks against it.
+    fn start(&mut self, id: &TicketId) -> bool {
+        let base = self.state.base.clone();
+        let Some(job) = self.state.jobs.get_mut(id) else { return false };
+        let Stage::Queued { work, .. } = job.stage.clone() else { return false };
+        let mut out = Decided::new(self.policy, self.now);
+        let spent = std::time::Duration::from_millis(job.budget_run_ms);
+        if let Level::Exceeded { what, figure, cap } =
+            budget::level(&self.policy.budget.ticket, &job.budget_used, spent)
+        {
+            out.block(job, BlockCause::BudgetExceeded { what, figure, cap }, work);
+            self.absorb(id, out, true);
+            return false;
+        }
+        if let Some(fruitless) = job.fruitless.clone() {
+            let fingerprint = fingerprint::of(job, base.as_ref(), self.policy);
+            if fruitless == fingerprint {
+                out.block(job, BlockCause::NoNewEvidence { fingerprint }, work);
+                self.absorb(id, out, true);
+                return false;
+            }
+        }
+        let number = self.state.meta.next_run;
+        self.state.meta.next_run += 1;
+        let run = run_id(self.now, self.state.meta.seed, number);
+        job.attempts += 1;
+        let live = LiveRun {
+            id: run.clone(),
+            ticket: id.clone(),
+            key: job.ticket.key.clone(),
+            kind: work.kind(),
+            attempt: job.attempts,
+            pool: self.policy.agent.pool.clone(),
+            branch: job.branch.name.clone(),
+            ticket_state: job.ticket.state.clone(),
+            started_at: self.now,
+            head_before: None,
+            progress: Progress::at_start(self.now),
+            life: Life::Spawning,
+        };
+        let action = Action::StartRun {
+            run: run.clone(),
+            work: work.clone(),
+            attempt: job.attempts,
+            branch: job.branch.name.clone(),
+            resume: job.session.clone(),
+            unheard: job.unheard.clone(),
+        };
+        out.move_to(job, Stage::Working { work, run: run.clone(), stopping: None, since: self.now });
+        // The start comes first: a column that follows must not be moved for a run that never was.
+        out.actions.insert(0, action);
+        self.state.runs.insert(run.clone(), live);
+        self.state.changes.runs.insert(run);
+        self.state.changes.meta = true;
+        self.absorb(id, out, true);
+        true
+    }
+
+    fn write_workpads(&mut self) {
+        if !self.policy.orchestration.workpad {
+            return;
+        }
+        let due: Vec<(TicketId, String)> = self
+            .state
+            .jobs
+            .iter()
+            .filter(|(_, job)| job.attempts > 0)
+            .filter_map(|(id, job)| {
+                let shows = workpad::shows(job);
+                let changed = job.workpad.shows.as_deref() != Some(shows.as_str());
+                let rested = workpad::next_write(job, self.policy).is_none_or(|at| at <= self.now);
+                (changed && rested).then(|| (id.clone(), shows))
+            })
+            .filter(|(id, _)| !self.workpad_in_flight(id))
+            .collect();
+        for (id, shows) in due {
+            if let Some(job) = self.state.jobs.get_mut(&id) {
+                job.workpad.shows = Some(shows.clone());
+                job.workpad.written_at = Some(self.now);
+                self.touch(&id);
+            }
+            self.emit(Some(&id), Action::WriteWorkpad { shows });
+        }
+    }
+
+    fn workpad_in_flight(&self, ticket: &TicketId) -> bool {
+        self.state.outbox.values().any(|pending| {
+            pending.effect.ticket.as_ref() == Some(ticket)
+                && matches!(pending.effect.action, Action::WriteWorkpad { .. })
+                && pending.status == PendingStatus::InFlight
+        })
+    }
+}
+
+/// Sorts by time, differs between ledgers, and needs no randomness.
+fn run_id(now: Timestamp, seed: u64, number: u64) -> RunId {
+    let millis = u64::try_from(now.0).unwrap_or(0);
+    let tail = (u128::from(seed) << 16) | u128::from(number & 0xffff);
+    RunId::new(ulid::Ulid::from_parts(millis, tail).to_string())
+}

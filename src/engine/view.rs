@@ -1,0 +1,151 @@
+//! The state as views see it.
+
+use super::state::State;
+use crate::config::policy::Policy;
+use crate::domain::job::{DoneHow, Job, Stage, SwitchSource, Wait};
+use crate::domain::phase::PhaseClass;
+use crate::domain::run::Life;
+use crate::domain::snapshot::{
+    Counts, JobView, PoolView, PrView, RunView, Snapshot, SwitchView, Totals, TrackerView, WorkflowView,
+};
+use crate::domain::time::Timestamp;
+
+pub fn snapshot(state: &State, policy: &Policy, now: Timestamp) -> Snapshot {
+    let label = policy.rollout.kill_switch_label.as_deref();
+    let jobs: Vec<JobView> = state.jobs.values().map(|job| job_view(state, job, now)).collect();
+    Snapshot {
+        at: now,
+        rollout: policy.rollout.mode.name().to_owned(),
+        switches: switches(state, label),
+        counts: counts(state),
+        totals: Totals {
+            usage: state.meta.total,
+            today: state.meta.daily.usage,
+            seconds_running: seconds_running(state, now),
+        },
+        pools: state
+            .meta
+            .pools
+            .iter()
+            .map(|(name, pool)| PoolView {
+                pool: name.to_string(),
+                paused_until: pool.paused_until.filter(|until| *until > now),
+                rate_limit: pool.rate_limit.as_ref().map(|limit| limit.description.clone()),
+            })
+            .collect(),
+        tracker: TrackerView { last_ok: state.tracker.last_ok, last_error: state.tracker.last_error.clone() },
+        workflow: WorkflowView { hash: policy.hash.clone(), reload_error: None },
+        ledger_error: None,
+        pending_effects: state.outbox.len(),
+        jobs,
+    }
+}
+
+fn seconds_running(state: &State, now: Timestamp) -> u64 {
+    let live: u64 = state.runs.values().map(|run| now.since(run.started_at).as_secs()).sum();
+    state.meta.total_run_ms / 1000 + live
+}
+
+fn switches(state: &State, label: Option<&str>) -> Vec<SwitchView> {
+    let mut all = Vec::new();
+    if let Some(since) = state.switch_file {
+        all.push(SwitchView { source: SwitchSource::File, subject: "everything".into(), since });
+    }
+    if let Some(pause) = &state.meta.pause_all {
+        all.push(SwitchView { source: SwitchSource::PauseAll, subject: "everything".into(), since: pause.since });
+    }
+    for job in state.jobs.values().filter(|job| !job.stage.phase().is_terminal()) {
+        if let Some(source) = super::state::job_switch(job, label) {
+            let since = job.pause.as_ref().map_or(job.updated_at, |pause| pause.since);
+            all.push(SwitchView { source, subject: job.ticket.key.to_string(), since });
+        }
+    }
+    all
+}
+
+fn counts(state: &State) -> Counts {
+    let mut counts = Counts { running: state.runs.len(), ..Counts::default() };
+    for job in state.jobs.values() {
+        match &job.stage {
+            Stage::Queued { wait: Wait::Retry { .. } | Wait::Continuation { .. }, .. } => counts.retrying += 1,
+            Stage::Queued { .. } => counts.queued += 1,
+            Stage::Blocked { .. } => counts.blocked += 1,
+            Stage::Done { .. } => counts.done += 1,
+            Stage::Released { .. } => counts.released += 1,
+            stage if stage.phase().class() == PhaseClass::Passive => counts.waiting += 1,
+            _ => {}
+        }
+    }
+    counts
+}
+
+fn job_view(state: &State, job: &Job, now: Timestamp) -> JobView {
+    let reason = job.stage.reason(now);
+    JobView {
+        id: job.ticket.id.to_string(),
+        key: job.ticket.key.to_string(),
+        title: job.ticket.title.clone(),
+        state: job.ticket.state.clone(),
+        url: job.ticket.url.clone(),
+        labels: job.ticket.labels.clone(),
+        phase: job.stage.phase(),
+        reason: reason.code.to_owned(),
+        sentence: reason.sentence,
+        next: reason.next,
+        since: job.stage.since(),
+        branch: job.branch.name.clone(),
+        head: job.head.as_ref().map(ToString::to_string),
+        pr: job.pr.as_ref().map(|pr| PrView {
+            number: pr.number.0,
+            url: pr.url.clone(),
+            state: match pr.state {
+                crate::domain::pr::PrState::Open => "open",
+                crate::domain::pr::PrState::Closed => "closed",
+                crate::domain::pr::PrState::Merged { .. } => "merged",
+            }
+            .to_owned(),
+            checks: format!("{:?}", pr.checks).to_lowercase(),
+        }),
+        attempts: job.attempts,
+        failures: job.failures,
+        rework_cycles: job.rework_cycles,
+        spent: job.spent,
+        run: job.stage.run().and_then(|id| state.runs.get(id)).map(|run| run_view(job, run)),
+        retry_at: match &job.stage {
+            Stage::Queued { wait: Wait::Retry { due, .. } | Wait::Continuation { due }, .. } => Some(*due),
+            _ => None,
+        },
+        merged_by_us: match &job.stage {
+            Stage::Done { how: DoneHow::Merged { by_us, .. }, .. } => Some(*by_us),
+            _ => None,
+        },
+        merged_commit: match &job.stage {
+            Stage::Done { how: DoneHow::Merged { commit, .. }, .. } => commit.as_ref().map(ToString::to_string),
+            _ => None,
+        },
+        verification: job.receipt.as_ref().map(|receipt| format!("{:?}", receipt.verification).to_lowercase()),
+    }
+}
+
+fn run_view(job: &Job, run: &crate::domain::run::LiveRun) -> RunView {
+    let (pid, session) = match &run.life {
+        Life::Spawning => (None, None),
+        Life::Running { process, session, .. } => (Some(process.pid), session.as_ref().map(ToString::to_string)),
+    };
+    RunView {
+        id: run.id.to_string(),
+        kind: run.kind,
+        attempt: run.attempt,
+        started_at: run.started_at,
+        last_event_at: run.progress.last_event_at,
+        turn_count: run.progress.turns,
+        session,
+        pid,
+        usage: run.progress.usage,
+        said: run.progress.said.clone(),
+        stopping: match &job.stage {
+            Stage::Working { stopping: Some(reason), .. } => Some(reason.code().to_owned()),
+            _ => None,
+        },
+    }
+}

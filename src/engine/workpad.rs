@@ -1,0 +1,30 @@
+//! What the comment on the ticket shows, as data; written only when something meaningful changed.
+
+use serde_json::json;
+
+use crate::config::policy::Policy;
+use crate::domain::job::{Job, Stage};
+use crate::domain::time::Timestamp;
+
+/// The meaningful content, without any time in it.
+pub fn shows(job: &Job) -> String {
+    let reason = job.stage.reason(job.stage.since());
+    let waiting = matches!(job.stage, Stage::Queued { .. } | Stage::Blocked { .. } | Stage::WaitingForHuman { .. });
+    json!({
+        "schema_version": 1,
+        "phase": job.stage.phase().name(),
+        "rework_cycles": job.rework_cycles,
+        "branch": job.branch.name,
+        "pr": job.pr.as_ref().map(|pr| json!({"number": pr.number.0, "url": pr.url, "head": pr.head})),
+        "review": { "passes": job.review_passes, "head": job.reviewed_head },
+        "merge": { "approved_head": job.approved_head },
+        "waiting": if waiting { Some(reason.code) } else { None },
+        "observation": reason.code,
+    })
+    .to_string()
+}
+
+/// The earliest time of the next write.
+pub fn next_write(job: &Job, policy: &Policy) -> Option<Timestamp> {
+    job.workpad.written_at.map(|at| at + policy.orchestration.workpad_min_interval)
+}

@@ -1,0 +1,102 @@
+//! Merges in memory: the commit that a merge would make, without a work tree and without moving a ref.
+
+use git2::{Commit, Index, Oid, Repository, Sort};
+
+use crate::domain::pr::MergeMethod;
+use crate::workspace::{conflicting_files, repo};
+
+/// What a merge comes to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Combined {
+    /// This commit belongs at the tip of the base.
+    Commit(Oid),
+    /// The base has it all already.
+    Nothing,
+    Conflict(Vec<String>),
+}
+
+/// The pull request's part in it.
+pub struct Wanted<'a> {
+    pub base: Oid,
+    pub head: Oid,
+    pub message: &'a str,
+}
+
+pub fn combine(repo: &Repository, wanted: &Wanted<'_>, method: MergeMethod) -> Result<Combined, git2::Error> {
+    if is_in(repo, wanted.head, wanted.base)? {
+        return Ok(Combined::Nothing);
+    }
+    match method {
+        MergeMethod::Squash => join(repo, wanted, false),
+        MergeMethod::Merge => join(repo, wanted, true),
+        MergeMethod::Rebase => rebase(repo, wanted),
+    }
+}
+
+/// Whether `commit` is `tip` or an ancestor of it.
+pub fn is_in(repo: &Repository, commit: Oid, tip: Oid) -> Result<bool, git2::Error> {
+    Ok(commit == tip || repo.graph_descendant_of(tip, commit)?)
+}
+
+/// The files in which the two cannot be merged.
+pub fn conflicts(repo: &Repository, base: Oid, head: Oid) -> Result<Vec<String>, git2::Error> {
+    let merged = repo.merge_commits(&repo.find_commit(base)?, &repo.find_commit(head)?, None)?;
+    if merged.has_conflicts() { conflicting_files(&merged) } else { Ok(Vec::new()) }
+}
+
+fn join(repo: &Repository, wanted: &Wanted<'_>, keep_history: bool) -> Result<Combined, git2::Error> {
+    let base = repo.find_commit(wanted.base)?;
+    let head = repo.find_commit(wanted.head)?;
+    let mut merged = repo.merge_commits(&base, &head, None)?;
+    let Some(tree) = settled(repo, &mut merged)? else { return Ok(Combined::Conflict(conflicting_files(&merged)?)) };
+    if tree == base.tree_id() && !keep_history {
+        return Ok(Combined::Nothing);
+    }
+    let who = repo::signature(repo)?;
+    let tree = repo.find_tree(tree)?;
+    let parents: &[&Commit<'_>] = if keep_history { &[&base, &head] } else { &[&base] };
+    repo.commit(None, &who, &who, wanted.message, &tree, parents).map(Combined::Commit)
+}
+
+fn settled(repo: &Repository, index: &mut Index) -> Result<Option<Oid>, git2::Error> {
+    if index.has_conflicts() { Ok(None) } else { index.write_tree_to(repo).map(Some) }
+}
+
+/// Each commit of the branch again on top of the base; merges of the base into the branch fall away.
+fn rebase(repo: &Repository, wanted: &Wanted<'_>) -> Result<Combined, git2::Error> {
+    let mut walk = repo.revwalk()?;
+    walk.set_sorting(Sort::TOPOLOGICAL | Sort::REVERSE)?;
+    walk.push(wanted.head)?;
+    walk.hide(wanted.base)?;
+    let commits: Vec<Commit<'_>> =
+        walk.map(|oid| oid.and_then(|oid| repo.find_commit(oid))).collect::<Result<_, git2::Error>>()?;
+    let linear = commits.iter().all(|commit| commit.parent_count() == 1);
+    if linear && is_in(repo, wanted.base, wanted.head)? {
+        return Ok(Combined::Commit(wanted.head));
+    }
+    let who = repo::signature(repo)?;
+    let mut tip = repo.find_commit(wanted.base)?;
+    for commit in commits.iter().filter(|commit| commit.parent_count() == 1) {
+        let mut picked = repo.cherrypick_commit(commit, &tip, 0, None)?;
+        let Some(tree) = settled(repo, &mut picked)? else {
+            return Ok(Combined::Conflict(conflicting_files(&picked)?));
+        };
+        if tree == tip.tree_id() {
+            continue;
+        }
+        let tree = repo.find_tree(tree)?;
+        let message = String::from_utf8_lossy(commit.message_bytes()).into_owned();
+        let made = repo.commit(None, &commit.author(), &who, &message, &tree, &[&tip])?;
+        tip = repo.find_commit(made)?;
+    }
+    Ok(if tip.id() == wanted.base { Combined::Nothing } else { Combined::Commit(tip.id()) })
+}
+
+/// The base merged into the branch.
+pub fn update(repo: &Repository, wanted: &Wanted<'_>) -> Result<Combined, git2::Error> {
+    if is_in(repo, wanted.base, wanted.head)? {
+        return Ok(Combined::Nothing);
+    }
+    let turned = Wanted { base: wanted.head, head: wanted.base, message: wanted.message };
+    join(repo, &turned, true)
+}

@@ -1,0 +1,186 @@
+//! The merge itself: compute, write down, move the user's tree, swap the ref, record.
+//!
+//! A crash after any of these steps is healed by the next call: what was written down is finished or taken back.
+
+use std::sync::Arc;
+
+use git2::{Oid, Repository};
+
+use super::combine::{self, Combined, Wanted};
+use super::follow::{self, Step};
+use super::{Inner, Landing, PrRecord, blocking, commit_id, head_of, libgit, oid, recorded};
+use crate::domain::ids::{CommitId, PrNumber};
+use crate::domain::pr::MergeMethod;
+use crate::forge::{ForgeError, Merged};
+use crate::workspace::repo::{CheckedOut, branch_ref};
+
+/// What to do, decided without changing anything but the record.
+enum Plan {
+    /// It is merged, as far as it will ever be.
+    Over(Merged),
+    /// An earlier landing on this base was interrupted before its ref moved, and is not wanted any more.
+    TakeBack(Landing),
+    Go {
+        landing: Landing,
+        resumed: bool,
+    },
+}
+
+pub async fn land(
+    inner: &Arc<Inner>,
+    number: PrNumber,
+    head: &CommitId,
+    method: MergeMethod,
+) -> Result<Merged, ForgeError> {
+    let _one_at_a_time = inner.landing.lock().await;
+    loop {
+        let plan = {
+            let (inner, head) = (Arc::clone(inner), head.clone());
+            blocking(move || plan(&inner, number, &head, method)).await?
+        };
+        match plan {
+            Plan::Over(merged) => return Ok(merged),
+            Plan::TakeBack(landing) => {
+                let step = Step { old: oid(&landing.old)?, new: oid(&landing.new)? };
+                for tree in trees_on(inner, &landing.base_branch).await? {
+                    follow::resume(&inner.git, &inner.place, &tree, step.back()).await?;
+                    follow::follow(&inner.git, &inner.place, &tree, step.back()).await?;
+                }
+                inner.book.end_landing(&landing.base_branch).map_err(|error| recorded(&error))?;
+            }
+            Plan::Go { landing, resumed } => return put_in_place(inner, landing, resumed).await,
+        }
+    }
+}
+
+fn plan(inner: &Inner, number: PrNumber, head: &CommitId, method: MergeMethod) -> Result<Plan, ForgeError> {
+    let repo = inner.repo()?;
+    let record = inner.settle(&repo, inner.record(number)?)?;
+    if record.merged {
+        return Ok(Plan::Over(Merged { commit: record.merge_commit }));
+    }
+    let base = inner.base_head(&repo, &record.base_branch)?;
+    let tip = inner.expect_head(&repo, &record.head_branch, head);
+    if let Some(plan) = interrupted(inner, &repo, &record, base, head, tip.is_ok())? {
+        return Ok(plan);
+    }
+    let message = message(&record);
+    let wanted = Wanted { base, head: tip?, message: &message };
+    let new = match combine::combine(&repo, &wanted, method).map_err(|error| libgit(&error))? {
+        Combined::Commit(new) => new,
+        Combined::Conflict(files) => return Err(ForgeError::Conflict { files }),
+        Combined::Nothing => {
+            inner.book.merged(number, head, &commit_id(base)).map_err(|error| recorded(&error))?;
+            return Ok(Plan::Over(Merged { commit: Some(commit_id(base)) }));
+        }
+    };
+    let landing = Landing {
+        base_branch: record.base_branch,
+        number,
+        head: head.clone(),
+        old: commit_id(base),
+        new: commit_id(new),
+    };
+    inner.book.begin_landing(&landing).map_err(|error| recorded(&error))?;
+    failpoint!("landing.written_down");
+    Ok(Plan::Go { landing, resumed: false })
+}
+
+/// What an earlier landing on the same base left, if anything.
+fn interrupted(
+    inner: &Inner,
+    repo: &Repository,
+    record: &PrRecord,
+    base: Oid,
+    head: &CommitId,
+    head_stands: bool,
+) -> Result<Option<Plan>, ForgeError> {
+    let Some(landing) = inner.book.landing(&record.base_branch).map_err(|error| recorded(&error))? else {
+        return Ok(None);
+    };
+    let new = oid(&landing.new)?;
+    if combine::is_in(repo, new, base).unwrap_or(false) {
+        inner.book.merged(landing.number, &landing.head, &landing.new).map_err(|error| recorded(&error))?;
+        return Ok(None);
+    }
+    if landing.old.as_str() != base.to_string() || repo.find_commit(new).is_err() {
+        // The base went on without it: there is nothing to finish.
+        inner.book.end_landing(&record.base_branch).map_err(|error| recorded(&error))?;
+        return Ok(None);
+    }
+    if landing.number == record.number && landing.head == *head && head_stands {
+        return Ok(Some(Plan::Go { landing, resumed: true }));
+    }
+    Ok(Some(Plan::TakeBack(landing)))
+}
+
+async fn put_in_place(inner: &Arc<Inner>, landing: Landing, resumed: bool) -> Result<Merged, ForgeError> {
+    let step = Step { old: oid(&landing.old)?, new: oid(&landing.new)? };
+    let trees = trees_on(inner, &landing.base_branch).await?;
+    for (done, tree) in trees.iter().enumerate() {
+        if resumed {
+            follow::resume(&inner.git, &inner.place, tree, step).await?;
+        }
+        if let Err(error) = follow::follow(&inner.git, &inner.place, tree, step).await {
+            let moved: Vec<CheckedOut> = trees.iter().take(done).cloned().collect();
+            // A landing that stays written down is taken up by the next call.
+            if take_back(inner, &moved, step).await.is_ok() && !resumed {
+                inner.book.end_landing(&landing.base_branch).map_err(|error| recorded(&error))?;
+            }
+            return Err(error);
+        }
+    }
+    failpoint!("landing.before_ref");
+    let swapped = {
+        let (inner, landing) = (Arc::clone(inner), landing.clone());
+        blocking(move || swap(&inner, &landing, step)).await
+    };
+    if let Err(error) = swapped {
+        if take_back(inner, &trees, step).await.is_ok() {
+            inner.book.end_landing(&landing.base_branch).map_err(|error| recorded(&error))?;
+        }
+        return Err(error);
+    }
+    failpoint!("landing.ref_moved");
+    let new = landing.new.clone();
+    let inner = Arc::clone(inner);
+    blocking(move || inner.book.merged(landing.number, &landing.head, &landing.new).map_err(|e| recorded(&e))).await?;
+    failpoint!("landing.recorded");
+    Ok(Merged { commit: Some(new) })
+}
+
+fn swap(inner: &Inner, landing: &Landing, step: Step) -> Result<(), ForgeError> {
+    let repo = inner.repo()?;
+    let name = branch_ref(&landing.base_branch).map_err(|error| ForgeError::Git(error.to_string()))?;
+    let why = format!("dirigent: merge pull request {}", landing.number);
+    match repo.reference_matching(&name, step.new, true, step.old, &why) {
+        Ok(_) => Ok(()),
+        Err(_) if head_of(&repo, &landing.base_branch) != Some(step.old) => {
+            Err(ForgeError::NotNow(format!("`{}` moved during the merge; it is tried again", landing.base_branch)))
+        }
+        Err(error) => Err(libgit(&error)),
+    }
+}
+
+async fn take_back(inner: &Arc<Inner>, trees: &[CheckedOut], step: Step) -> Result<(), ForgeError> {
+    for tree in trees {
+        follow::follow(&inner.git, &inner.place, tree, step.back()).await?;
+    }
+    Ok(())
+}
+
+/// The trees that have the base checked out, or are rebasing it.
+async fn trees_on(inner: &Arc<Inner>, branch: &str) -> Result<Vec<CheckedOut>, ForgeError> {
+    let (inner, branch) = (Arc::clone(inner), branch.to_owned());
+    blocking(move || {
+        let repo = inner.repo()?;
+        Ok(inner.place.users_of_branch(&repo, &branch))
+    })
+    .await
+}
+
+fn message(record: &PrRecord) -> String {
+    let body = record.body.trim();
+    let body = if body.is_empty() { String::new() } else { format!("{body}\n\n") };
+    format!("{}\n\n{body}Dirigent-PR: {}\n", record.title.trim(), record.number.0)
+}

@@ -1,0 +1,348 @@
+//! The forge without a forge: a pull request is a branch of this repository and a record in the ledger; its checks are
+//! the gate results recorded for its head; merging moves the base branch, and the user's tree with it.
+
+mod book;
+mod combine;
+mod follow;
+mod land;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use git2::{Oid, Repository};
+
+pub use book::{BookError, Landing, PrBook, PrRecord};
+
+use super::{Forge, ForgeError, Merged};
+use crate::domain::evidence::GateResult;
+use crate::domain::ids::{CommitId, PrNumber};
+use crate::domain::permit::Permit;
+use crate::domain::pr::{Check, CheckStatus, MergeMethod, Mergeability, NewPr, PrState, PullRequest};
+use crate::domain::time::Timestamp;
+use crate::workspace::git::Git;
+use crate::workspace::repo::RepoPlace;
+use crate::workspace::{self, WorkspaceError, commit_at};
+use combine::{Combined, Wanted};
+
+/// Cheap to clone.
+#[derive(Clone)]
+pub struct LocalForge {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    place: RepoPlace,
+    book: PrBook,
+    git: Git,
+    /// One landing at a time.
+    landing: tokio::sync::Mutex<()>,
+}
+
+impl LocalForge {
+    /// `repo` is any directory of the repository, `ledger` the SQLite file that also holds the records.
+    pub fn open(repo: &Path, ledger: &Path, git_timeout: Duration) -> Result<Self, ForgeError> {
+        let place = RepoPlace::find(repo).map_err(|error| ForgeError::Git(error.to_string()))?;
+        let book = PrBook::open(ledger).map_err(|error| recorded(&error))?;
+        let landing = tokio::sync::Mutex::new(());
+        Ok(Self { inner: Arc::new(Inner { place, book, git: Git::new(git_timeout), landing }) })
+    }
+
+    /// The gate results of one head become its checks.
+    pub async fn record_checks(&self, head: &CommitId, results: Vec<GateResult>) -> Result<(), ForgeError> {
+        let head = head.clone();
+        self.run(move |inner| inner.book.record_checks(&head, &results).map_err(|error| recorded(&error))).await
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Inner) -> Result<T, ForgeError> + Send + 'static,
+    ) -> Result<T, ForgeError> {
+        let inner = Arc::clone(&self.inner);
+        blocking(move || work(&inner)).await
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ForgeError> + Send + 'static,
+) -> Result<T, ForgeError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(_) => Err(ForgeError::Git("the work was interrupted".to_owned())),
+    }
+}
+
+#[async_trait]
+impl Forge for LocalForge {
+    fn kind(&self) -> &'static str {
+        "local"
+    }
+
+    async fn find_pr(&self, branch: &str) -> Result<Option<PullRequest>, ForgeError> {
+        let branch = branch.to_owned();
+        self.run(move |inner| {
+            let found = inner.book.of_branch(&branch).map_err(|error| recorded(&error))?;
+            found.map(|record| inner.look(&record)).transpose()
+        })
+        .await
+    }
+
+    async fn inspect(&self, number: PrNumber) -> Result<PullRequest, ForgeError> {
+        self.run(move |inner| inner.look(&inner.record(number)?)).await
+    }
+
+    async fn push_branch(&self, _permit: &Permit, branch: &str, head: &CommitId) -> Result<(), ForgeError> {
+        let (branch, head) = (branch.to_owned(), head.clone());
+        self.run(move |inner| {
+            let repo = inner.repo()?;
+            inner.expect_head(&repo, &branch, &head)?;
+            let known = inner.book.of_branch(&branch).map_err(|error| recorded(&error))?;
+            if let Some(record) = known.filter(|record| !record.merged) {
+                inner.book.see_head(record.number, &head, now()).map_err(|error| recorded(&error))?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn open_pr(&self, _permit: &Permit, new: &NewPr) -> Result<PullRequest, ForgeError> {
+        let new = new.clone();
+        self.run(move |inner| inner.open_pr(&new)).await
+    }
+
+    async fn reopen(&self, _permit: &Permit, number: PrNumber) -> Result<(), ForgeError> {
+        self.run(move |inner| inner.reopen(number)).await
+    }
+
+    async fn merge(
+        &self,
+        _permit: &Permit,
+        number: PrNumber,
+        head: &CommitId,
+        method: MergeMethod,
+    ) -> Result<Merged, ForgeError> {
+        land::land(&self.inner, number, head, method).await
+    }
+
+    async fn update_branch(&self, _permit: &Permit, number: PrNumber, head: &CommitId) -> Result<(), ForgeError> {
+        let head = head.clone();
+        self.run(move |inner| inner.update_branch(number, &head)).await
+    }
+
+    async fn delete_branch(&self, _permit: &Permit, branch: &str, head: &CommitId) -> Result<(), ForgeError> {
+        let (branch, head) = (branch.to_owned(), head.clone());
+        self.run(move |inner| {
+            workspace::delete_branch(&inner.place, &branch, &head).map_err(|error| match error {
+                WorkspaceError::BranchInUse { .. } => ForgeError::NotNow(error.to_string()),
+                WorkspaceError::BranchMoved { .. } => match inner.repo().map(|repo| head_of(&repo, &branch)) {
+                    Ok(Some(actual)) => ForgeError::HeadMoved { expected: head.clone(), actual: commit_id(actual) },
+                    _ => ForgeError::Git(error.to_string()),
+                },
+                error => ForgeError::Git(error.to_string()),
+            })
+        })
+        .await
+    }
+}
+
+impl Inner {
+    fn repo(&self) -> Result<Repository, ForgeError> {
+        self.place.open().map_err(|error| ForgeError::Git(error.to_string()))
+    }
+
+    fn record(&self, number: PrNumber) -> Result<PrRecord, ForgeError> {
+        self.book.get(number).map_err(|error| recorded(&error))?.ok_or(ForgeError::NotFound(number))
+    }
+
+    fn base_head(&self, repo: &Repository, base: &str) -> Result<Oid, ForgeError> {
+        head_of(repo, base).ok_or_else(|| {
+            let path = self.place.cwd().display();
+            ForgeError::Refused(format!("the base branch `{base}` does not exist in {path}; create it"))
+        })
+    }
+
+    fn expect_head(&self, repo: &Repository, branch: &str, expected: &CommitId) -> Result<Oid, ForgeError> {
+        match head_of(repo, branch) {
+            Some(actual) if actual.to_string() == expected.as_str() => Ok(actual),
+            Some(actual) => Err(ForgeError::HeadMoved { expected: expected.clone(), actual: commit_id(actual) }),
+            None => Err(ForgeError::Refused(format!("the branch `{branch}` does not exist any more"))),
+        }
+    }
+
+    /// Settles a merge that happened without being recorded: ours before a crash, or a person's own.
+    fn settle(&self, repo: &Repository, record: PrRecord) -> Result<PrRecord, ForgeError> {
+        if record.merged {
+            return Ok(record);
+        }
+        let Some(base) = head_of(repo, &record.base_branch) else { return Ok(record) };
+        let landing = self.book.landing(&record.base_branch).map_err(|error| recorded(&error))?;
+        if let Some(landing) = landing.filter(|landing| landing.number == record.number)
+            && combine::is_in(repo, oid(&landing.new)?, base).map_err(|error| libgit(&error))?
+        {
+            self.book.merged(record.number, &landing.head, &landing.new).map_err(|error| recorded(&error))?;
+            return self.record(record.number);
+        }
+        // The record's head was beyond the base when it was written.
+        let seen = oid(&record.head)?;
+        let contained = |commit| combine::is_in(repo, commit, base).unwrap_or(false);
+        if contained(seen) && head_of(repo, &record.head_branch).is_none_or(contained) {
+            self.book.merged(record.number, &record.head, &commit_id(base)).map_err(|error| recorded(&error))?;
+            return self.record(record.number);
+        }
+        Ok(record)
+    }
+
+    fn look(&self, record: &PrRecord) -> Result<PullRequest, ForgeError> {
+        let repo = self.repo()?;
+        let mut record = self.settle(&repo, record.clone())?;
+        let live = head_of(&repo, &record.head_branch);
+        let base = head_of(&repo, &record.base_branch);
+        if let Some(live) = live.filter(|live| !record.merged && live.to_string() != record.head.as_str()) {
+            // A branch that was set back into the base is shown, but not remembered: it would look like a merged one.
+            if base.is_none_or(|base| !combine::is_in(&repo, live, base).unwrap_or(true)) {
+                self.book.see_head(record.number, &commit_id(live), now()).map_err(|error| recorded(&error))?;
+                record = self.record(record.number)?;
+            }
+            record.head = commit_id(live);
+        }
+        let state = match (record.merged, live) {
+            (true, _) => PrState::Merged { commit: record.merge_commit.clone() },
+            (false, Some(_)) => PrState::Open,
+            // Somebody deleted the branch: there is nothing left to merge.
+            (false, None) => PrState::Closed,
+        };
+        let mergeability = match (&state, live, base) {
+            (PrState::Open, Some(head), Some(base)) => {
+                match combine::conflicts(&repo, base, head).map_err(|error| libgit(&error))? {
+                    files if files.is_empty() => Mergeability::Clean,
+                    files => Mergeability::Conflicting { files },
+                }
+            }
+            (PrState::Open, _, None) => {
+                Mergeability::Refused { because: format!("the base branch `{}` does not exist", record.base_branch) }
+            }
+            _ => Mergeability::Unknown,
+        };
+        let checks = self.book.checks(&record.head).map_err(|error| recorded(&error))?;
+        Ok(PullRequest {
+            number: record.number,
+            url: None,
+            title: record.title,
+            state,
+            draft: record.draft,
+            head_branch: record.head_branch,
+            head: record.head,
+            base_branch: record.base_branch,
+            base: base.map(commit_id),
+            mergeability,
+            checks: checks.into_iter().map(check).collect(),
+            reviews: Vec::new(),
+            threads: Vec::new(),
+            comments: Vec::new(),
+            labels: record.labels,
+            pushed_at: Some(record.pushed_at),
+        })
+    }
+
+    fn open_pr(&self, new: &NewPr) -> Result<PullRequest, ForgeError> {
+        let repo = self.repo()?;
+        let known = self.book.of_branch(&new.head_branch).map_err(|error| recorded(&error))?;
+        if let Some(record) = known {
+            let record = self.settle(&repo, record)?;
+            if !record.merged || record.head == new.head {
+                return self.look(&record);
+            }
+        }
+        let head = self.expect_head(&repo, &new.head_branch, &new.head)?;
+        let base = self.base_head(&repo, &new.base_branch)?;
+        if combine::is_in(&repo, head, base).map_err(|error| libgit(&error))? {
+            let (branch, base) = (&new.head_branch, &new.base_branch);
+            return Err(ForgeError::Refused(format!("`{branch}` has no commit that `{base}` does not have")));
+        }
+        failpoint!("pr.before_record");
+        let number = self.book.add(new, now()).map_err(|error| recorded(&error))?;
+        failpoint!("pr.recorded");
+        self.look(&self.record(number)?)
+    }
+
+    /// A pull request is closed when its branch is gone: the branch comes back where it was.
+    fn reopen(&self, number: PrNumber) -> Result<(), ForgeError> {
+        let repo = self.repo()?;
+        let record = self.settle(&repo, self.record(number)?)?;
+        if record.merged {
+            return Err(ForgeError::Refused(format!("pull request {number} is merged")));
+        }
+        if head_of(&repo, &record.head_branch).is_some() {
+            return Ok(());
+        }
+        let name = workspace::repo::branch_ref(&record.head_branch).map_err(|e| ForgeError::Git(e.to_string()))?;
+        let head = oid(&record.head)?;
+        repo.find_commit(head).and_then(|_| repo.reference(&name, head, false, "dirigent: reopen")).map(|_| ()).map_err(
+            |error| {
+                let (branch, detail) = (&record.head_branch, error.message());
+                ForgeError::Refused(format!("`{branch}` cannot be brought back at {}: {detail}", record.head))
+            },
+        )
+    }
+
+    fn update_branch(&self, number: PrNumber, head: &CommitId) -> Result<(), ForgeError> {
+        let repo = self.repo()?;
+        let record = self.settle(&repo, self.record(number)?)?;
+        if record.merged {
+            return Ok(());
+        }
+        let branch = &record.head_branch;
+        let tip = self.expect_head(&repo, branch, head)?;
+        let base = self.base_head(&repo, &record.base_branch)?;
+        if let Some(user) = self.place.user_of_branch(&repo, branch) {
+            return Err(ForgeError::NotNow(format!("`{branch}` is checked out in {}", user.path.display())));
+        }
+        let message = format!("Merge branch '{}' into {branch}\n", record.base_branch);
+        let wanted = Wanted { base, head: tip, message: &message };
+        let commit = match combine::update(&repo, &wanted).map_err(|error| libgit(&error))? {
+            Combined::Commit(commit) => commit,
+            Combined::Nothing => return Ok(()),
+            Combined::Conflict(files) => return Err(ForgeError::Conflict { files }),
+        };
+        let name = workspace::repo::branch_ref(branch).map_err(|error| ForgeError::Git(error.to_string()))?;
+        repo.reference_matching(&name, commit, true, tip, "dirigent: merge the base")
+            .map_err(|error| libgit(&error))?;
+        self.book.see_head(number, &commit_id(commit), now()).map_err(|error| recorded(&error))
+    }
+}
+
+fn check(result: GateResult) -> Check {
+    Check {
+        name: result.name,
+        status: if result.passed { CheckStatus::Passed } else { CheckStatus::Failed },
+        required: Some(true),
+        url: None,
+        log_tail: (!result.output_tail.is_empty()).then_some(result.output_tail),
+    }
+}
+
+fn head_of(repo: &Repository, branch: &str) -> Option<Oid> {
+    commit_at(repo, &format!("refs/heads/{branch}"))
+}
+
+fn commit_id(oid: Oid) -> CommitId {
+    CommitId::new(oid.to_string())
+}
+
+fn oid(commit: &CommitId) -> Result<Oid, ForgeError> {
+    Oid::from_str(commit.as_str()).map_err(|_| ForgeError::Git(format!("`{commit}` is not a commit id")))
+}
+
+fn libgit(error: &git2::Error) -> ForgeError {
+    ForgeError::Git(error.message().to_owned())
+}
+
+fn recorded(error: &BookError) -> ForgeError {
+    ForgeError::Git(error.to_string())
+}
+
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}

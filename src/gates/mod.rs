@@ -1,0 +1,6 @@
+//! Checks what a run says: commands on the exact commit, and claims against what git shows. Decides nothing.
+
+pub mod claims;
+pub mod task;
+
+pub use task::{GateError, Gates};

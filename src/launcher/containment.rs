@@ -1,0 +1,168 @@
+//! What holds a run's processes together. Found out once, by really trying.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long one try may take before it counts as not working.
+const TRY_LIMIT: Duration = Duration::from_secs(10);
+
+/// Process 1 of a namespace. It runs the command in the foreground and so reaps whatever is orphaned; its end takes
+/// everything else with it. The shell's own word about a child that a signal ended goes to the status file, which
+/// tells `exit 137` from a kill.
+const FIRST_PROCESS: &str = r#"exec 4>&2 2>"$1"; shift; (exec "$@" 2>&4 4>&-); exit $?"#;
+
+/// From best to last resort.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Containment {
+    /// A PID namespace made by bubblewrap.
+    Bubblewrap,
+    /// A PID namespace made by util-linux, as root.
+    PidNamespace,
+    /// A PID namespace inside a user namespace, made by util-linux.
+    UserPidNamespace,
+    /// A session of its own and a search for strays. Does not survive `kill -9` of the runner: the next start sweeps.
+    ProcessGroup,
+}
+
+impl Containment {
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Bubblewrap => "PID namespace (bubblewrap)",
+            Self::PidNamespace => "PID namespace (unshare)",
+            Self::UserPidNamespace => "PID namespace in a user namespace (unshare)",
+            Self::ProcessGroup => "process group; leftovers of a killed runner are swept at the next start",
+        }
+    }
+
+    pub fn is_namespace(self) -> bool {
+        self != Self::ProcessGroup
+    }
+}
+
+/// A containment with the programs that make it.
+#[derive(Debug, Clone)]
+pub struct Wrapper {
+    pub containment: Containment,
+    prefix: Vec<OsString>,
+}
+
+impl Wrapper {
+    /// The best that works here.
+    pub fn detect() -> Self {
+        [Containment::Bubblewrap, Containment::PidNamespace, Containment::UserPidNamespace]
+            .into_iter()
+            .filter_map(Self::prepare)
+            .find(Self::works)
+            .or_else(|| Self::prepare(Containment::ProcessGroup))
+            .unwrap_or(Self { containment: Containment::ProcessGroup, prefix: Vec::new() })
+    }
+
+    /// This containment, if its programs are installed.
+    pub fn prepare(containment: Containment) -> Option<Self> {
+        let prefix = match containment {
+            Containment::Bubblewrap => {
+                let mut prefix = tool("bwrap")?;
+                let flags = "--unshare-pid --die-with-parent --new-session --as-pid-1 --dev-bind / / --proc /proc --";
+                prefix.extend(flags.split(' ').map(OsString::from));
+                prefix
+            }
+            Containment::PidNamespace => {
+                let mut prefix = tied_to_us()?;
+                prefix.extend(tool("unshare")?);
+                prefix.extend("--pid --fork --kill-child=KILL --mount-proc --".split(' ').map(OsString::from));
+                prefix
+            }
+            Containment::UserPidNamespace => {
+                let mut prefix = tied_to_us()?;
+                prefix.extend(tool("unshare")?);
+                let flags = "--user --map-current-user --pid --fork --kill-child=KILL --mount-proc --";
+                prefix.extend(flags.split(' ').map(OsString::from));
+                prefix
+            }
+            Containment::ProcessGroup => tied_to_us().unwrap_or_default(),
+        };
+        Some(Self { containment, prefix })
+    }
+
+    /// The full command line for `program` (an absolute path) and its arguments.
+    pub fn wrap(&self, status_file: &Path, program: &Path, arguments: &[String]) -> Vec<OsString> {
+        let mut line = self.prefix.clone();
+        if self.containment.is_namespace() {
+            line.extend(["/bin/sh", "-c", FIRST_PROCESS, "dirigent-run"].map(OsString::from));
+            line.push(status_file.into());
+        }
+        line.push(program.into());
+        line.extend(arguments.iter().map(OsString::from));
+        line
+    }
+
+    /// Whether the command does not start a session by itself.
+    pub fn needs_process_group(&self) -> bool {
+        self.prefix.is_empty()
+    }
+
+    /// Runs a shell in it, which must see itself as process 2 and bring its exit code out.
+    pub fn works(&self) -> bool {
+        let script = ["-c".to_owned(), "echo $$; exit 7".to_owned()];
+        let line = self.wrap(Path::new("/dev/null"), Path::new("/bin/sh"), &script);
+        let Some((program, arguments)) = line.split_first() else { return false };
+        let child = Command::new(program)
+            .args(arguments)
+            .env_clear()
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
+        let Ok(mut child) = child else { return false };
+        let deadline = Instant::now() + TRY_LIMIT;
+        let status = loop {
+            match child.try_wait() {
+                Ok(Some(status)) => break status,
+                Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(2)),
+                Ok(None) | Err(_) => {
+                    child.kill().ok();
+                    child.wait().ok();
+                    return false;
+                }
+            }
+        };
+        let mut output = String::new();
+        if let Some(mut stdout) = child.stdout.take() {
+            stdout.read_to_string(&mut output).ok();
+        }
+        status.code() == Some(7) && output.trim() == "2"
+    }
+}
+
+/// A session of its own, ended by the kernel when the thread that started it ends.
+fn tied_to_us() -> Option<Vec<OsString>> {
+    let mut prefix = tool("setsid")?;
+    prefix.extend(tool("setpriv")?);
+    prefix.extend(["--pdeathsig", "KILL"].map(OsString::from));
+    Some(prefix)
+}
+
+fn tool(name: &str) -> Option<Vec<OsString>> {
+    let path = std::env::var("PATH").unwrap_or_default();
+    find_program(name, &path).map(|found| vec![found.into()])
+}
+
+/// The file that a shell would run for `name`.
+pub fn find_program(name: &str, path: &str) -> Option<PathBuf> {
+    if name.contains('/') {
+        return is_executable(Path::new(name)).then(|| PathBuf::from(name));
+    }
+    path.split(':')
+        .filter(|dir| dir.starts_with('/'))
+        .map(|dir| Path::new(dir).join(name))
+        .find(|file| is_executable(file))
+}
+
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}

@@ -1,0 +1,128 @@
+//! Workers on this machine.
+
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use tokio::process::Command;
+
+use super::containment::{Wrapper, find_program};
+use super::spawner::Spawner;
+use super::{Child, Containment, LaunchError, LaunchOrder, Launcher, Leftover, RUN_ID_VARIABLE, Swept, procfs, sweep};
+use crate::domain::permit::Permit;
+use crate::domain::run::ProcessMark;
+
+pub struct LocalLauncher {
+    wrapper: Wrapper,
+    spawner: Spawner,
+    /// Short-lived files with what a shell said about an end.
+    scratch: PathBuf,
+    launches: AtomicU64,
+}
+
+impl LocalLauncher {
+    /// Finds out what this machine offers and starts the spawning thread. `scratch` is a directory of our own.
+    pub fn start(scratch: &Path) -> Result<Self, LaunchError> {
+        Self::build(scratch, Wrapper::detect())
+    }
+
+    /// With a given containment, if it works here.
+    pub fn start_with(scratch: &Path, containment: Containment) -> Result<Self, LaunchError> {
+        let wrapper = Wrapper::prepare(containment)
+            .filter(|wrapper| !containment.is_namespace() || wrapper.works())
+            .ok_or_else(|| LaunchError::NotFound { program: containment.describe().into() })?;
+        Self::build(scratch, wrapper)
+    }
+
+    fn build(scratch: &Path, wrapper: Wrapper) -> Result<Self, LaunchError> {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(scratch)
+            .map_err(|source| LaunchError::StatusFile { path: scratch.into(), source })?;
+        let spawner = Spawner::start().map_err(|source| LaunchError::Spawn { program: "a thread".into(), source })?;
+        Ok(Self { wrapper, spawner, scratch: scratch.into(), launches: AtomicU64::new(0) })
+    }
+
+    pub fn containment(&self) -> Containment {
+        self.wrapper.containment
+    }
+
+    fn command(&self, order: &LaunchOrder, status_file: &Path) -> Result<(Command, PathBuf), LaunchError> {
+        let (name, arguments) = order.argv.split_first().ok_or(LaunchError::EmptyCommand)?;
+        if name.is_empty() {
+            return Err(LaunchError::EmptyCommand);
+        }
+        let path = order.env.get("PATH").map_or("", String::as_str);
+        let name_in_cwd =
+            if name.contains('/') { order.cwd.join(name).to_string_lossy().into_owned() } else { name.clone() };
+        let program =
+            find_program(&name_in_cwd, path).ok_or_else(|| LaunchError::NotFound { program: name.clone() })?;
+        fs::read_dir(&order.cwd).map_err(|source| LaunchError::WorkingDirectory { path: order.cwd.clone(), source })?;
+
+        let line = self.wrapper.wrap(status_file, &program, arguments);
+        let (first, rest) = line.split_first().ok_or(LaunchError::EmptyCommand)?;
+        let mut command = Command::new(first);
+        command
+            .args(rest)
+            .current_dir(&order.cwd)
+            .env_clear()
+            .envs(&order.env)
+            .env(RUN_ID_VARIABLE, order.run.as_str())
+            .env("PWD", &order.cwd)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        if self.wrapper.needs_process_group() {
+            command.process_group(0);
+        }
+        Ok((command, program))
+    }
+}
+
+#[async_trait]
+impl Launcher for LocalLauncher {
+    fn how(&self) -> &'static str {
+        self.wrapper.containment.describe()
+    }
+
+    async fn launch(&self, _permit: &Permit, order: LaunchOrder) -> Result<Child, LaunchError> {
+        let number = self.launches.fetch_add(1, Ordering::Relaxed);
+        let status_file = self.scratch.join(format!("{}-{number}.status", order.run));
+        let (command, program) = self.command(&order, &status_file)?;
+        if self.wrapper.containment.is_namespace() {
+            fs::write(&status_file, b"")
+                .map_err(|source| LaunchError::StatusFile { path: status_file.clone(), source })?;
+        }
+        let mut process = self.spawner.spawn(command).await.ok_or(LaunchError::SpawnerGone)?.map_err(|source| {
+            fs::remove_file(&status_file).ok();
+            LaunchError::Spawn { program: program.display().to_string(), source }
+        })?;
+        let pid = process.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
+        let mark = procfs::mark(pid).unwrap_or(ProcessMark { pid, started_ticks: 0 });
+        Ok(Child {
+            mark,
+            stdin: process.stdin.take(),
+            stdout: process.stdout.take(),
+            stderr: process.stderr.take(),
+            process,
+            run: order.run,
+            containment: self.wrapper.containment,
+            status_file,
+            first_process: None,
+            exit: None,
+        })
+    }
+
+    fn probe(&self, mark: ProcessMark) -> bool {
+        procfs::alive(mark)
+    }
+
+    async fn sweep(&self, leftovers: &[Leftover]) -> Swept {
+        sweep::leftovers(leftovers).await
+    }
+}

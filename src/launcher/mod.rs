@@ -1,0 +1,113 @@
+//! Starts, signals and waits for worker processes, and owns the whole tree of each: nothing that a run started
+//! outlives it. Knows nothing of tickets, protocols or git.
+
+pub mod child;
+mod containment;
+pub mod environment;
+pub mod local;
+mod procfs;
+mod spawner;
+mod sweep;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+use thiserror::Error;
+
+use crate::domain::ids::RunId;
+use crate::domain::permit::Permit;
+use crate::domain::run::ProcessMark;
+
+pub use child::{Child, Exit};
+pub use containment::{Containment, find_program};
+pub use local::LocalLauncher;
+
+/// The variable by which a run's processes are known, wherever they went.
+pub const RUN_ID_VARIABLE: &str = "DIRIGENT_RUN_ID";
+
+/// A place where workers run.
+#[async_trait]
+pub trait Launcher: Send + Sync {
+    /// How process trees are held together here, for `doctor`.
+    fn how(&self) -> &'static str;
+
+    async fn launch(&self, permit: &Permit, order: LaunchOrder) -> Result<Child, LaunchError>;
+
+    /// Whether the very process that was marked is alive.
+    fn probe(&self, mark: ProcessMark) -> bool;
+
+    /// Ends whatever is left of runs that nobody watches any more.
+    async fn sweep(&self, leftovers: &[Leftover]) -> Swept;
+}
+
+/// A command with everything it may know. Nothing is inherited.
+#[derive(Debug, Clone)]
+pub struct LaunchOrder {
+    pub run: RunId,
+    /// The program (an absolute path, or a name looked up in the `PATH` of `env`) and its arguments.
+    pub argv: Vec<String>,
+    pub cwd: PathBuf,
+    /// Complete. The run's id is added.
+    pub env: BTreeMap<String, String>,
+}
+
+impl LaunchOrder {
+    /// A command line for the shell, as a login shell runs it; but what is first in our `PATH` stays first.
+    pub fn shell(run: RunId, command: &str, cwd: PathBuf, env: BTreeMap<String, String>) -> Self {
+        let mut env = env;
+        let shell = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"]
+            .into_iter()
+            .find(|path| std::path::Path::new(path).exists())
+            .unwrap_or("/bin/sh");
+        if let Some(path) = env.get("PATH").cloned() {
+            env.insert("DIRIGENT_PATH".into(), path);
+        }
+        let script = format!("export PATH=\"${{DIRIGENT_PATH:+$DIRIGENT_PATH:}}$PATH\"; {command}");
+        Self { run, argv: vec![shell.into(), "-lc".into(), script], cwd, env }
+    }
+}
+
+/// What an earlier life of the runner may have left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leftover {
+    pub run: RunId,
+    pub process: Option<ProcessMark>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Swept {
+    pub killed: usize,
+    /// Still there after all: not ours to signal, or stuck in the kernel.
+    pub survivors: Vec<i32>,
+}
+
+#[derive(Debug, Error)]
+pub enum LaunchError {
+    #[error("`{program}` was not found in PATH; install it, or give its full path in WORKFLOW.md")]
+    NotFound { program: String },
+    #[error("the command is empty; set it in WORKFLOW.md")]
+    EmptyCommand,
+    #[error("the working directory {} cannot be used: {source}", .path.display())]
+    WorkingDirectory { path: PathBuf, source: io::Error },
+    #[error("`{program}` could not be started: {source}")]
+    Spawn { program: String, source: io::Error },
+    #[error("the directory {} for exit statuses cannot be used: {source}", .path.display())]
+    StatusFile { path: PathBuf, source: io::Error },
+    #[error("the thread that starts processes is gone")]
+    SpawnerGone,
+}
+
+impl LaunchError {
+    /// Trying again cannot help.
+    pub fn is_permanent(&self) -> bool {
+        match self {
+            Self::NotFound { .. } | Self::EmptyCommand => true,
+            Self::Spawn { source, .. } => {
+                matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)
+            }
+            Self::WorkingDirectory { .. } | Self::StatusFile { .. } | Self::SpawnerGone => false,
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What `/proc` tells about processes. Reads only.
+
+use std::fs;
+use std::io::Read;
+
+use crate::domain::run::ProcessMark;
+
+/// An environment larger than this is not searched further.
+const ENVIRON_LIMIT: u64 = 4 << 20;
+
+/// The mark of a process that exists now (a zombie counts).
+pub fn mark(pid: i32) -> Option<ProcessMark> {
+    stat(pid).map(|stat| ProcessMark { pid, started_ticks: stat.started_ticks })
+}
+
+/// Whether the marked process, and no later one with its pid, is alive.
+pub fn alive(mark: ProcessMark) -> bool {
+    stat(mark.pid).is_some_and(|stat| stat.started_ticks == mark.started_ticks && !stat.dead)
+}
+
+struct Stat {
+    parent: i32,
+    started_ticks: u64,
+    /// A zombie, or nearly gone.
+    dead: bool,
+}
+
+fn stat(pid: i32) -> Option<Stat> {
+    parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// The command name may hold spaces and parentheses, so the fields are counted from the last `)`.
+fn parse_stat(stat: &[u8]) -> Option<Stat> {
+    let text = String::from_utf8_lossy(stat);
+    let (_, fields) = text.rsplit_once(')')?;
+    let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
+    Some(Stat {
+        dead: matches!(*fields.first()?, "Z" | "X" | "x"),
+        parent: fields.get(1)?.parse().ok()?,
+        started_ticks: fields.get(19)?.parse().ok()?,
+    })
+}
+
+/// All pids.
+pub fn pids() -> Vec<i32> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// The first living child of a process.
+pub fn only_child(pid: i32) -> Option<ProcessMark> {
+    let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok();
+    match listed {
+        Some(children) => children.split_ascii_whitespace().next().and_then(|child| mark(child.parse().ok()?)),
+        None => pids().into_iter().find(|other| stat(*other).is_some_and(|stat| stat.parent == pid)).and_then(mark),
+    }
+}
+
+/// Everything below a process, without itself.
+pub fn descendants(root: i32) -> Vec<i32> {
+    let family: Vec<(i32, i32)> = pids().into_iter().filter_map(|pid| Some((pid, stat(pid)?.parent))).collect();
+    let mut found = vec![root];
+    let mut next = 0;
+    while let Some(parent) = found.get(next).copied() {
+        next += 1;
+        let children: Vec<i32> = family.iter().filter(|(_, its)| *its == parent).map(|(pid, _)| *pid).collect();
+        for child in children {
+            if !found.contains(&child) {
+                found.push(child);
+            }
+        }
+    }
+    found.split_off(1)
+}
+
+/// The living processes whose environment holds one of `entries` (`NAME=value`), without this one.
+pub fn with_environ(entries: &[String]) -> Vec<i32> {
+    let ourselves = i32::try_from(std::process::id()).unwrap_or(0);
+    pids()
+        .into_iter()
+        .filter(|pid| *pid != ourselves && *pid > 1)
+        .filter(|pid| {
+            let mut environ = Vec::new();
+            let read = fs::File::open(format!("/proc/{pid}/environ"))
+                .and_then(|file| file.take(ENVIRON_LIMIT).read_to_end(&mut environ));
+            read.is_ok()
+                && environ.split(|byte| *byte == 0).any(|one| entries.iter().any(|entry| entry.as_bytes() == one))
+        })
+        .filter(|pid| stat(*pid).is_some_and(|stat| !stat.dead))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_parentheses_and_spaces_does_not_shift_the_fields() {
+        let line = b"42 (a) b (c) S 7 42 42 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 987654 1 2 3";
+        let stat = parse_stat(line).unwrap();
+        assert_eq!((stat.parent, stat.started_ticks, stat.dead), (7, 987_654, false));
+    }
+
+    #[test]
+    fn a_mark_is_alive_only_with_its_own_start_time() {
+        let ours = mark(i32::try_from(std::process::id()).unwrap()).unwrap();
+        assert!(alive(ours));
+        assert!(!alive(ProcessMark { started_ticks: ours.started_ticks + 1, ..ours }));
+    }
+}

@@ -1,0 +1,80 @@
+//! One runner per ledger, per workspace root and per ticket store. The second one learns who the first is.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{Flock, FlockArg};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::domain::time::Timestamp;
+
+const NAME: &str = ".dirigent.lock";
+
+/// Who holds a lock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    pub pid: u32,
+    pub started_at: Timestamp,
+}
+
+#[derive(Debug, Error)]
+pub enum LockError {
+    #[error(
+        "another dirigent works on {place}: {}\n  fix: stop it first (`dirigent status` shows what it does), or let this one be",
+        holder_words(.holder)
+    )]
+    Held { place: PathBuf, holder: Option<Holder> },
+    #[error("{path} cannot be locked: {source}")]
+    Io { path: PathBuf, source: std::io::Error },
+}
+
+fn holder_words(holder: &Option<Holder>) -> String {
+    match holder {
+        Some(holder) => {
+            let started = jiff::Timestamp::from_millisecond(holder.started_at.0).map(|at| at.to_string());
+            format!("pid {}, started {}", holder.pid, started.unwrap_or_else(|_| holder.started_at.0.to_string()))
+        }
+        None => "its lock file does not say which".into(),
+    }
+}
+
+/// Held until dropped, also by the kernel when the process dies.
+#[derive(Debug)]
+pub struct InstanceLock {
+    _files: Vec<Flock<File>>,
+}
+
+impl InstanceLock {
+    /// Takes the locks of all places, or none.
+    pub fn take(places: &[&Path], holder: &Holder) -> Result<Self, LockError> {
+        let mut files = Vec::new();
+        for place in places {
+            files.push(lock_one(place, holder)?);
+        }
+        Ok(Self { _files: files })
+    }
+}
+
+fn lock_one(place: &Path, holder: &Holder) -> Result<Flock<File>, LockError> {
+    let path = place.join(NAME);
+    let io = |source: std::io::Error| LockError::Io { path: path.clone(), source };
+    std::fs::create_dir_all(place).map_err(io)?;
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(io)?;
+    match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        Ok(mut locked) => {
+            let text = serde_json::to_string(holder).unwrap_or_default();
+            locked.set_len(0).map_err(io)?;
+            locked.rewind().map_err(io)?;
+            locked.write_all(text.as_bytes()).map_err(io)?;
+            Ok(locked)
+        }
+        Err((mut file, nix::errno::Errno::EWOULDBLOCK)) => {
+            let mut text = String::new();
+            let holder = file.read_to_string(&mut text).ok().and_then(|_| serde_json::from_str(&text).ok());
+            Err(LockError::Held { place: place.to_owned(), holder })
+        }
+        Err((_, errno)) => Err(io(errno.into())),
+    }
+}

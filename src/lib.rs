@@ -1,0 +1,25 @@
+//! Dirigent turns an issue board into finished work.
+//!
+//! The scheduler is a pure state machine (`engine`): events in, effects out. Everything that touches the world is an
+//! adapter around it. `runtime` is the only loop: it steps the engine, writes the new records and effects to the
+//! `ledger` in one transaction, performs the effects, and feeds their results back.
+
+// First, because its macro is used by what follows.
+#[macro_use]
+mod failpoint;
+
+pub mod agent;
+pub mod cli;
+pub mod config;
+pub mod domain;
+pub mod engine;
+pub mod forge;
+pub mod gates;
+pub mod launcher;
+pub mod ledger;
+pub mod publish;
+pub mod runtime;
+pub mod tracker;
+pub mod worker;
+pub mod workflow;
+pub mod workspace;

@@ -1,0 +1,173 @@
+//! The unix socket through which commands reach a running instance. Only the owner may open it.
+//!
+//! One JSON object a line, one request a connection.
+
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+
+use super::handle::{Command, Handle};
+use crate::domain::ids::TicketId;
+use crate::domain::snapshot::Snapshot;
+use crate::engine::event::OperatorCommand;
+
+const LONGEST_REQUEST: u64 = 1 << 20;
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "request")]
+pub enum Request {
+    Snapshot,
+    PauseAll,
+    ResumeAll,
+    Pause { ticket: String },
+    Resume { ticket: String },
+    Stop { ticket: String },
+    Retry { ticket: String },
+    Approve { ticket: String },
+    Forget { ticket: String },
+    Message { ticket: String, text: String, urgent: bool },
+    Poll,
+    Shutdown,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "reply")]
+pub enum Reply {
+    Done { text: String },
+    Snapshot { snapshot: Box<Snapshot> },
+    Refused { error: String },
+}
+
+#[derive(Debug, Error)]
+pub enum ControlError {
+    #[error("the control socket {path} cannot be opened: {source}")]
+    Bind { path: PathBuf, source: io::Error },
+    #[error("no runner is listening at {path}")]
+    NobodyThere { path: PathBuf },
+    #[error("the runner did not answer: {0}")]
+    Io(#[from] io::Error),
+    #[error("the runner's answer could not be understood: {0}")]
+    Answer(#[from] serde_json::Error),
+}
+
+/// Listens until the driver is gone. A socket file of an earlier life is replaced; the instance lock is held already.
+pub fn serve(path: &Path, handle: Handle) -> Result<tokio::task::JoinHandle<()>, ControlError> {
+    let bind = |source| ControlError::Bind { path: path.to_owned(), source };
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(bind(error)),
+        _ => {}
+    }
+    let listener = UnixListener::bind(path).map_err(bind)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(bind)?;
+    Ok(tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let handle = handle.clone();
+            tokio::spawn(async move {
+                let _ = tokio::time::timeout(PATIENCE, converse(stream, handle)).await;
+            });
+        }
+    }))
+}
+
+async fn converse(stream: UnixStream, handle: Handle) -> Result<(), ControlError> {
+    let (read, mut write) = stream.into_split();
+    let mut line = String::new();
+    BufReader::new(read.take(LONGEST_REQUEST)).read_line(&mut line).await?;
+    let reply = match serde_json::from_str(&line) {
+        Ok(request) => answer(request, &handle).await,
+        Err(error) => Reply::Refused { error: format!("not a request: {error}") },
+    };
+    let mut text = serde_json::to_string(&reply)?;
+    text.push('\n');
+    write.write_all(text.as_bytes()).await?;
+    Ok(())
+}
+
+async fn answer(request: Request, handle: &Handle) -> Reply {
+    let command = match to_command(request, &handle.snapshot()) {
+        Ok(Some(command)) => command,
+        Ok(None) => {
+            let mut snapshot = (*handle.snapshot()).clone();
+            // Ages are told as of now, also when nothing has happened for long.
+            snapshot.at = super::now();
+            return Reply::Snapshot { snapshot: Box::new(snapshot) };
+        }
+        Err(error) => return Reply::Refused { error },
+    };
+    match handle.command(command, "operator").await {
+        Ok(text) => Reply::Done { text },
+        Err(error) => Reply::Refused { error },
+    }
+}
+
+fn to_command(request: Request, snapshot: &Snapshot) -> Result<Option<Command>, String> {
+    let find = |name: &str| find_ticket(snapshot, name);
+    Ok(Some(match request {
+        Request::Snapshot => return Ok(None),
+        Request::PauseAll => Command::Operator(OperatorCommand::PauseAll),
+        Request::ResumeAll => Command::Operator(OperatorCommand::ResumeAll),
+        Request::Pause { ticket } => Command::Operator(OperatorCommand::Pause { ticket: find(&ticket)? }),
+        Request::Resume { ticket } => Command::Operator(OperatorCommand::Resume { ticket: find(&ticket)? }),
+        Request::Stop { ticket } => Command::Operator(OperatorCommand::Stop { ticket: find(&ticket)? }),
+        Request::Retry { ticket } => Command::Operator(OperatorCommand::Retry { ticket: find(&ticket)? }),
+        Request::Approve { ticket } => Command::Operator(OperatorCommand::Approve { ticket: find(&ticket)? }),
+        Request::Forget { ticket } => Command::Operator(OperatorCommand::Forget { ticket: find(&ticket)? }),
+        Request::Message { ticket, text, urgent } => Command::Message { ticket: find(&ticket)?, text, urgent },
+        Request::Poll => Command::Poll,
+        Request::Shutdown => Command::Shutdown,
+    }))
+}
+
+/// By key or id, exactly; else by the one that contains it.
+pub fn find_ticket(snapshot: &Snapshot, name: &str) -> Result<TicketId, String> {
+    let name = name.trim();
+    if let Some(job) = snapshot.jobs.iter().find(|job| job.key == name || job.id == name) {
+        return Ok(TicketId::new(job.id.clone()));
+    }
+    let part: Vec<_> = snapshot.jobs.iter().filter(|job| !name.is_empty() && job.key.contains(name)).collect();
+    match part.as_slice() {
+        [job] => Ok(TicketId::new(job.id.clone())),
+        [] => Err(format!("no ticket `{name}` is known here; `dirigent status` lists them")),
+        many => {
+            let keys: Vec<&str> = many.iter().take(8).map(|job| job.key.as_str()).collect();
+            Err(format!("`{name}` could be {}; name one", keys.join(", ")))
+        }
+    }
+}
+
+/// The other end, for the command line. Synchronous: one question, one answer.
+pub struct Client {
+    path: PathBuf,
+}
+
+impl Client {
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    pub fn ask(&self, request: &Request) -> Result<Reply, ControlError> {
+        use std::io::{BufRead, Write};
+        let mut stream = match std::os::unix::net::UnixStream::connect(&self.path) {
+            Ok(stream) => stream,
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
+                return Err(ControlError::NobodyThere { path: self.path.clone() });
+            }
+            Err(error) => return Err(error.into()),
+        };
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let mut text = serde_json::to_string(request)?;
+        text.push('\n');
+        stream.write_all(text.as_bytes())?;
+        let mut line = String::new();
+        io::BufReader::new(stream).read_line(&mut line)?;
+        Ok(serde_json::from_str(&line)?)
+    }
+}

@@ -1,0 +1,439 @@
+//! The loop: event in, engine stepped, ledger written, effects performed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use thiserror::Error;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+use super::effects::{Adapters, Performer, spoken};
+use super::gatekeeper::Gatekeeper;
+use super::handle::{Command, Handle, Message};
+use super::now;
+use super::poller::PollPlan;
+use super::record::{Line, Recorder};
+use crate::config::policy::Policy;
+use crate::domain::ids::TicketId;
+use crate::domain::job::{CheckWait, MergeHold, Stage, Wait};
+use crate::domain::snapshot::Snapshot;
+use crate::engine::effect::Effect;
+use crate::engine::event::Event;
+use crate::engine::permit::Reach;
+use crate::engine::state::{Changes, PendingStatus, State};
+use crate::engine::{next_due, select, snapshot, step};
+use crate::ledger::{Ledger, LedgerError};
+
+/// How many messages one transaction may cover.
+const BATCH: usize = 64;
+/// Snapshots are published at most this often, and less often on a large board.
+const PUBLISH_EVERY: Duration = Duration::from_millis(100);
+const PUBLISH_PER_JOB: Duration = Duration::from_micros(100);
+/// Usage and last activity reach the ledger at least this often.
+const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
+const RETRY_WRITE_EVERY: Duration = Duration::from_secs(1);
+/// How long unfinished effects are waited for once all runs are over.
+const LAST_EFFECTS: Duration = Duration::from_secs(10);
+
+/// When to end by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    Told,
+    /// Nothing runs and nothing can go on without somebody outside.
+    Idle,
+}
+
+pub struct DriverParts {
+    pub state: State,
+    pub policy: Arc<Policy>,
+    pub ledger: Box<dyn Ledger>,
+    pub adapters: Adapters,
+    pub gatekeeper: Arc<Gatekeeper>,
+    pub plan: watch::Sender<PollPlan>,
+    pub kill_file: watch::Sender<std::path::PathBuf>,
+    pub poll_wanted: mpsc::Sender<()>,
+    pub until: Until,
+    pub recorder: Option<Recorder>,
+}
+
+#[derive(Debug, Error)]
+pub enum DriverError {
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+}
+
+pub struct Driver {
+    state: State,
+    policy: Arc<Policy>,
+    ledger: Box<dyn Ledger>,
+    performer: Performer,
+    gatekeeper: Arc<Gatekeeper>,
+    inbox: mpsc::Receiver<Message>,
+    published: watch::Sender<Arc<Snapshot>>,
+    plan: watch::Sender<PollPlan>,
+    kill_file: watch::Sender<std::path::PathBuf>,
+    poll_wanted: mpsc::Sender<()>,
+    until: Until,
+    /// Changes and effects that the ledger does not hold yet.
+    unwritten: Changes,
+    unperformed: Vec<Effect>,
+    reload_error: Option<String>,
+    soft_since: Option<Instant>,
+    stale_since: Option<Instant>,
+    last_published: Instant,
+    write_failed_at: Option<Instant>,
+    write_error: Option<String>,
+    /// Polls in a row that, with all that followed from them, changed nothing.
+    idle_polls: u32,
+    poll_is_over: bool,
+    changed_since_poll: bool,
+    ending_since: Option<Instant>,
+    recorder: Option<Recorder>,
+}
+
+impl Driver {
+    pub fn new(parts: DriverParts) -> (Self, Handle) {
+        let (sender, inbox) = mpsc::channel(1024);
+        let first = Arc::new(snapshot(&parts.state, &parts.policy, now()));
+        let (published, snapshots) = watch::channel(first);
+        let performer = Performer::new(parts.adapters, parts.gatekeeper.clone(), sender.clone());
+        let handle = Handle { inbox: sender, snapshots };
+        let driver = Self {
+            state: parts.state,
+            policy: parts.policy,
+            ledger: parts.ledger,
+            performer,
+            gatekeeper: parts.gatekeeper,
+            inbox,
+            published,
+            plan: parts.plan,
+            kill_file: parts.kill_file,
+            poll_wanted: parts.poll_wanted,
+            until: parts.until,
+            unwritten: Changes::default(),
+            unperformed: Vec::new(),
+            reload_error: None,
+            soft_since: None,
+            stale_since: None,
+            last_published: Instant::now(),
+            write_failed_at: None,
+            write_error: None,
+            idle_polls: 0,
+            poll_is_over: false,
+            changed_since_poll: false,
+            ending_since: None,
+            recorder: parts.recorder,
+        };
+        (driver, handle)
+    }
+
+    /// Runs until told to stop (or idle, for `--once`). `first` settles the past.
+    pub async fn run(mut self, first: Event) -> Result<State, DriverError> {
+        self.gatekeeper.refresh(&self.state, &self.policy, None);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.write(&Line::begun(now(), &self.state));
+            recorder.write(&Line::Policy { policy: Box::new((*self.policy).clone()) });
+        }
+        self.take(Message::Event(first));
+        self.flush()?;
+        loop {
+            if self.is_over() {
+                self.publish();
+                self.ledger.commit(&self.state, &self.unwritten)?;
+                return Ok(self.state);
+            }
+            let wake = self.wake_at();
+            tokio::select! {
+                message = self.inbox.recv() => {
+                    let Some(message) = message else { return Ok(self.state) };
+                    self.take(message);
+                    for _ in 1..BATCH {
+                        match self.inbox.try_recv() {
+                            Ok(message) => self.take(message),
+                            Err(_) => break,
+                        }
+                    }
+                }
+                () = tokio::time::sleep_until(wake) => self.step(Event::TimerFired),
+            }
+            self.flush()?;
+        }
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Event(event) => {
+                if let Event::RunFinished { run, .. } = &event {
+                    self.performer.run_is_over(run);
+                }
+                self.step(event);
+            }
+            Message::Performed { effect, ticket, event } => {
+                if let Some(event) = event {
+                    self.step(event);
+                }
+                self.performer.performed(effect, ticket.as_ref());
+            }
+            Message::Reload { policy, kill_file } => self.reload(policy, kill_file),
+            Message::ReloadFailed { error } => {
+                self.reload_error = error;
+                self.stale_since.get_or_insert_with(Instant::now);
+            }
+            Message::Command { command, by, reply } => {
+                let answer = self.command(command, by);
+                let _ = reply.send(answer);
+            }
+            Message::PollOver => self.poll_is_over = true,
+        }
+    }
+
+    fn step(&mut self, event: Event) {
+        let reloaded = matches!(event, Event::PolicyReloaded);
+        let switch_before = self.state.global_switch();
+        let at = now();
+        if let Some(recorder) = &mut self.recorder {
+            recorder.write(&Line::Event { at, event: event.clone() });
+        }
+        let effects = step(&mut self.state, &self.policy, at, event);
+        let changes = self.state.take_changes();
+        if let Some(recorder) = &mut self.recorder {
+            recorder.write(&Line::Decided { notes: changes.notes.clone(), effects: effects.clone() });
+        }
+        failpoint!("driver.stepped");
+        log_notes(&self.state, &changes);
+        let all = reloaded || self.state.global_switch() != switch_before;
+        if all {
+            self.gatekeeper.refresh(&self.state, &self.policy, None);
+        } else if !changes.jobs.is_empty() {
+            self.gatekeeper.update(&self.state, &self.policy, &changes.jobs);
+        }
+        self.performer.look_at_gates(&self.state);
+        if changes.soft && !changes.is_hard() {
+            self.soft_since.get_or_insert_with(Instant::now);
+        }
+        self.changed_since_poll |= !changes.jobs.is_empty() || !changes.outbox.is_empty();
+        if changes.is_hard() || changes.soft || all {
+            self.stale_since.get_or_insert_with(Instant::now);
+        }
+        merge(&mut self.unwritten, changes);
+        for effect in effects {
+            // Reading and stopping wait for nobody, not even for a full disk.
+            if effect.action.kind().reach() == Reach::Harmless {
+                self.performer.perform(effect, &self.state, &self.policy);
+            } else {
+                self.unperformed.push(effect);
+            }
+        }
+    }
+
+    /// Writes, then performs, then publishes. What cannot be written is not performed.
+    fn flush(&mut self) -> Result<(), DriverError> {
+        let checkpoint = self.soft_since.is_some_and(|since| since.elapsed() >= CHECKPOINT_EVERY);
+        let may_write = self.write_failed_at.is_none_or(|at| at.elapsed() >= RETRY_WRITE_EVERY);
+        if may_write && (self.unwritten.is_hard() || checkpoint) {
+            if checkpoint {
+                self.unwritten.runs.extend(self.state.runs.keys().cloned());
+                self.unwritten.jobs.extend(self.state.runs.values().map(|run| run.ticket.clone()));
+            }
+            failpoint!("driver.before_commit");
+            match self.ledger.commit(&self.state, &self.unwritten) {
+                Ok(()) => {
+                    failpoint!("driver.committed");
+                    self.unwritten = Changes::default();
+                    self.soft_since = None;
+                    if self.write_failed_at.take().is_some() {
+                        self.write_error = None;
+                        self.stale_since.get_or_insert_with(Instant::now);
+                        tracing::info!("the ledger can be written again; everything goes on");
+                    }
+                }
+                Err(error) => {
+                    if self.write_failed_at.is_none() {
+                        tracing::error!(%error, "the ledger cannot be written: nothing is changed outside until it can");
+                    }
+                    self.write_failed_at = Some(Instant::now());
+                    self.write_error = Some(error.to_string());
+                    self.stale_since.get_or_insert_with(Instant::now);
+                }
+            }
+        }
+        if !self.unwritten.is_hard() {
+            for effect in std::mem::take(&mut self.unperformed) {
+                failpoint!("driver.before_effect");
+                self.performer.perform(effect, &self.state, &self.policy);
+                failpoint!("driver.effect_begun");
+            }
+        }
+        if self.stale_since.is_some() && self.last_published.elapsed() >= self.publish_every() {
+            self.publish();
+        }
+        if self.until == Until::Idle {
+            self.count_idle_polls();
+        }
+        Ok(())
+    }
+
+    /// The board may have something new when all is quiet: ask it until two answers in a row change nothing.
+    fn count_idle_polls(&mut self) {
+        if !self.poll_is_over || !self.is_idle() {
+            return;
+        }
+        self.idle_polls = if self.changed_since_poll { 0 } else { self.idle_polls + 1 };
+        self.poll_is_over = false;
+        self.changed_since_poll = false;
+        if self.idle_polls < 2 {
+            let _ = self.poll_wanted.try_send(());
+        }
+    }
+
+    fn publish(&mut self) {
+        failpoint!("driver.before_publish");
+        let mut picture = snapshot(&self.state, &self.policy, now());
+        picture.workflow.reload_error = self.reload_error.clone();
+        picture.ledger_error = self.write_error.clone();
+        self.published.send_replace(Arc::new(picture));
+        self.stale_since = None;
+        self.last_published = Instant::now();
+    }
+
+    fn publish_every(&self) -> Duration {
+        let jobs = u32::try_from(self.state.jobs.len()).unwrap_or(u32::MAX);
+        PUBLISH_EVERY.max(PUBLISH_PER_JOB.saturating_mul(jobs))
+    }
+
+    fn wake_at(&self) -> Instant {
+        let current = now();
+        let due = if self.state.shutting_down { None } else { next_due(&self.state, &self.policy, current) };
+        // Never sooner than a moment from now: what is due and cannot be done yet must not spin.
+        let due = due.map(|at| Instant::now() + at.since(current).max(Duration::from_millis(20)));
+        let publish = self.stale_since.map(|_| self.last_published + self.publish_every());
+        let checkpoint = self.soft_since.map(|since| since + CHECKPOINT_EVERY);
+        let write = self.write_failed_at.map(|at| at + RETRY_WRITE_EVERY);
+        let ending = self.ending_since.map(|_| Instant::now() + Duration::from_millis(50));
+        // The wall clock may jump: look at it at least once a minute.
+        let at_least = Instant::now() + Duration::from_secs(60);
+        [due, publish, checkpoint, write, ending].into_iter().flatten().fold(at_least, Instant::min)
+    }
+
+    fn reload(&mut self, policy: Arc<Policy>, kill_file: std::path::PathBuf) {
+        self.policy = policy;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.write(&Line::Policy { policy: Box::new((*self.policy).clone()) });
+        }
+        self.reload_error = None;
+        self.plan.send_if_modified(|plan| {
+            let new = plan_of(&self.policy);
+            let changed = *plan != new;
+            *plan = new;
+            changed
+        });
+        self.kill_file.send_if_modified(|known| {
+            let changed = *known != kill_file;
+            known.clone_from(&kill_file);
+            changed
+        });
+        self.gatekeeper.refresh(&self.state, &self.policy, Some(&kill_file));
+        self.step(Event::PolicyReloaded);
+    }
+
+    fn command(&mut self, command: Command, by: String) -> Result<String, String> {
+        match command {
+            Command::Operator(command) => {
+                let ticket = command.ticket().cloned();
+                if ticket.as_ref().is_some_and(|id| !self.state.jobs.contains_key(id)) {
+                    return Err("no such ticket on the board".into());
+                }
+                self.step(Event::Operator { command, by });
+                Ok(self.where_it_stands(ticket.as_ref()))
+            }
+            Command::Message { ticket, text, urgent } => {
+                if !self.state.jobs.contains_key(&ticket) {
+                    return Err("no such ticket on the board".into());
+                }
+                let word = spoken(by, text, urgent);
+                self.step(Event::HumanSaid { ticket: ticket.clone(), word });
+                Ok(self.where_it_stands(Some(&ticket)))
+            }
+            Command::Poll => {
+                let _ = self.poll_wanted.try_send(());
+                Ok("the board is being read".into())
+            }
+            Command::Shutdown => {
+                self.step(Event::Shutdown);
+                Ok(format!("shutting down; {} run(s) are being stopped", self.state.runs.len()))
+            }
+        }
+    }
+
+    fn where_it_stands(&self, ticket: Option<&TicketId>) -> String {
+        match ticket.and_then(|id| self.state.jobs.get(id)) {
+            Some(job) => {
+                let reason = job.stage.reason(now());
+                let paused = if job.pause.is_some() { " (paused)" } else { "" };
+                format!("{} is {}{paused}: {}", job.ticket.key, job.stage.phase(), reason.sentence)
+            }
+            None => match self.state.global_switch() {
+                Some(source) => format!("everything is stopped ({})", source.name()),
+                None => "everything goes on".into(),
+            },
+        }
+    }
+
+    /// Nothing is under way, and nothing that is waited for would come without somebody outside.
+    fn is_idle(&self) -> bool {
+        self.state.runs.is_empty()
+            && self.performer.in_flight() == 0
+            && self.unperformed.is_empty()
+            && !self.state.outbox.values().any(|pending| pending.status == PendingStatus::InFlight)
+            && !self.state.jobs.values().any(|job| moves_by_itself(&job.stage))
+    }
+
+    fn is_over(&mut self) -> bool {
+        if self.until == Until::Idle && self.idle_polls >= 2 && self.is_idle() {
+            return true;
+        }
+        if !self.state.shutting_down || !self.state.runs.is_empty() {
+            return false;
+        }
+        let since = *self.ending_since.get_or_insert_with(Instant::now);
+        self.performer.in_flight() == 0 || since.elapsed() >= LAST_EFFECTS
+    }
+}
+
+fn moves_by_itself(stage: &Stage) -> bool {
+    match stage {
+        Stage::Queued { wait, .. } => {
+            matches!(wait, Wait::Turn | Wait::Slot | Wait::StateSlot { .. } | Wait::Continuation { .. })
+        }
+        Stage::WaitingForChecks { on, .. } => matches!(on, CheckWait::Gates { .. } | CheckWait::Opening { .. }),
+        Stage::ReadyToMerge { hold, .. } => matches!(hold, MergeHold::Slot { .. }),
+        Stage::Working { .. } | Stage::Merging { .. } => true,
+        Stage::WaitingForHuman { .. } | Stage::Blocked { .. } | Stage::Done { .. } | Stage::Released { .. } => false,
+    }
+}
+
+/// What the poller has to ask for.
+pub fn plan_of(policy: &Policy) -> PollPlan {
+    PollPlan { period: policy.polling_interval, states: select::states_of_interest(policy) }
+}
+
+fn merge(into: &mut Changes, more: Changes) {
+    into.jobs.extend(more.jobs);
+    into.runs.extend(more.runs);
+    into.finished.extend(more.finished);
+    into.outbox.extend(more.outbox);
+    into.notes.extend(more.notes);
+    into.meta |= more.meta;
+    into.soft |= more.soft;
+}
+
+fn log_notes(state: &State, changes: &Changes) {
+    for note in &changes.notes {
+        let job = note.ticket.as_ref().and_then(|id| state.jobs.get(id));
+        let issue_id = note.ticket.as_ref().map_or("", |id| id.as_str());
+        let issue_identifier = job.map_or("", |job| job.ticket.key.as_str());
+        let session_id = job.and_then(|job| job.session.as_ref()).map_or("", |id| id.as_str());
+        let run = note.run.as_ref().map_or("", |id| id.as_str());
+        tracing::info!(issue_id, issue_identifier, session_id, run, code = note.code, "{}", note.text);
+    }
+}

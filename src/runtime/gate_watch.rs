@@ -1,0 +1,83 @@
+//! The gates under way, and what makes one stop before its end: a switch, a purpose that is gone, the end of the runner.
+
+use std::collections::HashMap;
+
+use tokio::sync::watch;
+
+use super::gatekeeper::Gatekeeper;
+use crate::domain::ids::{CommitId, EffectId, TicketId};
+use crate::domain::job::{CheckWait, Stage};
+use crate::engine::permit::{EffectKind, Refusal};
+use crate::engine::state::State;
+
+/// Why a gate is not waited for any longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Halt {
+    /// It may go on when this is over.
+    Refused(Refusal),
+    /// Nobody wants to know its result any more.
+    Pointless,
+    /// The next life runs it again.
+    ShuttingDown,
+}
+
+/// Empty while the gate may go on.
+pub type HaltReceiver = watch::Receiver<Option<Halt>>;
+
+/// Resolves when the gate has to stop.
+pub async fn halted(halt: Option<HaltReceiver>) {
+    if let Some(mut halt) = halt
+        && halt.wait_for(Option::is_some).await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
+}
+
+#[derive(Default)]
+pub struct GateWatch {
+    gates: HashMap<EffectId, UnderWay>,
+}
+
+struct UnderWay {
+    ticket: TicketId,
+    head: CommitId,
+    halt: watch::Sender<Option<Halt>>,
+}
+
+impl GateWatch {
+    pub fn begin(&mut self, effect: EffectId, ticket: TicketId, head: CommitId) -> HaltReceiver {
+        let (halt, told) = watch::channel(None);
+        self.gates.insert(effect, UnderWay { ticket, head, halt });
+        told
+    }
+
+    pub fn end(&mut self, effect: EffectId) {
+        self.gates.remove(&effect);
+    }
+
+    /// Halts what may not go on as things are now.
+    pub fn look(&self, state: &State, gatekeeper: &Gatekeeper) {
+        for gate in self.gates.values() {
+            if let Some(why) = gate.why_halt(state, gatekeeper) {
+                gate.halt.send_if_modified(|known| known.is_none() && known.replace(why).is_none());
+            }
+        }
+    }
+}
+
+impl UnderWay {
+    fn why_halt(&self, state: &State, gatekeeper: &Gatekeeper) -> Option<Halt> {
+        let wanted = state.jobs.get(&self.ticket).is_some_and(|job| {
+            let on = CheckWait::Gates { head: self.head.clone() };
+            matches!(&job.stage, Stage::WaitingForChecks { on: waited, .. } if *waited == on)
+        });
+        if !wanted {
+            return Some(Halt::Pointless);
+        }
+        if state.shutting_down {
+            return Some(Halt::ShuttingDown);
+        }
+        gatekeeper.permit(EffectKind::RunGate, Some(&self.ticket)).err().map(Halt::Refused)
+    }
+}

@@ -1,0 +1,66 @@
+//! The permit at the moment of use: the engine's rule over the newest circumstances and the kill-switch file itself.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
+
+use crate::config::policy::{Policy, RolloutMode};
+use crate::domain::ids::TicketId;
+use crate::domain::job::SwitchSource;
+use crate::domain::permit::Permit;
+use crate::engine::circumstances;
+use crate::engine::permit::{Circumstances, EffectKind, Refusal, permit};
+use crate::engine::state::State;
+
+/// Kept up to date by the driver, asked by every task that writes.
+#[derive(Debug)]
+pub struct Gatekeeper {
+    known: RwLock<Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    kill_file: PathBuf,
+    general: Circumstances,
+    tickets: HashMap<TicketId, Circumstances>,
+}
+
+impl Gatekeeper {
+    /// Refuses everything until it has been told otherwise.
+    pub fn new(kill_file: &Path) -> Self {
+        let general =
+            Circumstances { switch: None, rollout: RolloutMode::Observe, preflight_missing: true, owned: true };
+        Self { known: RwLock::new(Known { kill_file: kill_file.to_owned(), general, tickets: HashMap::new() }) }
+    }
+
+    pub fn permit(&self, kind: EffectKind, ticket: Option<&TicketId>) -> Result<Permit, Refusal> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let mut now = ticket.and_then(|id| known.tickets.get(id)).unwrap_or(&known.general).clone();
+        // A file that cannot be looked at counts as there: stopping must not depend on a healthy disk.
+        if known.kill_file.try_exists().unwrap_or(true) {
+            now.switch = Some(SwitchSource::File);
+        }
+        permit(kind, &now)
+    }
+
+    /// Takes in what changed about these tickets.
+    pub fn update<'a>(&self, state: &State, policy: &Policy, changed: impl IntoIterator<Item = &'a TicketId>) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        for id in changed {
+            known.tickets.insert(id.clone(), circumstances(state, policy, Some(id)));
+        }
+        known.general = circumstances(state, policy, None);
+    }
+
+    /// Takes in everything anew: a switch for all, a new policy, a new place of the file.
+    pub fn refresh(&self, state: &State, policy: &Policy, kill_file: Option<&Path>) {
+        {
+            let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+            known.tickets.clear();
+            if let Some(path) = kill_file {
+                known.kill_file = path.to_owned();
+            }
+        }
+        self.update(state, policy, state.jobs.keys());
+    }
+}

@@ -1,0 +1,69 @@
+//! How the rest of the program reaches a running driver: messages in, published snapshots out.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::config::policy::Policy;
+use crate::domain::ids::{EffectId, TicketId};
+use crate::domain::snapshot::Snapshot;
+use crate::engine::event::{Event, OperatorCommand};
+
+/// What the driver's inbox takes.
+#[derive(Debug)]
+pub enum Message {
+    Event(Event),
+    /// An effect's task is over. `event` is its result, where it has one.
+    Performed {
+        effect: EffectId,
+        ticket: Option<TicketId>,
+        event: Option<Event>,
+    },
+    /// A new workflow is in force.
+    Reload {
+        policy: Arc<Policy>,
+        kill_file: PathBuf,
+    },
+    /// The workflow file as it is now is not in force, or is again.
+    ReloadFailed {
+        error: Option<String>,
+    },
+    Command {
+        command: Command,
+        by: String,
+        reply: oneshot::Sender<Result<String, String>>,
+    },
+    /// A complete poll of the board has been sent.
+    PollOver,
+}
+
+/// What a person can ask of a running instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    Operator(OperatorCommand),
+    Message { ticket: TicketId, text: String, urgent: bool },
+    Poll,
+    Shutdown,
+}
+
+#[derive(Debug, Clone)]
+pub struct Handle {
+    pub inbox: mpsc::Sender<Message>,
+    pub snapshots: watch::Receiver<Arc<Snapshot>>,
+}
+
+impl Handle {
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.snapshots.borrow().clone()
+    }
+
+    /// Sends a command and waits until the engine has taken it in.
+    pub async fn command(&self, command: Command, by: impl Into<String>) -> Result<String, String> {
+        let (reply, answer) = oneshot::channel();
+        let message = Message::Command { command, by: by.into(), reply };
+        let gone = || "the runner is shutting down".to_owned();
+        self.inbox.send(message).await.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+}

@@ -1,0 +1,91 @@
+//! Asks the board: at its period, when it changed, and when somebody wants to know now.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until};
+
+use super::crew::Crew;
+use super::handle::Message;
+use crate::engine::event::Event;
+use crate::tracker::{Tracker, TrackerError};
+
+/// The least time between two polls that changes ask for: a burst of edits is one poll.
+const BREATH: Duration = Duration::from_millis(50);
+
+pub struct PollerParts {
+    pub tracker: Arc<dyn Tracker>,
+    pub crew: Crew,
+    /// Period and states; changes on a reload.
+    pub plan: watch::Receiver<PollPlan>,
+    /// Each message asks for a poll now.
+    pub wanted: mpsc::Receiver<()>,
+    pub inbox: mpsc::Sender<Message>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PollPlan {
+    pub period: Duration,
+    pub states: Vec<String>,
+}
+
+/// Runs until the driver is gone. The period is a period, not a pause after the work.
+pub async fn poll(mut parts: PollerParts) {
+    let mut changes = parts.tracker.changes();
+    let mut due = Instant::now();
+    let mut last = None::<Instant>;
+    loop {
+        tokio::select! {
+            () = sleep_until(due) => {}
+            wanted = parts.wanted.recv() => if wanted.is_none() { return },
+            changed = parts.plan.changed() => if changed.is_err() { return },
+            changed = board_changed(&mut changes) => {
+                if !changed {
+                    changes = None;
+                    continue;
+                }
+            }
+        }
+        if let Some(last) = last {
+            sleep_until(last + BREATH).await;
+        }
+        // What asked during the breath is answered by this poll.
+        while parts.wanted.try_recv().is_ok() {}
+        if let Some(changes) = &mut changes {
+            changes.mark_unchanged();
+        }
+        let plan = parts.plan.borrow_and_update().clone();
+        last = Some(Instant::now());
+        while due <= Instant::now() {
+            due += plan.period;
+        }
+        let (event, pause) = ask(&parts, &plan).await;
+        due = due.max(Instant::now() + pause);
+        if parts.inbox.send(Message::Event(event)).await.is_err() || parts.inbox.send(Message::PollOver).await.is_err()
+        {
+            return;
+        }
+    }
+}
+
+async fn board_changed(changes: &mut Option<watch::Receiver<u64>>) -> bool {
+    match changes {
+        Some(changes) => changes.changed().await.is_ok(),
+        None => std::future::pending().await,
+    }
+}
+
+async fn ask(parts: &PollerParts, plan: &PollPlan) -> (Event, Duration) {
+    match parts.tracker.fetch_by_states(&plan.states).await {
+        Ok(tickets) => (Event::Polled { tickets, base: (parts.crew.base)().await }, Duration::ZERO),
+        Err(error) => {
+            tracing::warn!(code = error.code(), %error, "the board could not be read; nothing is changed");
+            let pause = match &error {
+                TrackerError::RateLimited { retry_after: Some(wait) } => *wait,
+                _ => Duration::ZERO,
+            };
+            (Event::PollFailed { error: error.to_string() }, pause)
+        }
+    }
+}

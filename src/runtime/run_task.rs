@@ -1,0 +1,174 @@
+//! One run seen from the runtime: the ticket is read again, the permit asked, the worker let go, its end reported.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use super::crew::{BurialOrder, Crew};
+use super::gatekeeper::Gatekeeper;
+use super::handle::Message;
+use crate::config::policy::Policy;
+use crate::domain::failure::RunFailure;
+use crate::domain::ids::EffectId;
+use crate::domain::job::{Job, TicketFacts, Work};
+use crate::domain::run::{RunOutcome, RunReport, StopReason};
+use crate::domain::ticket::Ticket;
+use crate::engine::event::{EffectError, Event};
+use crate::engine::permit::EffectKind;
+use crate::engine::select;
+use crate::tracker::Tracker;
+use crate::worker::{Control, PreviousRun, RunOrder, WorkerEvent};
+
+pub struct RunTask {
+    pub effect: EffectId,
+    pub run: crate::domain::ids::RunId,
+    pub work: Work,
+    pub attempt: u32,
+    pub branch: String,
+    pub resume: Option<crate::domain::ids::SessionId>,
+    pub unheard: Vec<crate::domain::job::HumanWord>,
+    pub job: Job,
+    pub policy: Arc<Policy>,
+    pub tracker: Arc<dyn Tracker>,
+    pub crew: Crew,
+    pub gatekeeper: Arc<Gatekeeper>,
+    pub control: mpsc::Receiver<Control>,
+    pub inbox: mpsc::Sender<Message>,
+}
+
+impl RunTask {
+    /// Ends with a `RunFinished`, or with the start refused.
+    pub async fn go(mut self) {
+        let id = self.job.ticket.id.clone();
+        let ticket = match self.tracker.fetch_by_ids(std::slice::from_ref(&id)).await {
+            Ok(tickets) => {
+                let refreshed = Event::TicketsRefreshed { asked: vec![id.clone()], tickets: tickets.clone() };
+                self.send(refreshed).await;
+                tickets.into_iter().find(|ticket| ticket.id == id)
+            }
+            Err(error) => {
+                let failure = RunFailure::Tracker { detail: error.to_string() };
+                self.finish(RunReport::bare(RunOutcome::Failed { failure })).await;
+                return;
+            }
+        };
+        if let Some(reason) = self.why_not(ticket.as_ref()) {
+            self.finish(RunReport::bare(RunOutcome::Killed { reason })).await;
+            return;
+        }
+        let Some(ticket) = ticket else { return };
+        failpoint!("run.ticket_read");
+        // A stop that came while the ticket was read is obeyed before anything is made.
+        if let Ok(Control::Stop(reason)) = self.control.try_recv() {
+            self.finish(RunReport::bare(RunOutcome::Killed { reason })).await;
+            return;
+        }
+        let permit = match self.gatekeeper.permit(EffectKind::StartRun, Some(&id)) {
+            Ok(permit) => permit,
+            Err(refusal) => {
+                self.send(Event::EffectFailed { effect: self.effect, error: EffectError::Refused { refusal } }).await;
+                return;
+            }
+        };
+        failpoint!("run.permitted");
+        let report = self.work(permit, ticket).await;
+        failpoint!("run.report_made");
+        self.finish(report).await;
+    }
+
+    /// The ticket as it is now may no longer be ours to start.
+    fn why_not(&self, ticket: Option<&Ticket>) -> Option<StopReason> {
+        let Some(ticket) = ticket else { return Some(StopReason::NotActive) };
+        let facts = TicketFacts::of(ticket);
+        if select::is_terminal(&facts.state, &self.policy) {
+            return Some(StopReason::TerminalState);
+        }
+        if !select::is_live(&facts.state, &self.policy) {
+            return Some(StopReason::NotActive);
+        }
+        select::lost_eligibility(&facts, &self.policy).map(|because| StopReason::NotEligible { because })
+    }
+
+    async fn work(&mut self, permit: crate::domain::permit::Permit, ticket: Ticket) -> RunReport {
+        let order = RunOrder {
+            run: self.run.clone(),
+            ticket,
+            work: self.work.clone(),
+            attempt: self.attempt,
+            branch: self.branch.clone(),
+            base_branch: self.policy.pr.base_branch.clone(),
+            resume: self.resume.take(),
+            unheard: std::mem::take(&mut self.unheard),
+            previous: (self.attempt > 1).then(|| PreviousRun {
+                summary: self.job.summary.clone(),
+                failure: self.job.last_failure.clone(),
+                head: self.job.head.clone(),
+            }),
+            rework_cycles: self.job.rework_cycles,
+            cost_left: self
+                .policy
+                .budget
+                .ticket
+                .max_cost_microusd
+                .map(|cap| cap.saturating_sub(self.job.budget_used.cost_microusd)),
+        };
+        let (events, mut told) = mpsc::channel(64);
+        let (_closed, control) = mpsc::channel(1);
+        let control = std::mem::replace(&mut self.control, control);
+        // In a task of its own: a panic in there must not take the report along.
+        let mut worker = tokio::spawn((self.crew.run)(permit, order, control, events));
+        let result = loop {
+            tokio::select! {
+                event = told.recv() => match event {
+                    Some(event) => self.forward(event).await,
+                    None => break (&mut worker).await,
+                },
+                result = &mut worker => break result,
+            }
+        };
+        while let Ok(event) = told.try_recv() {
+            self.forward(event).await;
+        }
+        match result {
+            Ok(report) => report,
+            Err(error) => self.after_panic(error).await,
+        }
+    }
+
+    async fn after_panic(&self, error: tokio::task::JoinError) -> RunReport {
+        tracing::error!(run = %self.run, %error, "the worker broke down; its run is buried");
+        let order = BurialOrder {
+            run: self.run.clone(),
+            key: self.job.ticket.key.clone(),
+            branch: self.branch.clone(),
+            process: None,
+            worktree: None,
+        };
+        let buried = (self.crew.bury)(order).await;
+        let failure = RunFailure::Launch { detail: format!("the worker broke down: {error}"), permanent: false };
+        let mut report = RunReport::bare(RunOutcome::Failed { failure });
+        report.salvage = buried.salvage;
+        report.head = buried.head;
+        report
+    }
+
+    async fn forward(&self, event: WorkerEvent) {
+        let run = self.run.clone();
+        let event = match event {
+            WorkerEvent::Started { process, worktree, base, head } => {
+                Event::RunStarted { run, process, worktree, base, head }
+            }
+            WorkerEvent::Activity(activity) => Event::RunProgress { run, activity },
+        };
+        self.send(event).await;
+    }
+
+    async fn finish(&self, report: RunReport) {
+        self.send(Event::RunFinished { run: self.run.clone(), report }).await;
+    }
+
+    async fn send(&self, event: Event) {
+        // The driver outlives its runs; if it is gone, the ledger still holds the run as live and recovery ends it.
+        let _ = self.inbox.send(Message::Event(event)).await;
+    }
+}

@@ -1,0 +1,36 @@
+//! Watches the kill-switch file. A look every quarter of a second: cheap, and it works on every file system.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+
+use super::handle::Message;
+use crate::engine::event::Event;
+
+const EVERY: Duration = Duration::from_millis(250);
+/// It is told again after so many looks even if nothing changed: a file that came and went between two looks may have been
+/// seen by the gate.
+const AGAIN_AFTER: u32 = 20;
+
+/// Tells the driver when the file appears or goes away, until the driver is gone. `file` may change on a reload.
+pub async fn watch_kill_file(file: watch::Receiver<PathBuf>, inbox: mpsc::Sender<Message>) {
+    let mut last = None;
+    let mut looks = 0;
+    let mut clock = tokio::time::interval(EVERY);
+    clock.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        clock.tick().await;
+        let path = file.borrow().clone();
+        let there = tokio::fs::try_exists(&path).await.unwrap_or(true);
+        looks += 1;
+        if last == Some(there) && looks < AGAIN_AFTER {
+            continue;
+        }
+        last = Some(there);
+        looks = 0;
+        if inbox.send(Message::Event(Event::SwitchesChanged { file: there })).await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! The board of a ticket store, as the engine sees it. Blocking file work happens on tokio's blocking threads.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+
+use super::discovery::DIRECTORY;
+use super::draft::Draft;
+use super::error::StoreError;
+use super::index::Index;
+use super::names;
+use super::notes;
+use super::record::{DIRIGENT_KEY, Record};
+use super::store::{Store, timestamp_now};
+use super::ticket::{comment, priority_for_file, ticket};
+use super::watch::Watch;
+use crate::domain::comment::Comment;
+use crate::domain::ids::{CommentId, TicketId};
+use crate::domain::permit::Permit;
+use crate::domain::ticket::{NewTicket, Ticket, state_in};
+use crate::tracker::{Tracker, TrackerError};
+
+/// The states this tracker can move a ticket to.
+const STATES: [&str; 4] = ["open", "in_progress", "closed", "failed"];
+
+/// The tracker over one ticket directory.
+pub struct TkTracker {
+    board: Arc<Board>,
+    watch: OnceLock<Option<Watch>>,
+}
+
+struct Board {
+    store: Store,
+    index: Mutex<Index>,
+}
+
+impl TkTracker {
+    /// `dir` is the directory of `.md` files; it may come into being later.
+    pub fn new(dir: impl Into<PathBuf>) -> Self {
+        let store = Store::at(dir);
+        let index = Mutex::new(Index::new(store.clone()));
+        Self { board: Arc::new(Board { store, index }), watch: OnceLock::new() }
+    }
+
+    async fn work<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Board) -> Result<T, TrackerError> + Send + 'static,
+    ) -> Result<T, TrackerError> {
+        let board = Arc::clone(&self.board);
+        let joined = tokio::task::spawn_blocking(move || job(&board)).await;
+        joined
+            .unwrap_or_else(|error| Err(TrackerError::Request(format!("reading the tickets was interrupted: {error}"))))
+    }
+}
+
+#[async_trait]
+impl Tracker for TkTracker {
+    fn kind(&self) -> &'static str {
+        "tk"
+    }
+
+    async fn fetch_by_states(&self, states: &[String]) -> Result<Vec<Ticket>, TrackerError> {
+        if states.is_empty() {
+            return Ok(Vec::new());
+        }
+        let states = states.to_vec();
+        self.work(move |board| board.in_states(&states)).await
+    }
+
+    async fn fetch_by_ids(&self, ids: &[TicketId]) -> Result<Vec<Ticket>, TrackerError> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids = ids.to_vec();
+        self.work(move |board| board.by_ids(&ids)).await
+    }
+
+    async fn comments(&self, id: &TicketId) -> Result<Vec<Comment>, TrackerError> {
+        let id = id.clone();
+        self.work(move |board| {
+            let doc = board.store.document(id.as_str()).map_err(|error| tracker_error(&id, error))?;
+            Ok(doc.notes().into_iter().map(comment).collect())
+        })
+        .await
+    }
+
+    async fn comment(&self, _permit: &Permit, id: &TicketId, key: &str, body: &str) -> Result<CommentId, TrackerError> {
+        let (id, key, body) = (id.clone(), notes::safe_key(key), body.replace('\0', ""));
+        self.work(move |board| {
+            board.update(&id, |doc| {
+                if !doc.notes().iter().any(|note| note.key.as_deref() == Some(&key)) {
+                    doc.add_keyed_note(&timestamp_now(), &body, &key);
+                }
+                Ok(CommentId::new(format!("key:{key}")))
+            })
+        })
+        .await
+    }
+
+    async fn edit_comment(
+        &self,
+        _permit: &Permit,
+        id: &TicketId,
+        comment: &CommentId,
+        body: &str,
+    ) -> Result<(), TrackerError> {
+        let (id, comment, body) = (id.clone(), comment.clone(), body.replace('\0', ""));
+        self.work(move |board| {
+            board.update(&id, |doc| {
+                let note = doc.notes().into_iter().find(|note| note.id == comment.as_str());
+                match note {
+                    Some(note) if note.key.is_some() => {
+                        doc.reword_note(&note, &body);
+                        Ok(())
+                    }
+                    Some(_) => Err(StoreError::Invalid(format!("note {comment} is not ours to change"))),
+                    None => Err(StoreError::Invalid(format!("there is no note {comment} on this ticket"))),
+                }
+            })
+        })
+        .await
+    }
+
+    async fn move_ticket(&self, _permit: &Permit, id: &TicketId, state: &str) -> Result<(), TrackerError> {
+        let (id, state) = (id.clone(), state.trim().to_lowercase());
+        self.work(move |board| {
+            board.update(&id, |doc| {
+                let record = Record::read(id.as_str(), doc);
+                match state.as_str() {
+                    "failed" if record.has_failed() => Ok(()),
+                    "failed" => {
+                        doc.set_failed();
+                        doc.add_keyed_note(&timestamp_now(), "FAILED: closed without success", "moved:failed");
+                        Ok(())
+                    }
+                    "open" | "in_progress" | "closed" => {
+                        doc.set_status(&state);
+                        Ok(())
+                    }
+                    other if other == record.status.to_lowercase() => Ok(()),
+                    other => {
+                        Err(StoreError::Invalid(format!("tk has no state `{other}`; it has {}", STATES.join(", "))))
+                    }
+                }
+            })
+        })
+        .await
+    }
+
+    async fn create_ticket(&self, _permit: &Permit, new: &NewTicket, key: &str) -> Result<TicketId, TrackerError> {
+        let (draft, key) = (draft(new, key), notes::safe_key(key));
+        self.work(move |board| board.create(&draft, &key)).await
+    }
+
+    fn changes(&self) -> Option<watch::Receiver<u64>> {
+        let watch = self.watch.get_or_init(|| Watch::start(self.board.store.dir().to_path_buf()));
+        watch.as_ref().map(Watch::receiver)
+    }
+
+    async fn probe(&self) -> Result<String, TrackerError> {
+        self.work(|board| {
+            let listing = board.store.list().map_err(|error| TrackerError::Request(error.to_string()))?;
+            let dir = board.store.dir().display();
+            match listing.broken.len() {
+                0 => Ok(format!("{} tickets in {dir}", listing.records.len())),
+                broken => Ok(format!("{} tickets in {dir}, {broken} broken files left out", listing.records.len())),
+            }
+        })
+        .await
+    }
+}
+
+impl Board {
+    fn in_states(&self, states: &[String]) -> Result<Vec<Ticket>, TrackerError> {
+        let mut index = self.refreshed()?;
+        let wanted: Vec<String> = index
+            .ids()
+            .filter(|id| {
+                matches!(index.record(id), Ok(Some(record))
+                    if record.malformed().is_none() && state_in(&record.status, states))
+            })
+            .map(str::to_owned)
+            .collect();
+        let mut tickets = Vec::with_capacity(wanted.len());
+        for id in wanted {
+            match self.ticket(&mut index, &id) {
+                Ok(Some(ticket)) if state_in(&ticket.state, states) => tickets.push(ticket),
+                Ok(_) => {}
+                Err(error) => tracing::warn!(ticket = id, "ticket left out: {error}"),
+            }
+        }
+        Ok(tickets)
+    }
+
+    fn by_ids(&self, ids: &[TicketId]) -> Result<Vec<Ticket>, TrackerError> {
+        let mut index = self.refreshed()?;
+        let mut tickets = Vec::with_capacity(ids.len());
+        for id in ids {
+            if names::check_id(id.as_str()).is_err() {
+                continue;
+            }
+            index.look_at(id.as_str(), false).map_err(|error| tracker_error(id, error))?;
+            let malformed = match index.record(id.as_str()) {
+                Ok(None) => continue,
+                Ok(Some(record)) => record.malformed(),
+                Err(why) => Some(why),
+            };
+            if let Some(why) = malformed {
+                let path = self.store.path(id.as_str());
+                return Err(TrackerError::Response(format!("{}: {why}", path.display())));
+            }
+            tickets.extend(self.ticket(&mut index, id.as_str())?);
+        }
+        Ok(tickets)
+    }
+
+    fn ticket(&self, index: &mut Index, id: &str) -> Result<Option<Ticket>, TrackerError> {
+        let full = index.full(id).map_err(|error| tracker_error(&TicketId::new(id), error))?;
+        let Some((record, body)) = full else { return Ok(None) };
+        let look_up = |dep: &str| index.record(dep).ok().flatten().map(Arc::as_ref);
+        Ok(Some(ticket(&record, &body, &self.store.path(id), look_up)))
+    }
+
+    fn create(&self, draft: &Draft, key: &str) -> Result<TicketId, TrackerError> {
+        let failed = |error: StoreError| tracker_error(&TicketId::new(""), error);
+        let locked = self.store.lock().map_err(failed)?;
+        let index = self.refreshed()?;
+        let same =
+            |id: &&str| matches!(index.record(id), Ok(Some(record)) if record.dirigent_key.as_deref() == Some(key));
+        if let Some(id) = index.ids().find(same) {
+            return Ok(TicketId::new(id));
+        }
+        let dir = std::path::absolute(self.store.dir()).unwrap_or_else(|_| self.store.dir().to_path_buf());
+        let named = if dir.ends_with(DIRECTORY) { dir.parent().unwrap_or(&dir) } else { &dir };
+        locked.create(&names::prefix_for(named), draft).map(TicketId::new).map_err(failed)
+    }
+
+    fn update<T>(
+        &self,
+        id: &TicketId,
+        edit: impl FnMut(&mut super::Document) -> Result<T, StoreError>,
+    ) -> Result<T, TrackerError> {
+        failpoint!("ticket.before_edit");
+        let edited = self.store.update(id.as_str(), edit).map_err(|error| tracker_error(id, error));
+        failpoint!("ticket.edited");
+        edited
+    }
+
+    fn refreshed(&self) -> Result<std::sync::MutexGuard<'_, Index>, TrackerError> {
+        let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+        index.refresh().map_err(|error| TrackerError::Request(error.to_string()))?;
+        Ok(index)
+    }
+}
+
+fn tracker_error(id: &TicketId, error: StoreError) -> TrackerError {
+    match error {
+        StoreError::NotFound(_) | StoreError::InvalidId { .. } => TrackerError::NotFound(id.clone()),
+        StoreError::Broken { .. } => TrackerError::Response(error.to_string()),
+        StoreError::Invalid(sentence) => TrackerError::Refused(sentence),
+        other => TrackerError::Request(other.to_string()),
+    }
+}
+
+/// Text from a worker or a gate, made harmless for the format: no field, list or note can be smuggled in.
+fn draft(new: &NewTicket, key: &str) -> Draft {
+    let title = new.title.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>();
+    let tag = |label: &String| {
+        label
+            .chars()
+            .filter(|c| !c.is_control())
+            .map(|c| if ",[]\"'#".contains(c) { '-' } else { c })
+            .collect::<String>()
+    };
+    let description = notes::escaped_section(&notes::escaped(&new.description.replace('\0', ""), "\n"));
+    Draft {
+        priority: priority_for_file(new.priority),
+        deps: new.blocked_by.iter().map(|id| id.to_string()).filter(|id| names::check_id(id).is_ok()).collect(),
+        parent: new
+            .parent
+            .as_ref()
+            .map(TicketId::to_string)
+            .filter(|id| names::check_id(id).is_ok())
+            .unwrap_or_default(),
+        tags: new.labels.iter().map(tag).collect::<Vec<_>>().join(", "),
+        extra: vec![(DIRIGENT_KEY, notes::safe_key(key))],
+        description,
+        ..Draft::new(if title.trim().is_empty() { "Untitled" } else { title.trim() }, timestamp_now())
+    }
+}

@@ -1,0 +1,29 @@
+//! The embedded tracker: `.tickets/*.md` files in the format of the public `tk` command.
+//!
+//! Owns reading and writing those files. `store` is shared with the command in `cli/tk`; `adapter` is the board as the
+//! engine sees it. Nothing here words output for people or decides what is dispatched.
+
+mod adapter;
+pub mod discovery;
+mod document;
+mod draft;
+mod edit;
+mod error;
+mod index;
+mod journal;
+mod names;
+mod notes;
+mod record;
+mod replace;
+mod store;
+mod ticket;
+mod watch;
+
+pub use adapter::TkTracker;
+pub use document::Document;
+pub use draft::Draft;
+pub use error::StoreError;
+pub use names::{check_id, prefix_for};
+pub use notes::Note;
+pub use record::Record;
+pub use store::{BrokenFile, Listing, LockedStore, Store, id_of_file, timestamp_now};

@@ -1,0 +1,138 @@
+//! A ticket file as the engine's `Ticket`: what each field of the format means there.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::document::Document;
+use super::notes::Note;
+use super::record::Record;
+use crate::domain::comment::{Author, Comment, Standing};
+use crate::domain::ids::{CommentId, TicketId, TicketKey};
+use crate::domain::ticket::{Blocker, Dispatchable, Ticket, normalise_labels};
+use crate::domain::time::Timestamp;
+
+/// What only the body tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Body {
+    pub description: Option<String>,
+    pub comments: Vec<Comment>,
+    pub updated_at: Timestamp,
+}
+
+impl Body {
+    pub fn read(doc: &Document, modified_ms: i64) -> Self {
+        Self {
+            description: Some(doc.description()).filter(|text| !text.is_empty()),
+            comments: doc.notes().into_iter().map(comment).collect(),
+            updated_at: Timestamp(modified_ms),
+        }
+    }
+}
+
+impl Record {
+    /// Why this file cannot be a ticket, though it can be read.
+    pub fn malformed(&self) -> Option<&'static str> {
+        if self.declared_id.is_none() {
+            Some("it has no `id:` line")
+        } else if self.status.is_empty() {
+            Some("it has no `status:`")
+        } else if self.title_or_empty().trim().is_empty() {
+            Some("it has no `# title` line")
+        } else {
+            None
+        }
+    }
+}
+
+/// `look_up` finds the ticket that a dependency names.
+pub(super) fn ticket<'a>(
+    record: &Record,
+    body: &Body,
+    path: &Path,
+    look_up: impl Fn(&str) -> Option<&'a Record>,
+) -> Ticket {
+    let blocked_by = record.deps.iter().map(|dep| {
+        let found = look_up(dep);
+        Blocker {
+            id: TicketId::new(dep.as_str()),
+            key: TicketKey::new(dep.as_str()),
+            state: found.map(|other| other.status.clone()),
+            failed: found.is_some_and(Record::has_failed),
+        }
+    });
+    Ticket {
+        id: TicketId::new(record.id.as_str()),
+        key: TicketKey::new(record.id.as_str()),
+        title: record.title_or_empty().trim().to_owned(),
+        description: body.description.clone(),
+        priority: priority_from_file(&record.priority),
+        state: record.status.clone(),
+        branch_name: None,
+        url: None,
+        assignee: record.assignee.clone(),
+        author: Some(if record.dirigent_key.is_some() { Author::ourselves() } else { owner() }),
+        labels: normalise_labels(&record.tags),
+        blocked_by: blocked_by.collect(),
+        parent: record.parent.as_deref().map(TicketId::new),
+        dispatchable: Dispatchable::Yes,
+        created_at: record.created.as_deref().and_then(instant),
+        updated_at: Some(body.updated_at),
+        native_ref: Some(json!({ "file": path.display().to_string() })),
+        comments: body.comments.clone(),
+    }
+}
+
+/// The format counts from 0, the engine from 1.
+fn priority_from_file(text: &str) -> Option<i64> {
+    text.parse::<i64>().ok().filter(|priority| *priority >= 0).map(|priority| priority.saturating_add(1))
+}
+
+pub(super) fn priority_for_file(priority: Option<i64>) -> String {
+    priority.map_or(2, |priority| priority.saturating_sub(1).clamp(0, 4)).to_string()
+}
+
+pub(super) fn comment(note: Note) -> Comment {
+    Comment {
+        id: CommentId::new(note.id),
+        author: if note.key.is_some() { Author::ourselves() } else { owner() },
+        body: note.text,
+        created_at: note.timestamp.as_deref().and_then(instant),
+        updated_at: None,
+    }
+}
+
+/// Whoever can write into the store owns it; the format names nobody.
+fn owner() -> Author {
+    Author::new("tk", Standing::Owner)
+}
+
+fn instant(text: &str) -> Option<Timestamp> {
+    let parsed: jiff::Timestamp = text.parse().ok()?;
+    Some(Timestamp(parsed.as_millisecond()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn priorities_map_both_ways() {
+        for file in 0..=4 {
+            let ours = priority_from_file(&file.to_string());
+            assert_eq!(ours, Some(file + 1));
+            assert_eq!(priority_for_file(ours), file.to_string());
+        }
+        assert_eq!(priority_from_file("high"), None);
+        assert_eq!(priority_from_file("-1"), None);
+        assert_eq!(priority_for_file(None), "2");
+        assert_eq!(priority_for_file(Some(99)), "4");
+    }
+
+    #[test]
+    fn times_are_read_in_the_formats_spelling_and_with_offsets() {
+        assert_eq!(instant("1970-01-01T00:00:01Z"), Some(Timestamp(1000)));
+        assert_eq!(instant("1970-01-01T01:00:01.5+01:00"), Some(Timestamp(1500)));
+        assert_eq!(instant("yesterday"), None);
+    }
+}

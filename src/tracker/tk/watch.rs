@@ -1,0 +1,137 @@
+//! Tells that the store may have changed, the moment it does. Also when the directory appears only later.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use tokio::sync::watch;
+
+use super::store::id_of_file;
+
+/// How often a directory that is not there yet is looked for.
+const LOOK_FOR: Duration = Duration::from_millis(250);
+/// How often it is checked that the directory is still the same one.
+const CHECK: Duration = Duration::from_secs(5);
+
+pub(super) struct Watch {
+    receiver: watch::Receiver<u64>,
+    orders: mpsc::Sender<Message>,
+}
+
+enum Message {
+    Seen(notify::Result<Event>),
+    Stop,
+}
+
+impl Watch {
+    /// `None` when the system gives no watch; the reason is logged.
+    pub fn start(dir: PathBuf) -> Option<Self> {
+        let (orders, inbox) = mpsc::channel();
+        let from_watcher = orders.clone();
+        let watcher = RecommendedWatcher::new(
+            move |event| {
+                let _ = from_watcher.send(Message::Seen(event));
+            },
+            notify::Config::default(),
+        );
+        let watcher = match watcher {
+            Ok(watcher) => watcher,
+            Err(error) => {
+                tracing::warn!(dir = %dir.display(), "no file watch, new tickets are found by polling: {error}");
+                return None;
+            }
+        };
+        let (sender, receiver) = watch::channel(0);
+        let thread = std::thread::Builder::new().name("tk-watch".into());
+        let spawned = thread.spawn(move || Loop { dir, watcher, sender, watched: None, complained: false }.run(&inbox));
+        match spawned {
+            Ok(_) => Some(Self { receiver, orders }),
+            Err(error) => {
+                tracing::warn!("no file watch, new tickets are found by polling: {error}");
+                None
+            }
+        }
+    }
+
+    pub fn receiver(&self) -> watch::Receiver<u64> {
+        self.receiver.clone()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let _ = self.orders.send(Message::Stop);
+    }
+}
+
+struct Loop {
+    dir: PathBuf,
+    watcher: RecommendedWatcher,
+    sender: watch::Sender<u64>,
+    watched: Option<(u64, u64)>,
+    complained: bool,
+}
+
+impl Loop {
+    fn run(mut self, inbox: &mpsc::Receiver<Message>) {
+        loop {
+            self.keep_watching();
+            let pause = if self.watched.is_some() { CHECK } else { LOOK_FOR };
+            match inbox.recv_timeout(pause) {
+                Ok(Message::Seen(event)) => self.seen(event),
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Ok(Message::Stop) | Err(mpsc::RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn keep_watching(&mut self) {
+        let there = identity(&self.dir);
+        if there == self.watched {
+            return;
+        }
+        if self.watched.take().is_some() {
+            let _ = self.watcher.unwatch(&self.dir);
+        }
+        if there.is_some() {
+            match self.watcher.watch(&self.dir, RecursiveMode::NonRecursive) {
+                Ok(()) => self.watched = there,
+                Err(error) if !self.complained => {
+                    self.complained = true;
+                    tracing::warn!(dir = %self.dir.display(), "no file watch, new tickets are found by polling: {error}");
+                }
+                Err(_) => {}
+            }
+        }
+        self.tell();
+    }
+
+    fn seen(&self, event: notify::Result<Event>) {
+        let matters = match &event {
+            Err(_) => true,
+            Ok(event) if event.need_rescan() => true,
+            Ok(event) => {
+                !matches!(event.kind, EventKind::Access(_)) && event.paths.iter().any(|path| self.concerns(path))
+            }
+        };
+        if matters {
+            self.tell();
+        }
+    }
+
+    fn concerns(&self, path: &Path) -> bool {
+        path == self.dir
+            || path.file_name().and_then(|name| name.to_str()).is_some_and(|name| id_of_file(name).is_some())
+    }
+
+    fn tell(&self) {
+        self.sender.send_modify(|count| *count = count.wrapping_add(1));
+    }
+}
+
+fn identity(dir: &Path) -> Option<(u64, u64)> {
+    let meta = std::fs::metadata(dir).ok().filter(std::fs::Metadata::is_dir)?;
+    Some((meta.dev(), meta.ino()))
+}

@@ -1,0 +1,310 @@
+//! What happens after a run, whichever way it ended: the process tree is gone, git is looked at, the work is put where
+//! it is safe, and only then the workspace goes.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::attempt::{stopped, workspace_failure};
+use super::conversation::{End, is_active};
+use super::{RunOrder, Worker, Workplace};
+use crate::config::workspace::{Keep, OnDirty};
+use crate::domain::evidence::Evidence;
+use crate::domain::failure::RunFailure;
+use crate::domain::ids::{CommitId, SessionId};
+use crate::domain::run::{Declared, RunKind, RunOutcome, RunReport, StopReason};
+use crate::domain::ticket::{Ticket, same_state};
+use crate::domain::usage::Usage;
+use crate::gates::claims::{self, Changed};
+use crate::launcher::{Exit, Leftover};
+use crate::workspace::directory::DirectoryWorkspace;
+use crate::workspace::hooks::Hook;
+use crate::workspace::{Standing, Workspaces, Worktree};
+
+/// An agent whose work is over gets this long to leave by itself.
+pub const PATIENCE: Duration = Duration::from_secs(2);
+const TRACKER_LIMIT: Duration = Duration::from_secs(15);
+
+/// A run's workspace.
+#[derive(Debug, Clone)]
+pub enum Place {
+    Worktree(Worktree),
+    Directory(DirectoryWorkspace),
+}
+
+impl Place {
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Worktree(worktree) => &worktree.path,
+            Self::Directory(directory) => &directory.path,
+        }
+    }
+
+    pub fn is_new(&self) -> bool {
+        match self {
+            Self::Worktree(_) => true,
+            Self::Directory(directory) => directory.created,
+        }
+    }
+
+    pub fn base(&self) -> Option<CommitId> {
+        match self {
+            Self::Worktree(worktree) => Some(worktree.base.clone()),
+            Self::Directory(_) => None,
+        }
+    }
+
+    pub fn head_before(&self) -> Option<CommitId> {
+        match self {
+            Self::Worktree(worktree) => Some(worktree.head_before.clone()),
+            Self::Directory(directory) => directory.head(),
+        }
+    }
+
+    pub fn warning(&self) -> Option<&str> {
+        match self {
+            Self::Worktree(worktree) => worktree.warning.as_deref(),
+            Self::Directory(_) => None,
+        }
+    }
+}
+
+/// How the run went as far as anybody outside git can tell.
+#[derive(Debug, Default)]
+pub enum Outcome {
+    #[default]
+    Normal,
+    Failed(RunFailure),
+    Killed(StopReason),
+}
+
+/// What the conversation left.
+#[derive(Debug, Default)]
+pub struct Past {
+    pub outcome: Outcome,
+    pub declared: Option<Declared>,
+    pub evidence: Vec<Evidence>,
+    pub session: Option<SessionId>,
+    pub unreported: Usage,
+    pub turns: u32,
+    /// As it was last read during the run.
+    pub ticket: Option<Ticket>,
+    /// The process tree is known to be gone.
+    pub gone: bool,
+    /// `after_create` failed: a directory that it should have filled is taken back.
+    pub untouched: bool,
+}
+
+impl Past {
+    pub fn before_launch(outcome: Outcome) -> Self {
+        Self { outcome, gone: true, ..Self::default() }
+    }
+
+    pub fn bare_report(self) -> RunReport {
+        RunReport {
+            declared: self.declared,
+            evidence: self.evidence,
+            session: self.session,
+            unreported_usage: self.unreported,
+            turns: self.turns,
+            ..RunReport::bare(match self.outcome {
+                Outcome::Normal => RunOutcome::Done,
+                Outcome::Failed(failure) => RunOutcome::Failed { failure },
+                Outcome::Killed(reason) => RunOutcome::Killed { reason },
+            })
+        }
+    }
+}
+
+/// What was declared counts first, then how the conversation ended, then the exit code. A stop from outside is a stop.
+pub fn outcome(end: End, declared: bool) -> Outcome {
+    let outcome = match end {
+        End::TurnsOver | End::Exited(Exit::Code(0)) => Outcome::Normal,
+        End::Exited(Exit::Code(code)) => Outcome::Failed(RunFailure::Exit { code }),
+        End::Exited(Exit::Signal(signal)) => Outcome::Failed(RunFailure::Signal { signal }),
+        End::Failed(failure) => Outcome::Failed(failure),
+        End::Stopped(reason) => stopped(reason),
+        End::NotResumed => {
+            Outcome::Failed(RunFailure::Handshake { detail: "the earlier conversation could not be resumed".into() })
+        }
+    };
+    match outcome {
+        Outcome::Failed(_) if declared => Outcome::Normal,
+        outcome => outcome,
+    }
+}
+
+/// Sees to the process tree, the work and the workspace, and writes the report.
+pub async fn settle(worker: &Worker, order: &RunOrder, place: &Place, past: Past) -> RunReport {
+    let leftover = Leftover { run: order.run.clone(), process: None };
+    let swept = worker.launcher.sweep(&[leftover]).await;
+    if swept.killed > 0 {
+        tracing::warn!(run = %order.run, killed = swept.killed, "processes of the run were still there");
+    }
+    let alive = !past.gone || !swept.survivors.is_empty();
+    match (place, &worker.workplace) {
+        (Place::Worktree(worktree), Workplace::Worktrees(workspaces)) => {
+            Settlement { worker, order, workspaces, worktree, alive }.write(past).await
+        }
+        (Place::Directory(directory), Workplace::Directories(directories)) => {
+            if past.untouched
+                && let Err(error) = directories.discard_new(directory).await
+            {
+                tracing::warn!(run = %order.run, error = %error, "a half-made workspace stays");
+            } else {
+                log_hook(worker, order, Hook::AfterRun, place.path()).await;
+            }
+            // The base is the hook's affair; that the head moved is all that can be told.
+            let head = directory.head();
+            RunReport { commits_ahead: u32::from(head.is_some()), head, ..past.bare_report() }
+        }
+        (Place::Worktree(_), Workplace::Directories(_)) | (Place::Directory(_), Workplace::Worktrees(_)) => {
+            RunReport { kept_worktree: Some(place.path().into()), ..past.bare_report() }
+        }
+    }
+}
+
+struct Settlement<'a> {
+    worker: &'a Worker,
+    order: &'a RunOrder,
+    workspaces: &'a Workspaces,
+    worktree: &'a Worktree,
+    /// Something could not be killed: its tree stays.
+    alive: bool,
+}
+
+impl Settlement<'_> {
+    async fn write(&self, mut past: Past) -> RunReport {
+        let mut standing = self.standing().await;
+        if matches!(past.outcome, Outcome::Normal)
+            && let Err(failure) = self.take_in(&past, &mut standing).await
+        {
+            past.outcome = Outcome::Failed(failure);
+        }
+        if matches!(past.outcome, Outcome::Normal) && !self.progressed(&past, standing.as_ref()).await {
+            past.outcome = Outcome::Failed(RunFailure::NoProgress);
+        }
+        let ticket_blocked = matches!(past.declared, Some(Declared::Blocked { .. }));
+        let success = matches!(past.outcome, Outcome::Normal) && !ticket_blocked;
+        let mut report = past.bare_report();
+        report.base = Some(self.worktree.base.clone());
+        report.head_before = Some(self.worktree.head_before.clone());
+        if let Some(standing) = standing {
+            report.head = standing.head;
+            report.commits_ahead = standing.commits_ahead;
+        }
+        report.contradicted = self.contradicted(&report).await;
+        failpoint!("run.before_salvage");
+        match self.workspaces.salvage(&self.worktree.path, &self.order.run).await {
+            Ok(salvage) => report.salvage = salvage,
+            Err(error) => {
+                // Nothing is deleted that is not safe.
+                tracing::error!(run = %self.order.run, path = %self.worktree.path.display(), error = %error,
+                    "the work could not be salvaged; its worktree stays");
+                report.kept_worktree = Some(self.worktree.path.clone());
+            }
+        }
+        failpoint!("run.salvaged");
+        log_hook(self.worker, self.order, Hook::AfterRun, &self.worktree.path).await;
+        failpoint!("run.before_removal");
+        self.clear(&mut report, success).await;
+        failpoint!("run.worktree_removed");
+        report
+    }
+
+    async fn standing(&self) -> Option<Standing> {
+        match self.workspaces.standing(self.worktree).await {
+            Ok(standing) => Some(standing),
+            Err(error) => {
+                tracing::error!(run = %self.order.run, error = %error, "git cannot tell what the run did");
+                None
+            }
+        }
+    }
+
+    /// Brings uncommitted work of a run that went well onto its branch.
+    async fn take_in(&self, past: &Past, standing: &mut Option<Standing>) -> Result<(), RunFailure> {
+        let reads_only = self.order.work.kind() == RunKind::Review;
+        let blocked = matches!(past.declared, Some(Declared::Blocked { .. }));
+        let Some(found) = standing.as_ref() else { return Ok(()) };
+        if reads_only || blocked || (found.dirty.is_empty() && found.stray_head.is_none()) {
+            return Ok(());
+        }
+        if !found.dirty.is_empty() && self.worker.settings.workspace.on_dirty == OnDirty::Fail {
+            return Err(RunFailure::Dirty);
+        }
+        let ticket = &self.order.ticket;
+        let message = format!("{}: {}\n\nUncommitted work of run {}.", ticket.key, ticket.title, self.order.run);
+        self.workspaces.commit_dirty(self.worktree, &message).await.map_err(|error| workspace_failure(&error))?;
+        *standing = self.standing().await;
+        Ok(())
+    }
+
+    /// A new commit, evidence, a declared result or a ticket that moved on.
+    async fn progressed(&self, past: &Past, standing: Option<&Standing>) -> bool {
+        if past.declared.is_some() || !past.evidence.is_empty() || self.order.work.kind() == RunKind::Review {
+            return true;
+        }
+        let head = standing.and_then(|standing| standing.head.as_ref());
+        if head.is_some_and(|head| *head != self.worktree.head_before) {
+            return true;
+        }
+        let ticket = match &past.ticket {
+            Some(ticket) => Some(ticket.clone()),
+            None => {
+                let answer = (self.worker.read_ticket)(self.order.ticket.id.clone());
+                tokio::time::timeout(TRACKER_LIMIT, answer).await.ok().and_then(Result::ok).flatten()
+            }
+        };
+        ticket.is_some_and(|ticket| {
+            !is_active(self.worker, &ticket) || !same_state(&ticket.state, &self.order.ticket.state)
+        })
+    }
+
+    /// Claims in the evidence that git does not bear out.
+    async fn contradicted(&self, report: &RunReport) -> Vec<String> {
+        let Some(head) = report.head.as_ref().filter(|_| !report.evidence.is_empty()) else { return Vec::new() };
+        match self.workspaces.changes(&self.worktree.base, head).await {
+            Ok(changes) => {
+                let changes: Vec<Changed<'_>> =
+                    changes.iter().map(|change| Changed { path: &change.path, action: change.action }).collect();
+                claims::contradicted(&report.evidence, &changes)
+            }
+            Err(error) => {
+                tracing::warn!(run = %self.order.run, error = %error, "the evidence could not be checked");
+                Vec::new()
+            }
+        }
+    }
+
+    async fn clear(&self, report: &mut RunReport, success: bool) {
+        let keep = match self.worker.settings.workspace.keep {
+            Keep::Never => false,
+            Keep::OnFailure => !success,
+            Keep::Always => true,
+        };
+        if keep || self.alive || report.kept_worktree.is_some() {
+            if let Err(error) = self.workspaces.keep(self.worktree).await {
+                tracing::warn!(run = %self.order.run, error = %error, "the kept worktree still holds its branch");
+            }
+            report.kept_worktree = Some(self.worktree.path.clone());
+            return;
+        }
+        log_hook(self.worker, self.order, Hook::BeforeRemove, &self.worktree.path).await;
+        match self.workspaces.remove(self.worktree).await {
+            // A hook may have left something after the first look.
+            Ok(removal) => report.salvage = removal.salvage.or(report.salvage.take()),
+            Err(error) => {
+                tracing::error!(run = %self.order.run, path = %self.worktree.path.display(), error = %error,
+                    "the worktree could not be removed");
+                report.kept_worktree = Some(PathBuf::from(&self.worktree.path));
+            }
+        }
+    }
+}
+
+/// Hooks after the run change nothing about its outcome.
+async fn log_hook(worker: &Worker, order: &RunOrder, hook: Hook, workspace: &Path) {
+    if let Err(error) = worker.hook(hook, order, workspace).await {
+        tracing::warn!(run = %order.run, error = %error, "a hook failed");
+    }
+}

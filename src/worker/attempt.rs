@@ -1,0 +1,471 @@
+//! The order of the steps of one run: workspace, hooks, desk, prompt, launch, conversation, aftermath.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use super::aftermath::{self, Outcome, Past, Place};
+use super::conversation::{Conversation, End, Inbox, Talk};
+use super::desk::{Desk, DeskOrder};
+use super::route::{self, Chosen};
+use super::ticket_text::Audience;
+use super::{
+    Control, PromptRequest, RunOrder, Worker, WorkerEvent, Workplace, desk_tools, run_directory, transcript_path,
+};
+use crate::agent::codex;
+use crate::agent::exec::Exec;
+use crate::agent::plan::{self, LaunchPlan, PlanError, RunPlace};
+use crate::agent::session::{HandshakeLimits, Session};
+use crate::agent::transcript::{self, Transcript};
+use crate::agent::{Opening, Protocol};
+use crate::config::worker::Runtime;
+use crate::domain::failure::RunFailure;
+use crate::domain::ids::{CommitId, SessionId};
+use crate::domain::permit::Permit;
+use crate::domain::phase::Phase;
+use crate::domain::run::{RunKind, RunOutcome, RunReport, StopReason};
+use crate::launcher::environment::{self, Sources, WorkerVariables};
+use crate::launcher::{LaunchError, LaunchOrder};
+use crate::workspace::WorkspaceError;
+use crate::workspace::hooks::{Hook, run_hook};
+
+/// For the last events to be taken by whoever listens.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// Where a run has come to, for whoever has to clean up after a panic.
+#[derive(Clone, Default)]
+struct Trail(Arc<Mutex<Option<Place>>>);
+
+impl Trail {
+    fn mark(&self, place: &Place) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(place.clone());
+    }
+
+    fn end(&self) -> Option<Place> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Worker {
+    /// Does one run from its workspace to its report. It always reports, and leaves nothing behind that the report does
+    /// not name.
+    pub async fn run(
+        &self,
+        permit: Permit,
+        order: RunOrder,
+        control: mpsc::Receiver<Control>,
+        events: mpsc::Sender<WorkerEvent>,
+    ) -> RunReport {
+        let trail = Trail::default();
+        let (teller, told) = mpsc::unbounded_channel();
+        let telling = tokio::spawn(tell(told, events));
+        let attempt = {
+            let (worker, order, trail) = (self.clone(), order.clone(), trail.clone());
+            // A task of its own: a panic in it ends there, and its child process with it.
+            tokio::spawn(async move { worker.attempt(permit, order, Inbox::new(control), teller, trail).await })
+        };
+        let report = match attempt.await {
+            Ok(report) => report,
+            Err(error) => {
+                tracing::error!(run = %order.run, error = %error, "a run broke off; cleaning up after it");
+                let failure = RunFailure::Launch { detail: format!("the run broke off: {error}"), permanent: false };
+                let past = Past::before_launch(Outcome::Failed(failure));
+                match trail.end() {
+                    Some(place) => aftermath::settle(self, &order, &place, past).await,
+                    None => past.bare_report(),
+                }
+            }
+        };
+        // What was said comes before the end, unless nobody listens.
+        tokio::time::timeout(LAST_WORDS, telling).await.ok();
+        report
+    }
+
+    async fn attempt(
+        self,
+        permit: Permit,
+        order: RunOrder,
+        mut inbox: Inbox,
+        events: mpsc::UnboundedSender<WorkerEvent>,
+        trail: Trail,
+    ) -> RunReport {
+        let place = match self.prepare(&permit, &order).await {
+            Ok(place) => place,
+            Err(failure) => return RunReport::bare(RunOutcome::Failed { failure }),
+        };
+        trail.mark(&place);
+        failpoint!("run.worktree_made");
+        let past = self.work(&permit, &order, &place, &mut inbox, &events).await;
+        aftermath::settle(&self, &order, &place, past).await
+    }
+
+    async fn prepare(&self, permit: &Permit, order: &RunOrder) -> Result<Place, RunFailure> {
+        let prepared = match &self.workplace {
+            Workplace::Worktrees(workspaces) => workspaces
+                .prepare(permit, &order.run, &order.ticket.key, &order.branch, &order.base_branch)
+                .await
+                .map(Place::Worktree),
+            Workplace::Directories(directories) => {
+                directories.prepare(permit, &order.ticket.key).await.map(Place::Directory)
+            }
+        };
+        let place = prepared.map_err(|error| workspace_failure(&error))?;
+        if let Some(warning) = place.warning() {
+            tracing::warn!(run = %order.run, warning, "the workspace is not as fresh as it should be");
+        }
+        Ok(place)
+    }
+
+    /// Everything between a workspace that is there and a process that is gone.
+    async fn work(
+        &self,
+        permit: &Permit,
+        order: &RunOrder,
+        place: &Place,
+        inbox: &mut Inbox,
+        events: &mpsc::UnboundedSender<WorkerEvent>,
+    ) -> Past {
+        let hooks = async {
+            if place.is_new() {
+                self.hook(Hook::AfterCreate, order, place.path()).await?;
+            }
+            self.hook(Hook::BeforeRun, order, place.path()).await
+        };
+        let hooked = tokio::select! {
+            hooked = hooks => hooked,
+            reason = inbox.stopped() => return Past::before_launch(Outcome::Killed(reason)),
+        };
+        if let Err(failure) = hooked {
+            return Past { untouched: place.is_new(), ..Past::before_launch(Outcome::Failed(failure)) };
+        }
+        failpoint!("run.hooks_done");
+        if let Some(reason) = inbox.stop_asked() {
+            return Past::before_launch(Outcome::Killed(reason));
+        }
+        match self.speak(permit, order, place, inbox, events).await {
+            Ok(past) => past,
+            Err(failure) => Past::before_launch(Outcome::Failed(failure)),
+        }
+    }
+
+    async fn speak(
+        &self,
+        permit: &Permit,
+        order: &RunOrder,
+        place: &Place,
+        inbox: &mut Inbox,
+        events: &mpsc::UnboundedSender<WorkerEvent>,
+    ) -> Result<Past, RunFailure> {
+        let files = RunFiles::make(self, order)?;
+        let desk = Desk::open(&self.sockets, self.desk_order(order, events))
+            .map_err(|error| RunFailure::Workspace { detail: error.to_string(), permanent: false })?;
+        let variables = self.variables(order, &desk, &files);
+        let chosen = route::choose(&self.settings, &order.ticket, order.work.kind());
+        let request = PromptRequest {
+            order,
+            ticket: &order.ticket,
+            worktree: place.path(),
+            turn: 1,
+            words: &order.unheard,
+            runtime: chosen.runtime,
+            template: chosen.template.as_deref(),
+        };
+        let prompt = (self.render)(&request).map_err(|detail| RunFailure::Prompt { detail })?;
+        files.write_prompt(&prompt)?;
+        // A resumed Codex thread keeps the sandbox of its first worktree, which is gone, and every command in it fails: a
+        // fresh conversation is told what came before instead.
+        let mut resume = order.resume.clone().filter(|_| chosen.runtime != Runtime::Codex);
+        loop {
+            let mut opened = self.open(permit, order, place, &variables, &chosen, resume.take()).await?;
+            failpoint!("run.process_spawned");
+            let process = opened.session.mark();
+            events
+                .send(WorkerEvent::Started {
+                    process,
+                    worktree: place.path().into(),
+                    base: place.base().unwrap_or_else(|| CommitId::new("")),
+                    head: place.head_before().unwrap_or_else(|| CommitId::new("")),
+                })
+                .ok();
+            let mut conversation = Conversation {
+                worker: self,
+                order,
+                session: &mut opened.session,
+                desk: &desk,
+                inbox,
+                events,
+                one_shot: opened.one_shot,
+                runtime: chosen.runtime,
+                first_prompt: &prompt,
+                worktree: place.path(),
+                head: place.head_before(),
+                talk: Talk::default(),
+            };
+            let end = conversation.hold().await;
+            failpoint!("run.conversation_over");
+            let talk = conversation.talk;
+            let again = matches!(end, End::NotResumed);
+            let past = self.close(opened.session, &desk, end, talk).await;
+            failpoint!("run.process_gone");
+            if again && past.gone {
+                continue;
+            }
+            return Ok(past);
+        }
+    }
+
+    /// Ends the process tree and sums up.
+    async fn close(&self, mut session: Session, desk: &Desk, end: End, talk: Talk) -> Past {
+        let grace = self.settings.agent.stop_grace;
+        let gone = session.shut_down(grace.min(super::aftermath::PATIENCE), grace).await.is_some();
+        let unreported = session.tally().unreported();
+        session.finish();
+        let declared = desk.declared();
+        let outcome = aftermath::outcome(end, declared.is_some());
+        Past {
+            outcome,
+            declared,
+            evidence: desk.evidence(),
+            session: talk.session,
+            unreported,
+            turns: talk.turns,
+            ticket: talk.ticket,
+            gone,
+            untouched: false,
+        }
+    }
+
+    async fn open(
+        &self,
+        permit: &Permit,
+        order: &RunOrder,
+        place: &Place,
+        variables: &WorkerVariables,
+        chosen: &Chosen,
+        resume: Option<SessionId>,
+    ) -> Result<Opened, RunFailure> {
+        let mut env = self.environment(chosen.runtime, Some(variables));
+        let isolated = chosen.runtime == Runtime::Codex && self.settings.codex.isolated_home;
+        let agent_home = isolated
+            .then(|| codex::home::prepare(&self.state_dir.join("agents"), &env))
+            .transpose()
+            .map_err(|error| RunFailure::Launch { detail: error.to_string(), permanent: error.is_permanent() })?;
+        let planned = self
+            .plan(order, place, chosen, resume.clone(), agent_home)
+            .map_err(|error| RunFailure::Launch { detail: error.to_string(), permanent: true })?;
+        env.extend(planned.env);
+        let launch = LaunchOrder::shell(variables.run.clone(), &planned.line, place.path().into(), env);
+        let transcript = Transcript::create(&transcript_path(&self.state_dir, &variables.run), transcript::DEFAULT_CAP)
+            .map_err(|error| RunFailure::Workspace { detail: error.to_string(), permanent: false })?;
+        let child = self.launcher.launch(permit, launch).await.map_err(|error| launch_failure(&error))?;
+        let opening = Opening {
+            cwd: place.path().into(),
+            resume,
+            model: chosen.model.clone(),
+            thinking_level: chosen.thinking_level.clone(),
+            tools: desk_tools::offered(self.settings.gates.allow_followups),
+        };
+        let one_shot = planned.protocol.one_shot();
+        let response = self.settings.timeouts(chosen.runtime).read;
+        let limits = HandshakeLimits { start: self.settings.agent.start_timeout, response };
+        let session = Session::open(child, planned.protocol, transcript, &opening, limits);
+        Ok(Opened { session, one_shot })
+    }
+
+    fn plan(
+        &self,
+        order: &RunOrder,
+        place: &Place,
+        chosen: &Chosen,
+        resume: Option<SessionId>,
+        agent_home: Option<PathBuf>,
+    ) -> Result<LaunchPlan, PlanError> {
+        let settings = &self.settings;
+        let common = match &self.workplace {
+            Workplace::Worktrees(workspaces) => Some(workspaces.git_dir().to_owned()),
+            Workplace::Directories(_) => None,
+        };
+        let own = common.as_ref().zip(place.path().file_name()).map(|(git, name)| git.join("worktrees").join(name));
+        let run_place = RunPlace {
+            git_dir: own,
+            git_common_dir: common,
+            state_dir: self.state_dir.join("agents"),
+            resume,
+            model: chosen.model.clone(),
+            thinking_level: chosen.thinking_level.clone(),
+            runs_as_root: nix::unistd::geteuid().is_root(),
+            // Nothing left is the engine's to say; the agent wants a positive number.
+            max_cost_usd: order.cost_left.map(|microusd| microusd.max(1) as f64 / 1_000_000.0),
+            agent_home,
+        };
+        match chosen.runtime {
+            Runtime::Codex => plan::codex(&settings.codex, &run_place),
+            Runtime::Claude => plan::claude(&settings.claude, &run_place),
+            Runtime::Pi => plan::pi(&settings.pi, &run_place),
+            Runtime::Acp => plan::acp(&settings.acp),
+            Runtime::Exec => {
+                let command = settings.exec.command.trim();
+                if command.is_empty() {
+                    return Err(PlanError::NoCommand { runtime: "exec" });
+                }
+                Ok(plan::one_shot(command, &run_place).unwrap_or_else(|| {
+                    let protocol: Box<dyn Protocol> = Box::new(Exec::new(settings.exec.events));
+                    LaunchPlan { line: command.to_owned(), env: Vec::new(), protocol }
+                }))
+            }
+        }
+    }
+
+    fn desk_order(&self, order: &RunOrder, events: &mpsc::UnboundedSender<WorkerEvent>) -> DeskOrder {
+        let tracker = &self.settings.tracker;
+        DeskOrder {
+            run: order.run.clone(),
+            ticket: order.ticket.clone(),
+            allow_followups: self.settings.gates.allow_followups,
+            audience: Audience { trusted: tracker.trusted.clone(), untrusted: tracker.untrusted_text },
+            read_ticket: Arc::clone(&self.read_ticket),
+            events: events.clone(),
+        }
+    }
+
+    fn variables(&self, order: &RunOrder, desk: &Desk, files: &RunFiles) -> WorkerVariables {
+        WorkerVariables {
+            ticket: order.ticket.id.clone(),
+            key: order.ticket.key.clone(),
+            run: order.run.clone(),
+            attempt: order.attempt,
+            phase: phase_of(order.work.kind()),
+            branch: order.branch.clone(),
+            base: order.base_branch.clone(),
+            socket: desk.socket().into(),
+            token: desk.token().into(),
+            prompt_file: files.prompt.clone(),
+            artifacts: files.artifacts.clone(),
+        }
+    }
+
+    /// The allow-listed environment with what the runtime needs.
+    pub fn environment(&self, runtime: Runtime, worker: Option<&WorkerVariables>) -> BTreeMap<String, String> {
+        use secrecy::ExposeSecret;
+        let pass: Vec<String> = runtime
+            .env_pass()
+            .iter()
+            .map(|name| (*name).to_owned())
+            .chain(self.settings.worker.env_pass.clone())
+            .collect();
+        let set = &self.settings.worker.env;
+        let set: BTreeMap<String, String> =
+            set.iter().map(|(name, value)| (name.clone(), value.expose_secret().to_owned())).collect();
+        let sources =
+            Sources { parent: &self.environment, pass: &pass, set: &set, secrets: &self.secrets, tools: &self.tools };
+        environment::build(sources, worker)
+    }
+
+    /// Runs one of the workspace hooks, if it is set.
+    pub(super) async fn hook(&self, hook: Hook, order: &RunOrder, workspace: &Path) -> Result<(), RunFailure> {
+        let hooks = &self.settings.hooks;
+        let script = match hook {
+            Hook::AfterCreate => &hooks.after_create,
+            Hook::BeforeRun => &hooks.before_run,
+            Hook::AfterRun => &hooks.after_run,
+            Hook::BeforeRemove => &hooks.before_remove,
+        };
+        let Some(script) = script.as_deref().filter(|script| !script.trim().is_empty()) else { return Ok(()) };
+        let mut env = self.environment(self.settings.worker.runtime, None);
+        env.extend([
+            ("DIRIGENT_RUN_ID".to_owned(), order.run.to_string()),
+            ("DIRIGENT_TICKET_ID".to_owned(), order.ticket.id.to_string()),
+            ("DIRIGENT_TICKET_KEY".to_owned(), order.ticket.key.to_string()),
+            ("DIRIGENT_ATTEMPT".to_owned(), order.attempt.to_string()),
+            ("DIRIGENT_PHASE".to_owned(), phase_of(order.work.kind()).name().to_owned()),
+            ("DIRIGENT_BRANCH".to_owned(), order.branch.clone()),
+            ("DIRIGENT_BASE".to_owned(), order.base_branch.clone()),
+        ]);
+        let env: BTreeMap<OsString, OsString> =
+            env.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        match run_hook(hook, script, workspace, &env, hooks.timeout).await {
+            Ok(_) => Ok(()),
+            Err(WorkspaceError::Hook { hook, detail }) => Err(RunFailure::Hook { hook: hook.into(), detail }),
+            Err(error) => Err(RunFailure::Hook { hook: hook.name().into(), detail: error.to_string() }),
+        }
+    }
+}
+
+/// Hands on what the run says. The run itself never waits for its listener.
+async fn tell(mut told: mpsc::UnboundedReceiver<WorkerEvent>, events: mpsc::Sender<WorkerEvent>) {
+    while let Some(event) = told.recv().await {
+        if events.send(event).await.is_err() {
+            return;
+        }
+    }
+}
+
+struct Opened {
+    session: Session,
+    one_shot: bool,
+}
+
+/// A run's own files, outside of its worktree.
+struct RunFiles {
+    prompt: PathBuf,
+    artifacts: PathBuf,
+}
+
+impl RunFiles {
+    fn make(worker: &Worker, order: &RunOrder) -> Result<Self, RunFailure> {
+        let directory = run_directory(&worker.state_dir, &order.run);
+        let files = Self { prompt: directory.join("prompt.md"), artifacts: directory.join("artifacts") };
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&files.artifacts)
+            .map_err(|source| io_failure("make", &files.artifacts, &source))?;
+        Ok(files)
+    }
+
+    fn write_prompt(&self, prompt: &str) -> Result<(), RunFailure> {
+        OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&self.prompt)
+            .and_then(|mut file| file.write_all(prompt.as_bytes()))
+            .map_err(|source| io_failure("write", &self.prompt, &source))
+    }
+}
+
+pub(super) fn phase_of(kind: RunKind) -> Phase {
+    match kind {
+        RunKind::Implement => Phase::Implementing,
+        RunKind::Review => Phase::Reviewing,
+        RunKind::Rework => Phase::Rework,
+    }
+}
+
+pub(super) fn workspace_failure(error: &WorkspaceError) -> RunFailure {
+    RunFailure::Workspace { detail: error.to_string(), permanent: error.is_permanent() }
+}
+
+fn launch_failure(error: &LaunchError) -> RunFailure {
+    RunFailure::Launch { detail: error.to_string(), permanent: error.is_permanent() }
+}
+
+fn io_failure(doing: &str, path: &Path, source: &std::io::Error) -> RunFailure {
+    RunFailure::Workspace { detail: format!("cannot {doing} {}: {source}", path.display()), permanent: false }
+}
+
+/// A stop that stands for a limit is a failure.
+pub(super) fn stopped(reason: StopReason) -> Outcome {
+    match reason {
+        StopReason::Limit { failure } => Outcome::Failed(failure),
+        reason => Outcome::Killed(reason),
+    }
+}

@@ -1,0 +1,201 @@
+//! What the worker's `tk` and the runner's desk say to each other: one JSON object per line, one request per
+//! connection. Owns the wire types only; opens no socket and decides nothing.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::domain::evidence::EvidenceKind;
+
+/// The version this build speaks. A desk refuses any other one by its number.
+pub const DESK_VERSION: u32 = 1;
+
+/// Longest request line a desk needs to read: a comment of some megabytes, never an endless stream.
+pub const MAX_REQUEST_BYTES: u64 = 16 * 1024 * 1024;
+
+/// `{"v":1,"token":"...","verb":"comment","args":{"text":"..."}}`
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeskRequest {
+    pub v: u32,
+    /// The run's own token, from `DIRIGENT_TOKEN`.
+    pub token: String,
+    #[serde(flatten)]
+    pub verb: DeskVerb,
+}
+
+impl std::fmt::Debug for DeskRequest {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("DeskRequest").field("v", &self.v).field("verb", &self.verb).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "verb", content = "args")]
+pub enum DeskVerb {
+    /// The ticket; with `new` only what was said since the last look.
+    Show {
+        #[serde(default)]
+        new: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ticket: Option<String>,
+    },
+    Comment {
+        text: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ticket: Option<String>,
+    },
+    Evidence {
+        evidence: EvidenceKind,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ticket: Option<String>,
+    },
+    Done {
+        summary: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ticket: Option<String>,
+    },
+    Blocked {
+        reason: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ticket: Option<String>,
+    },
+    Plan {
+        text: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ticket: Option<String>,
+    },
+    /// A follow-up ticket, where the workflow allows it.
+    Create {
+        title: String,
+        #[serde(default)]
+        description: String,
+        #[serde(default)]
+        labels: Vec<String>,
+        #[serde(default)]
+        priority: Option<i64>,
+    },
+}
+
+impl DeskVerb {
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Show { .. } => "show",
+            Self::Comment { .. } => "comment",
+            Self::Evidence { .. } => "evidence",
+            Self::Done { .. } => "done",
+            Self::Blocked { .. } => "blocked",
+            Self::Plan { .. } => "plan",
+            Self::Create { .. } => "create",
+        }
+    }
+
+    /// The ticket the caller named, if it named one. The desk refuses any but the run's own.
+    pub fn ticket(&self) -> Option<&str> {
+        match self {
+            Self::Show { ticket, .. }
+            | Self::Comment { ticket, .. }
+            | Self::Evidence { ticket, .. }
+            | Self::Done { ticket, .. }
+            | Self::Blocked { ticket, .. }
+            | Self::Plan { ticket, .. } => ticket.as_deref(),
+            Self::Create { .. } => None,
+        }
+    }
+}
+
+/// `{"ok":true,"text":"...","data":...}` or `{"ok":false,"error":{"code":"...","message":"..."}}`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeskResponse {
+    pub ok: bool,
+    /// What `tk` prints.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The same for machines (`tk show --json`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<DeskError>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeskError {
+    /// Stable, for scripts: `bad_token`, `bad_request`, `version`, `other_ticket`, `not_allowed`, `over`, `tracker`.
+    pub code: String,
+    /// One sentence for the person or agent at the other end.
+    pub message: String,
+}
+
+impl DeskResponse {
+    pub fn done(text: impl Into<String>) -> Self {
+        Self { ok: true, text: Some(text.into()), data: None, error: None }
+    }
+
+    pub fn with_data(text: impl Into<String>, data: Value) -> Self {
+        Self { ok: true, text: Some(text.into()), data: Some(data), error: None }
+    }
+
+    pub fn refused(code: impl Into<String>, message: impl Into<String>) -> Self {
+        let error = DeskError { code: code.into(), message: message.into() };
+        Self { ok: false, text: None, data: None, error: Some(error) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn request(verb: DeskVerb) -> DeskRequest {
+        DeskRequest { v: DESK_VERSION, token: "t".into(), verb }
+    }
+
+    #[test]
+    fn requests_have_the_agreed_shape() {
+        let cases = [
+            (DeskVerb::Show { new: true, ticket: None }, json!({"new": true}), "show"),
+            (
+                DeskVerb::Comment { text: "hi".into(), ticket: Some("a-1".into()) },
+                json!({"text": "hi", "ticket": "a-1"}),
+                "comment",
+            ),
+            (
+                DeskVerb::Evidence { evidence: EvidenceKind::Test { passed: 3, failed: 0 }, ticket: None },
+                json!({"evidence": {"type": "test", "passed": 3, "failed": 0}}),
+                "evidence",
+            ),
+            (DeskVerb::Done { summary: "s".into(), ticket: None }, json!({"summary": "s"}), "done"),
+            (DeskVerb::Blocked { reason: "r".into(), ticket: None }, json!({"reason": "r"}), "blocked"),
+            (DeskVerb::Plan { text: "p".into(), ticket: None }, json!({"text": "p"}), "plan"),
+            (
+                DeskVerb::Create {
+                    title: "t".into(),
+                    description: "d".into(),
+                    labels: vec!["x".into()],
+                    priority: None,
+                },
+                json!({"title": "t", "description": "d", "labels": ["x"], "priority": null}),
+                "create",
+            ),
+        ];
+        for (verb, args, name) in cases {
+            assert_eq!(verb.name(), name);
+            let wire = serde_json::to_value(request(verb.clone())).unwrap();
+            assert_eq!(wire, json!({"v": 1, "token": "t", "verb": name, "args": args}));
+            assert_eq!(serde_json::from_value::<DeskRequest>(wire).unwrap(), request(verb));
+        }
+    }
+
+    #[test]
+    fn the_token_does_not_show_in_debug_output() {
+        let request = DeskRequest { token: "s3cret".into(), ..request(DeskVerb::Show { new: false, ticket: None }) };
+        assert!(!format!("{request:?}").contains("s3cret"));
+    }
+
+    #[test]
+    fn answers_have_the_agreed_shape() {
+        assert_eq!(serde_json::to_value(DeskResponse::done("Noted")).unwrap(), json!({"ok": true, "text": "Noted"}));
+        assert_eq!(
+            serde_json::to_value(DeskResponse::refused("bad_token", "no")).unwrap(),
+            json!({"ok": false, "error": {"code": "bad_token", "message": "no"}})
+        );
+    }
+}

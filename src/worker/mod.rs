@@ -1,0 +1,143 @@
+//! One run from worktree to outcome. Orders the steps; the adapters take them.
+//!
+//! Whatever happens in between, a run ends with its process tree gone and its work safe: committed, salvaged, or kept in
+//! a worktree that the report names.
+
+mod aftermath;
+pub mod attempt;
+mod bury;
+mod conversation;
+pub mod desk;
+pub mod desk_protocol;
+mod desk_tools;
+mod guidance;
+mod questions;
+mod route;
+mod ticket_text;
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use crate::config::Settings;
+use crate::config::worker::Runtime;
+use crate::domain::ids::TicketId;
+use crate::launcher::Launcher;
+use crate::launcher::environment::Secrets;
+use crate::workspace::Workspaces;
+use crate::workspace::directory::Directories;
+
+pub use bury::{BuriedRun, LostRun};
+
+use crate::domain::failure::RunFailure;
+use crate::domain::ids::{CommitId, RunId, SessionId};
+use crate::domain::job::{HumanWord, Work};
+use crate::domain::run::{Activity, ProcessMark, StopReason};
+use crate::domain::ticket::Ticket;
+
+/// Everything a run needs to know about its job.
+#[derive(Debug, Clone)]
+pub struct RunOrder {
+    pub run: RunId,
+    /// Read again right before the start.
+    pub ticket: Ticket,
+    pub work: Work,
+    /// 1 for the first run of the job.
+    pub attempt: u32,
+    pub branch: String,
+    pub base_branch: String,
+    /// The conversation to go on with, where the agent can.
+    pub resume: Option<SessionId>,
+    /// Trusted words that the prompt must carry.
+    pub unheard: Vec<HumanWord>,
+    pub previous: Option<PreviousRun>,
+    pub rework_cycles: u32,
+    /// What the ticket's budget has left, in millionths of a US dollar; `None` without such a cap.
+    pub cost_left: Option<u64>,
+}
+
+/// What a fresh conversation is told about the one before.
+#[derive(Debug, Clone)]
+pub struct PreviousRun {
+    pub summary: Option<String>,
+    pub failure: Option<RunFailure>,
+    pub head: Option<CommitId>,
+}
+
+/// What a running worker is told.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Control {
+    Stop(StopReason),
+    Steer(HumanWord),
+    /// The budget is nearly spent: commit, write the hand-off, end.
+    WrapUp,
+    /// The pool is out of quota: end at the next turn's end.
+    StopAfterTurn,
+}
+
+/// What a running worker tells.
+#[derive(Debug, Clone, PartialEq)]
+pub enum WorkerEvent {
+    Started { process: ProcessMark, worktree: PathBuf, base: CommitId, head: CommitId },
+    Activity(Activity),
+}
+
+/// Asks the tracker for a ticket. `None` is a ticket that is gone; the error is a sentence.
+pub type ReadTicket = Arc<dyn Fn(TicketId) -> TicketAnswer + Send + Sync>;
+pub type TicketAnswer = Pin<Box<dyn Future<Output = Result<Option<Ticket>, String>> + Send>>;
+
+/// Makes the prompts of a run; the error is a sentence with file, line and fix.
+pub type RenderPrompt = Arc<dyn Fn(&PromptRequest<'_>) -> Result<String, String> + Send + Sync>;
+
+/// What a prompt is made for.
+#[derive(Debug)]
+pub struct PromptRequest<'a> {
+    pub order: &'a RunOrder,
+    /// As it was last read.
+    pub ticket: &'a Ticket,
+    pub worktree: &'a Path,
+    /// 1 is the first prompt; later ones are guidance on the same live session.
+    pub turn: u32,
+    /// Trusted words that this prompt must carry.
+    pub words: &'a [HumanWord],
+    pub runtime: Runtime,
+    /// A template of the repository's own, from `agent.routing`.
+    pub template: Option<&'a str>,
+}
+
+/// Where runs work.
+#[derive(Debug, Clone)]
+pub enum Workplace {
+    Worktrees(Workspaces),
+    Directories(Directories),
+}
+
+/// Everything that runs share. Cheap to clone; a reload makes a new one with other settings.
+#[derive(Clone)]
+pub struct Worker {
+    pub settings: Arc<Settings>,
+    pub workplace: Workplace,
+    pub launcher: Arc<dyn Launcher>,
+    pub render: RenderPrompt,
+    pub read_ticket: ReadTicket,
+    /// The runner's own environment, before the allow-list.
+    pub environment: Arc<BTreeMap<String, String>>,
+    pub secrets: Arc<Secrets>,
+    /// The runner's state; each run has a directory in it.
+    pub state_dir: PathBuf,
+    /// Holds `tk`: see `launcher::environment::install_tk`.
+    pub tools: PathBuf,
+    /// See [`desk::socket_directory`].
+    pub sockets: PathBuf,
+}
+
+/// The directory that keeps a run's prompt, transcript and artifacts.
+pub fn run_directory(state_dir: &Path, run: &RunId) -> PathBuf {
+    state_dir.join("runs").join(run.as_str())
+}
+
+pub fn transcript_path(state_dir: &Path, run: &RunId) -> PathBuf {
+    run_directory(state_dir, run).join("transcript.log")
+}

@@ -1,0 +1,121 @@
+//! What is answered when an agent asks. Decides by rule; the conversation parks what has to wait for a person.
+
+use crate::agent::{Answer, Question};
+use crate::config::agent::{AgentSettings, AskDefault, OnRequest};
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Verdict {
+    Answer(Answer),
+    /// A person has to say it; the text is for the ticket.
+    Ask(String),
+    /// Nobody can; the text names the question.
+    Fail(String),
+}
+
+/// Rules first (`deny` wins), then the policy. Tools of our own are not asked about here.
+pub fn decide(settings: &AgentSettings, question: &Question) -> Verdict {
+    match question {
+        Question::Approval { tool, about } => {
+            let named =
+                |rules: &[crate::config::agent::RequestRule]| rules.iter().any(|rule| rule.matches(tool, about));
+            if named(&settings.deny) {
+                let because = "the workflow's `agent.deny` forbids it".to_owned();
+                return Verdict::Answer(Answer::Deny { because });
+            }
+            if named(&settings.allow) {
+                return Verdict::Answer(Answer::Allow);
+            }
+            match settings.on_request {
+                OnRequest::Auto => Verdict::Answer(Answer::Allow),
+                OnRequest::Ask => Verdict::Ask(sentence(question)),
+                OnRequest::Fail => Verdict::Fail(sentence(question)),
+            }
+        }
+        Question::Input { .. } => match settings.on_request {
+            OnRequest::Ask => Verdict::Ask(sentence(question)),
+            // Consent can be given in advance, an opinion cannot.
+            OnRequest::Auto | OnRequest::Fail => Verdict::Fail(sentence(question)),
+        },
+        Question::Tool { name, .. } => {
+            let output = format!("there is no tool `{name}`");
+            Verdict::Answer(Answer::ToolResult { success: false, output })
+        }
+    }
+}
+
+/// A person's reply as an answer.
+pub fn reply(question: &Question, text: &str) -> Answer {
+    let word = text.trim().trim_end_matches(['.', '!']).to_lowercase();
+    match question {
+        Question::Approval { .. } if ["approve", "approved", "allow", "yes", "ok"].contains(&word.as_str()) => {
+            Answer::Allow
+        }
+        Question::Approval { .. } => Answer::Deny { because: text.trim().to_owned() },
+        Question::Input { .. } | Question::Tool { .. } => Answer::Text(text.trim().to_owned()),
+    }
+}
+
+/// What is said when nobody answered in time; `None` where there is nothing to say.
+pub fn unanswered(settings: &AgentSettings, question: &Question) -> Option<Answer> {
+    match (question, settings.ask_default) {
+        (Question::Approval { .. }, AskDefault::Approve) => Some(Answer::Allow),
+        (Question::Approval { .. }, AskDefault::Deny) => {
+            Some(Answer::Deny { because: "nobody answered in time".into() })
+        }
+        (Question::Input { .. } | Question::Tool { .. }, _) => None,
+    }
+}
+
+pub fn sentence(question: &Question) -> String {
+    match question {
+        Question::Approval { tool, about } if about.is_empty() => format!("May it use `{tool}`?"),
+        Question::Approval { tool, about } => format!("May it use `{tool}` for `{about}`?"),
+        Question::Input { text, choices } if choices.is_empty() => text.clone(),
+        Question::Input { text, choices } => format!("{text} ({})", choices.join(" / ")),
+        Question::Tool { name, .. } => format!("It calls `{name}`."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::agent::RequestRule;
+
+    fn approval(about: &str) -> Question {
+        Question::Approval { tool: "shell".into(), about: about.into() }
+    }
+
+    fn settings(on_request: OnRequest) -> AgentSettings {
+        let rule = |pattern: &str| RequestRule { tool: "shell".into(), pattern: Some(pattern.into()) };
+        AgentSettings {
+            on_request,
+            allow: vec![rule("git *")],
+            deny: vec![rule("* push*")],
+            ..AgentSettings::default()
+        }
+    }
+
+    #[test]
+    fn deny_wins_over_allow_and_rules_over_policy() {
+        let fail = settings(OnRequest::Fail);
+        assert_eq!(decide(&fail, &approval("git status")), Verdict::Answer(Answer::Allow));
+        assert!(matches!(decide(&fail, &approval("git push")), Verdict::Answer(Answer::Deny { .. })));
+        assert!(matches!(decide(&fail, &approval("make")), Verdict::Fail(text) if text.contains("make")));
+        assert_eq!(decide(&settings(OnRequest::Auto), &approval("make")), Verdict::Answer(Answer::Allow));
+        assert!(matches!(decide(&settings(OnRequest::Ask), &approval("make")), Verdict::Ask(_)));
+    }
+
+    #[test]
+    fn an_opinion_cannot_be_given_in_advance() {
+        let input = Question::Input { text: "Which?".into(), choices: vec!["a".into(), "b".into()] };
+        assert_eq!(decide(&settings(OnRequest::Auto), &input), Verdict::Fail("Which? (a / b)".into()));
+        assert_eq!(unanswered(&settings(OnRequest::Ask), &input), None);
+    }
+
+    #[test]
+    fn a_reply_is_consent_only_when_it_says_so() {
+        assert_eq!(reply(&approval("x"), " Approve. "), Answer::Allow);
+        assert_eq!(reply(&approval("x"), "deny"), Answer::Deny { because: "deny".into() });
+        assert_eq!(reply(&approval("x"), "not yes yet"), Answer::Deny { because: "not yes yet".into() });
+    }
+}

@@ -1,0 +1,299 @@
+//! Walks the front matter along the schema: checks every value, says everything that is wrong at once, and gives plain
+//! data that the settings deserialize from without a complaint.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value as Json};
+
+use super::duration;
+use super::error::{Finding, Source};
+use super::resolve::{Expanded, Expander};
+use super::schema::{LENIENT_MAPS, is_strict};
+use super::shape::{Kind, branches, expected, fits, in_range, kind, one_of, types, words};
+use super::tree::{Node, Place, Value};
+use crate::config::wire::{FORMAT_DURATION, FORMAT_PATH, FORMAT_SECRET};
+
+/// What a walk gives.
+#[derive(Debug)]
+pub struct Checked {
+    /// Without nulls, without what is wrong; variables, paths and durations resolved.
+    pub data: Json,
+    pub errors: Vec<Finding>,
+    pub warnings: Vec<Finding>,
+    /// Which variable a key's value came from.
+    pub from_env: BTreeMap<String, String>,
+}
+
+pub fn check(root: &Node, schema: &Json, source: &Source, expander: &Expander) -> Checked {
+    let mut walk =
+        Walk { source, expander, errors: Vec::new(), warnings: Vec::new(), from_env: BTreeMap::new(), lenient: false };
+    let data = walk.value(root, schema, "").unwrap_or_else(|| Json::Object(Map::new()));
+    Checked { data, errors: walk.errors, warnings: walk.warnings, from_env: walk.from_env }
+}
+
+struct Walk<'a> {
+    source: &'a Source,
+    expander: &'a Expander<'a>,
+    errors: Vec<Finding>,
+    warnings: Vec<Finding>,
+    from_env: BTreeMap<String, String>,
+    /// Inside a map whose bad entries are only left out.
+    lenient: bool,
+}
+
+impl Walk<'_> {
+    fn value(&mut self, node: &Node, schema: &Json, path: &str) -> Option<Json> {
+        if node.is_null() {
+            return None;
+        }
+        let branches = branches(schema);
+        if branches.is_empty() {
+            return Some(plain(node));
+        }
+        let branch = branches.iter().copied().find(|branch| fits(node, branch)).or(branches.first().copied())?;
+        match kind(branch) {
+            Kind::Object => self.map(node, branch, path),
+            Kind::Array => self.list(node, branch, path),
+            Kind::Scalar => self.scalar(node, branch, path),
+        }
+    }
+
+    fn map(&mut self, node: &Node, schema: &Json, path: &str) -> Option<Json> {
+        let Value::Map(entries) = &node.value else {
+            self.wrong(node, path, "a map of settings");
+            return None;
+        };
+        let known = schema.get("properties").and_then(Json::as_object);
+        let others = schema.get("additionalProperties").filter(|schema| schema.is_object());
+        let mut object = Map::new();
+        for entry in entries {
+            let child_path = if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
+            let child = known.and_then(|known| known.get(&entry.key)).or(others);
+            let Some(child) = child else {
+                let names: Vec<&str> = known.into_iter().flat_map(|known| known.keys().map(String::as_str)).collect();
+                self.unknown_key(&entry.key, entry.key_place, path, &names);
+                continue;
+            };
+            let was_lenient = self.lenient;
+            self.lenient |= LENIENT_MAPS.contains(&path);
+            if let Some(value) = self.value(&entry.node, child, &child_path) {
+                object.insert(entry.key.clone(), value);
+            }
+            self.lenient = was_lenient;
+        }
+        Some(Json::Object(object))
+    }
+
+    fn list(&mut self, node: &Node, schema: &Json, path: &str) -> Option<Json> {
+        let Value::List(items) = &node.value else {
+            self.wrong(node, path, "a list");
+            return None;
+        };
+        let anything = Json::Bool(true);
+        let item_schema = schema.get("items").unwrap_or(&anything);
+        let mut list = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            let item_path = format!("{path}[{index}]");
+            if item.is_null() {
+                self.wrong(item, &item_path, &expected(item_schema));
+            }
+            list.extend(self.value(item, item_schema, &item_path));
+        }
+        Some(Json::Array(list))
+    }
+
+    fn scalar(&mut self, node: &Node, schema: &Json, path: &str) -> Option<Json> {
+        let words = words(schema);
+        if !words.is_empty() {
+            return self.word(node, &words, path);
+        }
+        match schema.get("format").and_then(Json::as_str) {
+            Some(FORMAT_DURATION) => return self.duration(node, schema, path),
+            Some(FORMAT_SECRET) => return self.secret(node, path),
+            Some(FORMAT_PATH) => return self.path(node, path),
+            _ => {}
+        }
+        let types = types(schema);
+        let value = match &node.value {
+            Value::Bool(flag) if types.contains(&"boolean") => Some(Json::Bool(*flag)),
+            Value::Int(number) if types.contains(&"integer") || types.contains(&"number") => Some((*number).into()),
+            Value::Float(number) if types.contains(&"number") => {
+                serde_json::Number::from_f64(*number).map(Json::Number)
+            }
+            Value::Text(text) if types.contains(&"string") => Some(Json::String(text.clone())),
+            Value::Text(text) if types.contains(&"integer") => text.trim().parse::<i64>().ok().map(Json::from),
+            Value::Int(number) if types.contains(&"string") => Some(Json::String(number.to_string())),
+            Value::Float(number) if types.contains(&"string") => Some(Json::String(number.to_string())),
+            _ => None,
+        };
+        let Some(value) = value.filter(|value| in_range(value, schema)) else {
+            self.wrong(node, path, &expected(schema));
+            return None;
+        };
+        Some(value)
+    }
+
+    fn word(&mut self, node: &Node, words: &[&str], path: &str) -> Option<Json> {
+        let text = match &node.value {
+            Value::Text(text) => text.clone(),
+            Value::Bool(flag) => flag.to_string(),
+            _ => {
+                self.wrong(node, path, &one_of(words));
+                return None;
+            }
+        };
+        if words.contains(&text.as_str()) {
+            return Some(Json::String(text));
+        }
+        let hint = nearest(&text, words).map(|word| format!("did you mean `{word}`?"));
+        self.wrong_with_hint(node, path, &one_of(words), hint);
+        None
+    }
+
+    fn duration(&mut self, node: &Node, schema: &Json, path: &str) -> Option<Json> {
+        let millis = match &node.value {
+            Value::Int(millis) => Some(*millis),
+            Value::Text(text) => duration::parse_millis(text),
+            _ => None,
+        };
+        match millis.map(Json::from).filter(|millis| in_range(millis, schema)) {
+            Some(millis) => Some(millis),
+            None => {
+                self.wrong(node, path, &expected(schema));
+                None
+            }
+        }
+    }
+
+    fn secret(&mut self, node: &Node, path: &str) -> Option<Json> {
+        let text = match &node.value {
+            Value::Text(text) => text.clone(),
+            Value::Int(number) => number.to_string(),
+            _ => {
+                let message =
+                    format!("`{}` is {}; it must be text, usually `$NAME`", shown(node, path), node.found_kind());
+                self.error(path, node.place, message, None);
+                return None;
+            }
+        };
+        match self.expander.secret(&text) {
+            Expanded::Plain(value) => {
+                if path.starts_with("tracker.") || path.starts_with("server.") || path.starts_with("polling.") {
+                    let message = format!("the secret `{}` is written in the file itself", shown(node, path));
+                    self.warn(path, node.place, message, Some("keep it in a variable and write `$NAME`".to_owned()));
+                }
+                Some(Json::String(value))
+            }
+            other => self.expanded(other, node, path),
+        }
+    }
+
+    fn path(&mut self, node: &Node, path: &str) -> Option<Json> {
+        let Some(text) = node.text() else {
+            self.wrong(node, path, "a path");
+            return None;
+        };
+        if text.trim().is_empty() {
+            self.wrong(node, path, "a path");
+            return None;
+        }
+        let expanded = self.expander.path(text);
+        self.expanded(expanded, node, path)
+    }
+
+    fn expanded(&mut self, expanded: Expanded, node: &Node, path: &str) -> Option<Json> {
+        match expanded {
+            Expanded::Plain(value) => Some(Json::String(value)),
+            Expanded::FromEnv { name, value } => {
+                self.from_env.insert(path.to_owned(), name);
+                Some(Json::String(value))
+            }
+            Expanded::Missing { name } => {
+                let message = format!("`{}` reads `${name}`, which is not set or empty", shown(node, path));
+                self.warn(path, node.place, message, Some("it counts as missing".to_owned()));
+                None
+            }
+            Expanded::Empty => None,
+            Expanded::NoHome => {
+                let message = format!("`{}` starts with `~`, but there is no home directory", shown(node, path));
+                self.error(path, node.place, message, Some("set HOME, or write the path in full".to_owned()));
+                None
+            }
+        }
+    }
+
+    fn wrong(&mut self, node: &Node, path: &str, allowed: &str) {
+        self.wrong_with_hint(node, path, allowed, None);
+    }
+
+    fn wrong_with_hint(&mut self, node: &Node, path: &str, allowed: &str, hint: Option<String>) {
+        let message = format!("`{}` is {}; it must be {allowed}", shown(node, path), node.found());
+        if self.lenient {
+            self.warn(path, node.place, format!("{message}; the entry is ignored"), hint);
+        } else {
+            self.error(path, node.place, message, hint);
+        }
+    }
+
+    fn unknown_key(&mut self, key: &str, place: Place, parent: &str, known: &[&str]) {
+        let path = if parent.is_empty() { key.to_owned() } else { format!("{parent}.{key}") };
+        let message = match parent {
+            "" => format!("`{key}` is not a section of the workflow file"),
+            parent => format!("`{path}` is not a key of `{parent}`"),
+        };
+        let hint = match nearest(key, known) {
+            Some(near) if parent.is_empty() => format!("did you mean `{near}`?"),
+            Some(near) => format!("did you mean `{parent}.{near}`?"),
+            None => format!("known are {}", known.join(", ")),
+        };
+        if is_strict(if parent.is_empty() { key } else { parent }) && !parent.is_empty() {
+            self.error(&path, place, message, Some(hint));
+        } else {
+            self.warn(&path, place, format!("{message}; it is ignored"), Some(hint));
+        }
+    }
+
+    fn error(&mut self, key: &str, place: Place, message: String, hint: Option<String>) {
+        let source = self.source.clone();
+        self.errors.push(Finding { key: key.to_owned(), message, hint, place: Some(place), source });
+    }
+
+    fn warn(&mut self, key: &str, place: Place, message: String, hint: Option<String>) {
+        let source = self.source.clone();
+        self.warnings.push(Finding { key: key.to_owned(), message, hint, place: Some(place), source });
+    }
+}
+
+/// The path as its author wrote it.
+fn shown<'a>(node: &'a Node, path: &'a str) -> &'a str {
+    node.written_as.as_deref().unwrap_or(path)
+}
+
+/// The known word that is closest to what was written, if any is close.
+pub fn nearest<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
+    let written = written.to_lowercase().replace('-', "_");
+    known
+        .iter()
+        .map(|word| (word.to_lowercase(), *word))
+        .filter(|(lower, _)| {
+            strsim::jaro_winkler(&written, lower) >= 0.82 || strsim::damerau_levenshtein(&written, lower) <= 1
+        })
+        .map(|(lower, word)| (strsim::jaro_winkler(&written, &lower), word))
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map(|(_, word)| word)
+}
+
+/// A value that is passed on unchanged.
+fn plain(node: &Node) -> Json {
+    match &node.value {
+        Value::Null => Json::Null,
+        Value::Bool(flag) => Json::Bool(*flag),
+        Value::Int(number) => (*number).into(),
+        Value::Float(number) => serde_json::Number::from_f64(*number).map_or(Json::Null, Json::Number),
+        Value::Text(text) => Json::String(text.clone()),
+        Value::List(items) => items.iter().map(plain).collect(),
+        Value::Map(entries) => {
+            Json::Object(entries.iter().map(|entry| (entry.key.clone(), plain(&entry.node))).collect())
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! WORKFLOW.md: reads it, checks it, resolves it, renders its prompt and watches it for changes.
+//!
+//! What the keys mean and what they default to is in `config`; nothing here decides what happens to a ticket.
+
+pub mod check;
+pub mod dialects;
+pub mod duration;
+pub mod error;
+pub mod front_matter;
+pub mod prompt;
+pub mod resolve;
+pub mod schema;
+mod shape;
+pub mod show;
+pub mod templates;
+pub mod tree;
+pub mod unavailable;
+pub mod watch;
+
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+pub use error::{Finding, RenderError, WorkflowError};
+pub use prompt::{Previous, PromptInput, Prompts, RunFacts};
+pub use resolve::Env;
+pub use show::{EffectiveValue, ValueSource};
+pub use templates::Templates;
+pub use unavailable::Unavailable;
+pub use watch::{Reload, Watch};
+
+use crate::config::Settings;
+use crate::config::problem::Problem;
+use error::Source;
+use front_matter::Document;
+use resolve::Expander;
+use tree::Node;
+
+/// A workflow file in force.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// Absolute.
+    pub path: PathBuf,
+    pub settings: Settings,
+    pub prompts: Prompts,
+    /// Doubts that do not keep anything from running.
+    pub warnings: Vec<Finding>,
+    /// Features that the file asks for and this version does not have. `run` refuses to start with any.
+    pub unavailable: Vec<Unavailable>,
+    /// SHA-256 of the file's bytes, in hexadecimal.
+    pub hash: String,
+    /// Every effective value and where it came from.
+    pub values: Vec<EffectiveValue>,
+}
+
+/// Reads, checks and resolves a workflow file. All that is wrong with its settings is reported at once.
+pub fn load(path: &Path, env: &Env) -> Result<Loaded, WorkflowError> {
+    let bytes = front_matter::read(path)?;
+    load_bytes(path, &bytes, env)
+}
+
+fn load_bytes(path: &Path, bytes: &[u8], env: &Env) -> Result<Loaded, WorkflowError> {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let document = front_matter::parse(&path, bytes)?;
+    let dir = resolve::canonical(path.parent().unwrap_or(Path::new("/")));
+    let mut root = document.front_matter.clone();
+    dialects::normalise(&mut root);
+
+    let checked = check::check(&root, &schema::json_schema(), &document.source, &Expander::new(env, &dir));
+    let mut errors = checked.errors;
+    let (data, derived) = resolve::fill_defaults(checked.data, &root, &dir, env);
+    let mut settings: Settings = serde_json::from_value(data).map_err(|error| {
+        errors.push(Finding {
+            key: String::new(),
+            message: format!("the settings do not fit together: {error}"),
+            hint: None,
+            place: None,
+            source: document.source.clone(),
+        });
+        WorkflowError::Invalid(std::mem::take(&mut errors))
+    })?;
+    settings.workspace.mode_reason = derived.mode_reason;
+
+    errors.extend(semantic_findings(&settings, &root, &document.source, &errors));
+    if !errors.is_empty() {
+        errors.sort_by_key(|finding| finding.place.map(|place| (place.line, place.column)));
+        return Err(WorkflowError::Invalid(errors));
+    }
+    let prompts = prompts(&document, &path, &settings)?;
+    let mut warnings = checked.warnings;
+    warnings.extend(prompts.trial().into_iter().map(|error| Finding {
+        key: String::new(),
+        message: format!("the prompt cannot be rendered: {}", error.message),
+        hint: Some("every run would fail with this".to_owned()),
+        place: error.line.map(|line| document.line(line)),
+        source: document.source.clone(),
+    }));
+    let values = show::effective(&settings, &root, &checked.from_env, &derived);
+    let unavailable = unavailable::unavailable(&settings, &root);
+    Ok(Loaded { path, settings, prompts, warnings, unavailable, hash: content_hash(bytes), values })
+}
+
+fn prompts(document: &Document, path: &Path, settings: &Settings) -> Result<Prompts, WorkflowError> {
+    let directory = templates::templates_directory(settings);
+    let templates = Templates::load((!settings.workspace.repo_is_url()).then_some(directory.as_path()))?;
+    let origin = path.display().to_string();
+    Prompts::new(&document.body, &origin, document.body_line - 1, templates).map_err(|error| {
+        WorkflowError::TemplateParse(Finding {
+            key: String::new(),
+            message: format!("the prompt is not a valid template: {}", error.message),
+            hint: None,
+            place: Some(document.line(error.line)),
+            source: document.source.clone(),
+        })
+    })
+}
+
+/// The identity of a workflow file's content, as `doctor` records it.
+pub fn content_hash(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What is wrong although every single value has its type. Findings that only follow from an earlier one are left out.
+fn semantic_findings(settings: &Settings, root: &Node, source: &Source, earlier: &[Finding]) -> Vec<Finding> {
+    let provider = root.at("tracker.provider").map(Node::entries).unwrap_or_default();
+    let provider_keys: Vec<String> = provider
+        .iter()
+        .map(|entry| entry.key.clone())
+        .filter(|key| earlier.iter().all(|finding| finding.key != format!("tracker.provider.{key}")))
+        .collect();
+    let mut problems = Vec::new();
+    if root.at("tracker.kind").is_none() {
+        problems.push(
+            Problem::new("tracker.kind", "`tracker.kind` is required")
+                .with_help("say where the tickets are: one of tk, github, linear"),
+        );
+    }
+    problems.extend(settings.check(&provider_keys));
+    problems
+        .into_iter()
+        .filter(|problem| {
+            let follows = |finding: &Finding| finding.key == problem.path || problem.depends_on.contains(&finding.key);
+            !earlier.iter().any(follows)
+        })
+        .map(|problem| {
+            let exact = root.at(&problem.path).map(|node| node.place);
+            let place = exact.or_else(|| root.nearest_entry(&problem.path).map(|entry| entry.key_place));
+            Finding { key: problem.path, message: problem.message, hint: problem.help, place, source: source.clone() }
+        })
+        .collect()
+}

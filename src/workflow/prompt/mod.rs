@@ -1,0 +1,166 @@
+//! Makes prompts: the workflow file's body, or the built-in template, with what the run needs to know appended.
+//!
+//! A template that cannot be rendered fails one attempt, never the service.
+
+pub mod context;
+pub mod engine;
+pub mod fence;
+
+use std::path::Path;
+
+use serde_json::Value as Json;
+
+use super::error::RenderError;
+use super::templates::{TemplateName, Templates};
+use crate::config::Settings;
+use crate::domain::job::{HumanWord, Work};
+use crate::domain::ticket::Ticket;
+use engine::{SyntaxError, Template};
+
+/// Everything that a prompt is made from.
+#[derive(Debug, Clone)]
+pub struct PromptInput<'a> {
+    pub ticket: &'a Ticket,
+    /// 1 for the first run of the job; templates see null then, and the number of the retry later.
+    pub attempt: u32,
+    pub work: &'a Work,
+    pub run: RunFacts<'a>,
+    /// Trusted words that the prompt must carry.
+    pub unheard: &'a [HumanWord],
+    pub previous: Option<Previous<'a>>,
+}
+
+#[derive(Debug, Clone)]
+pub struct RunFacts<'a> {
+    pub id: &'a str,
+    pub phase: &'a str,
+    /// 1 for the first turn.
+    pub turn: u32,
+    pub branch: &'a str,
+    pub base: &'a str,
+    pub worktree: &'a Path,
+    /// The agent speaks with the ticket through tools of its own, not through `tk`.
+    pub ticket_tools: bool,
+}
+
+/// What a fresh conversation is told about the one before.
+#[derive(Debug, Clone)]
+pub struct Previous<'a> {
+    pub summary: Option<&'a str>,
+    pub failure: Option<&'a str>,
+    pub head: Option<&'a str>,
+}
+
+/// The prompts of one workflow file.
+#[derive(Debug, Clone)]
+pub struct Prompts {
+    body: Option<Template>,
+    templates: Templates,
+}
+
+impl Prompts {
+    /// `body` as the file has it, trimmed; `lines_before` it in the file.
+    pub fn new(body: &str, origin: &str, lines_before: usize, templates: Templates) -> Result<Self, SyntaxError> {
+        let body = match is_blank(body) {
+            true => None,
+            false => Some(Template::new(body, origin, lines_before)?),
+        };
+        Ok(Self { body, templates })
+    }
+
+    pub fn templates(&self) -> &Templates {
+        &self.templates
+    }
+
+    /// How the first prompt comes about, for `doctor`.
+    pub fn origin(&self) -> &'static str {
+        match &self.body {
+            None => "the built-in template",
+            Some(body) if body.mentions("issue") => "the body of the workflow file",
+            Some(_) => "the built-in template, with the body of the workflow file as the project's instructions",
+        }
+    }
+
+    /// The prompt that a run starts with. `template` names a file in `.dirigent/templates/`, from `agent.routing`.
+    pub fn first(
+        &self,
+        input: &PromptInput<'_>,
+        settings: &Settings,
+        template: Option<&str>,
+    ) -> Result<String, RenderError> {
+        self.render_first(context::context(input, settings), template)
+    }
+
+    fn render_first(&self, mut data: Json, template: Option<&str>) -> Result<String, RenderError> {
+        let main = match (template, &self.body) {
+            (Some(name), _) => self.templates.own(name)?,
+            (None, Some(body)) if body.mentions("issue") => body,
+            (None, body) => {
+                // A body that does not name the ticket cannot be all that a worker is told.
+                if let Some(body) = body {
+                    data["project"] = body.render(&data)?.into();
+                }
+                self.templates.get(TemplateName::Prompt)
+            }
+        };
+        let mut parts = vec![main.render(&data)?];
+        for (variable, section) in [
+            ("previous", TemplateName::Previous),
+            ("rework", TemplateName::Rework),
+            ("messages", TemplateName::Messages),
+        ] {
+            let there = match &data[variable] {
+                Json::Null => false,
+                Json::Array(items) => !items.is_empty(),
+                _ => true,
+            };
+            if there && !main.mentions(variable) {
+                parts.push(self.templates.get(section).render(&data)?);
+            }
+        }
+        Ok(joined(&parts))
+    }
+
+    /// What a live session is told when it goes on: guidance and new words, not the first prompt again.
+    pub fn continuation(&self, input: &PromptInput<'_>, settings: &Settings) -> Result<String, RenderError> {
+        let data = context::context(input, settings);
+        let mut parts = vec![self.templates.get(TemplateName::Continuation).render(&data)?];
+        if !input.unheard.is_empty() {
+            parts.push(self.templates.get(TemplateName::Messages).render(&data)?);
+        }
+        Ok(joined(&parts))
+    }
+
+    /// Renders on an invented ticket, as a first run and as rework; what fails there will fail for every ticket.
+    pub fn trial(&self) -> Vec<RenderError> {
+        let rework = context::sample();
+        let mut first = rework.clone();
+        for variable in ["attempt", "rework", "previous"] {
+            first[variable] = Json::Null;
+        }
+        let mut errors: Vec<RenderError> =
+            [first, rework].into_iter().filter_map(|data| self.render_first(data, None).err()).collect();
+        errors.dedup();
+        errors
+    }
+}
+
+fn joined(parts: &[String]) -> String {
+    let parts: Vec<&str> = parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty()).collect();
+    format!("{}\n", parts.join("\n\n"))
+}
+
+/// Nothing but white space and comments.
+fn is_blank(body: &str) -> bool {
+    let mut rest = body.trim();
+    let kinds = [("<!--", "-->"), ("{{!--", "--}}"), ("{{!", "}}"), ("{% comment %}", "{% endcomment %}")];
+    while !rest.is_empty() {
+        let Some((open, close)) = kinds.iter().find(|(open, _)| rest.starts_with(open)) else { return false };
+        let Some((_, after)) = rest[open.len()..].split_once(close) else { return false };
+        rest = after.trim_start();
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests;

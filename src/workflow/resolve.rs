@@ -1,0 +1,296 @@
+//! The only place that reads the environment: `$NAME`, `~`, relative paths, and the defaults that depend on where the
+//! workflow file lies or on other keys.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Component, Path, PathBuf};
+
+use serde_json::{Map, Value as Json, json};
+use sha2::{Digest, Sha256};
+
+use super::tree::Node;
+use crate::config::tracker::TrackerKind;
+use crate::config::workspace::{ModeReason, is_url};
+
+/// The variables that a workflow file may name. Tests make their own.
+#[derive(Debug, Clone, Default)]
+pub struct Env {
+    vars: BTreeMap<String, String>,
+}
+
+impl Env {
+    /// The environment of this process, without what is not UTF-8.
+    pub fn of_process() -> Self {
+        let vars =
+            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        Self { vars: vars.collect() }
+    }
+
+    pub fn of<const N: usize>(vars: [(&str, &str); N]) -> Self {
+        Self { vars: vars.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect() }
+    }
+
+    /// An empty value counts as none.
+    fn get(&self, name: &str) -> Option<&str> {
+        self.vars.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    fn home(&self) -> Option<PathBuf> {
+        self.get("HOME").map(PathBuf::from)
+    }
+
+    /// Everything, for the allow-list of a worker's environment.
+    pub fn vars(&self) -> &BTreeMap<String, String> {
+        &self.vars
+    }
+}
+
+/// What became of a value that may name a variable.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Expanded {
+    Plain(String),
+    FromEnv {
+        name: String,
+        value: String,
+    },
+    /// The variable is not set, or empty.
+    Missing {
+        name: String,
+    },
+    Empty,
+    /// `~` without a home directory.
+    NoHome,
+}
+
+/// Expands values against the environment and the directory of the workflow file.
+#[derive(Debug)]
+pub struct Expander<'a> {
+    env: &'a Env,
+    dir: &'a Path,
+}
+
+impl<'a> Expander<'a> {
+    /// `dir` is absolute.
+    pub fn new(env: &'a Env, dir: &'a Path) -> Self {
+        Self { env, dir }
+    }
+
+    /// `$NAME` as the whole value, else the text itself.
+    pub fn secret(&self, text: &str) -> Expanded {
+        match variable(text) {
+            Some(name) => match self.env.get(name) {
+                Some(value) => Expanded::FromEnv { name: name.to_owned(), value: value.to_owned() },
+                None => Expanded::Missing { name: name.to_owned() },
+            },
+            None if text.trim().is_empty() => Expanded::Empty,
+            None => Expanded::Plain(text.to_owned()),
+        }
+    }
+
+    /// `$NAME`, `$NAME/rest`, `~`, `~/rest`, absolute, or relative to the workflow file.
+    pub fn path(&self, text: &str) -> Expanded {
+        if is_url(text) {
+            return Expanded::Plain(text.to_owned());
+        }
+        let (first, rest) = text.split_once('/').map_or((text, None), |(first, rest)| (first, Some(rest)));
+        if let Some(name) = variable(first) {
+            return match self.env.get(name) {
+                Some(value) => {
+                    let whole = rest.map_or(value.to_owned(), |rest| format!("{value}/{rest}"));
+                    match self.plain_path(&whole) {
+                        Some(value) => Expanded::FromEnv { name: name.to_owned(), value },
+                        None => Expanded::NoHome,
+                    }
+                }
+                None => Expanded::Missing { name: name.to_owned() },
+            };
+        }
+        self.plain_path(text).map_or(Expanded::NoHome, Expanded::Plain)
+    }
+
+    fn plain_path(&self, text: &str) -> Option<String> {
+        let path = match text.strip_prefix('~') {
+            Some("") => self.env.home()?,
+            Some(rest) if rest.starts_with('/') => self.env.home()?.join(rest.trim_start_matches('/')),
+            _ => PathBuf::from(text),
+        };
+        Some(tidy(&self.dir.join(path)).to_string_lossy().into_owned())
+    }
+}
+
+/// The name in `$NAME`, if the text is just that.
+fn variable(text: &str) -> Option<&str> {
+    let name = text.trim().strip_prefix('$')?;
+    let name = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name);
+    let valid = !name.is_empty()
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    valid.then_some(name)
+}
+
+/// Without `.` and `..`, by name alone.
+fn tidy(path: &Path) -> PathBuf {
+    let mut tidy = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                tidy.pop();
+            }
+            part => tidy.push(part),
+        }
+    }
+    tidy
+}
+
+/// The real path of what exists, with the rest appended: symbolic links do not hide where a path leads.
+pub fn canonical(path: &Path) -> PathBuf {
+    let mut missing = Vec::new();
+    let mut existing = path;
+    loop {
+        if let Ok(real) = existing.canonicalize() {
+            return missing.iter().rev().fold(real, |path, name: &&OsStr| path.join(name));
+        }
+        match (existing.parent(), existing.file_name()) {
+            (Some(parent), Some(name)) => {
+                missing.push(name);
+                existing = parent;
+            }
+            _ => return path.to_owned(),
+        }
+    }
+}
+
+/// Fills in what depends on the place of the file or on other keys.
+pub fn fill_defaults(data: Json, root: &Node, dir: &Path, env: &Env) -> (Json, Derived) {
+    let mut data = Sections::of(data);
+    let mut derived = Derived::default();
+    let kind: TrackerKind =
+        data.get("tracker", "kind").and_then(|kind| serde_json::from_value(kind.clone()).ok()).unwrap_or_default();
+    data.fill("tracker", "active_states", || json!(kind.active_states()));
+    data.fill("tracker", "terminal_states", || json!(kind.terminal_states()));
+
+    let base = data.text("pr", "base_branch").unwrap_or_else(|| "main".to_owned());
+    data.fill("workspace", "base", || json!(base));
+    let repo = data.text("workspace", "repo").map_or_else(|| work_tree(dir), PathBuf::from);
+    let repo = if is_url(&repo.to_string_lossy()) { repo } else { canonical(&repo) };
+    data.set("workspace", "repo", json!(repo));
+    let root_dir = data.text("workspace", "root").map_or_else(|| default_root(env, &repo), PathBuf::from);
+    data.set("workspace", "root", json!(canonical(&root_dir)));
+    derived.mode_reason = workspace_mode(&mut data, root);
+
+    if kind == TrackerKind::Tk {
+        let mut provider = data.get("tracker", "provider").cloned().unwrap_or_else(|| json!({}));
+        if let Some(provider) = provider.as_object_mut() {
+            provider.entry("dir").or_insert_with(|| json!(repo.join(".tickets")));
+        }
+        data.set("tracker", "provider", provider);
+    }
+    data.fill("rollout", "kill_switch_file", || json!(repo.join(".dirigent/pause")));
+    data.fill("observability", "agent_state_file", || json!(repo.join(".bkit/agent-state.json")));
+
+    for key in ["turn_timeout_ms", "read_timeout_ms", "stall_timeout_ms"] {
+        let Some(inherited) = data.get("codex", key).cloned() else { continue };
+        for runtime in ["claude", "pi", "acp", "exec"] {
+            if data.fill(runtime, key, || inherited.clone()) {
+                derived.taken_from.insert(format!("{runtime}.{key}"), format!("codex.{key}"));
+            }
+        }
+    }
+    (data.into_json(), derived)
+}
+
+/// What was worked out rather than written or built in.
+#[derive(Debug, Default)]
+pub struct Derived {
+    pub mode_reason: ModeReason,
+    /// Key → the key whose value it took over.
+    pub taken_from: BTreeMap<String, String>,
+}
+
+/// A file that fills its workspaces itself wants a plain directory.
+fn workspace_mode(data: &mut Sections, root: &Node) -> ModeReason {
+    if data.text("workspace", "mode").is_some() {
+        return ModeReason::Written;
+    }
+    let clones = data.text("hooks", "after_create").is_some_and(|script| {
+        ["git clone", "repo clone", "worktree add", "jj git clone", "hg clone"].iter().any(|call| script.contains(call))
+    });
+    if clones && root.at("workspace.repo").is_none() {
+        data.set("workspace", "mode", json!("directory"));
+        return ModeReason::HookClones;
+    }
+    ModeReason::Default
+}
+
+/// The repository of a workflow file in `dir` that does not name one.
+pub fn usual_repo(dir: &Path) -> PathBuf {
+    canonical(&work_tree(dir))
+}
+
+/// The nearest directory upwards that git keeps, else `dir` itself.
+fn work_tree(dir: &Path) -> PathBuf {
+    let is_kept = |candidate: &&Path| {
+        let git = candidate.join(".git");
+        git.is_file() || git.join("HEAD").exists()
+    };
+    dir.ancestors().find(is_kept).unwrap_or(dir).to_owned()
+}
+
+/// `$DIRIGENT_HOME`, else `~/.dirigent`: everything the program keeps for itself.
+pub fn dirigent_home(env: &Env) -> PathBuf {
+    let home = || env.home().unwrap_or_else(|| PathBuf::from("/")).join(".dirigent");
+    env.get("DIRIGENT_HOME").map_or_else(home, PathBuf::from)
+}
+
+/// A name for a repository's own folders. Two repositories of the same name do not share one.
+pub fn repo_mark(repo: &Path) -> String {
+    let name = repo.file_name().map_or_else(|| "repo".into(), |name| name.to_string_lossy());
+    let digest = Sha256::digest(repo.as_os_str().as_encoded_bytes());
+    let mark: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    format!("{name}-{mark}")
+}
+
+fn default_root(env: &Env, repo: &Path) -> PathBuf {
+    dirigent_home(env).join("workspaces").join(repo_mark(repo))
+}
+
+/// The checked front matter, by section.
+#[derive(Debug, Default)]
+struct Sections(BTreeMap<String, Map<String, Json>>);
+
+impl Sections {
+    fn of(data: Json) -> Self {
+        let Json::Object(sections) = data else { return Self::default() };
+        let sections = sections.into_iter().filter_map(|(name, section)| match section {
+            Json::Object(section) => Some((name, section)),
+            _ => None,
+        });
+        Self(sections.collect())
+    }
+
+    fn get(&self, section: &str, key: &str) -> Option<&Json> {
+        self.0.get(section)?.get(key)
+    }
+
+    fn text(&self, section: &str, key: &str) -> Option<String> {
+        self.get(section, key)?.as_str().map(str::to_owned)
+    }
+
+    fn set(&mut self, section: &str, key: &str, value: Json) {
+        self.0.entry(section.to_owned()).or_default().insert(key.to_owned(), value);
+    }
+
+    /// Sets what is not there yet; says whether it did.
+    fn fill(&mut self, section: &str, key: &str, value: impl FnOnce() -> Json) -> bool {
+        let missing = self.get(section, key).is_none();
+        if missing {
+            self.set(section, key, value());
+        }
+        missing
+    }
+
+    fn into_json(self) -> Json {
+        Json::Object(self.0.into_iter().map(|(name, section)| (name, Json::Object(section))).collect())
+    }
+}

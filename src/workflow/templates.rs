@@ -1,0 +1,165 @@
+//! The texts that Dirigent writes: built in, each replaceable by a file in the repository's `.dirigent/templates/`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+use thiserror::Error;
+
+use super::error::RenderError;
+use super::prompt::engine::Template;
+use crate::config::Settings;
+
+macro_rules! templates {
+    ($($name:ident = $path:literal),* $(,)?) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum TemplateName {
+            $($name),*
+        }
+
+        impl TemplateName {
+            pub const ALL: &'static [TemplateName] = &[$(Self::$name),*];
+
+            /// The file's path below the directory of templates.
+            pub fn path(self) -> &'static str {
+                match self {
+                    $(Self::$name => $path),*
+                }
+            }
+
+            fn built_in(self) -> &'static str {
+                match self {
+                    $(Self::$name => include_str!(concat!("../../templates/", $path))),*
+                }
+            }
+        }
+    };
+}
+
+templates! {
+    Prompt = "prompt.md",
+    Rework = "rework.md",
+    Previous = "previous.md",
+    Messages = "messages.md",
+    Continuation = "continuation.md",
+    PrBody = "pr_body.md",
+    Workpad = "workpad.md",
+    Started = "comments/started.md",
+    Blocked = "comments/blocked.md",
+    PrOpened = "comments/pr_opened.md",
+    ReworkAsked = "comments/rework.md",
+    Done = "comments/done.md",
+    GaveUp = "comments/gave_up.md",
+    Salvaged = "comments/salvaged.md",
+    BranchReady = "comments/branch_ready.md",
+    Worker = "comments/worker.md",
+    Asked = "comments/asked.md",
+}
+
+/// Where a repository keeps its own.
+pub fn templates_directory(settings: &Settings) -> PathBuf {
+    settings.workspace.repo.join(".dirigent/templates")
+}
+
+/// A template file of the repository's own that cannot be used.
+#[derive(Debug, Error)]
+pub enum TemplateFileError {
+    #[error("the template {} cannot be read: {source}", .path.display())]
+    Unreadable { path: PathBuf, source: std::io::Error },
+    #[error("{}:{line}: {message}", .path.display())]
+    Syntax { path: PathBuf, line: usize, message: String },
+}
+
+/// All texts, ready to be filled in. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Templates {
+    named: Arc<BTreeMap<TemplateName, Template>>,
+    /// Further files of the repository, by name without extension: prompts for `agent.routing`.
+    own: Arc<BTreeMap<String, Template>>,
+}
+
+impl Templates {
+    /// The built-in ones, and over them what `directory` holds (`.dirigent/templates` of the repository).
+    pub fn load(directory: Option<&Path>) -> Result<Self, TemplateFileError> {
+        let mut named = BTreeMap::new();
+        for name in TemplateName::ALL {
+            let replaced = match directory {
+                Some(directory) => read(&directory.join(name.path()))?,
+                None => None,
+            };
+            let template = match replaced {
+                Some((path, text)) => parse(&path, &text)?,
+                None => parse(Path::new(&format!("templates/{}", name.path())), name.built_in())?,
+            };
+            named.insert(*name, template);
+        }
+        let own = directory.map(own_templates).transpose()?.unwrap_or_default();
+        Ok(Self { named: Arc::new(named), own: Arc::new(own) })
+    }
+
+    pub fn get(&self, name: TemplateName) -> &Template {
+        // `load` puts every name in.
+        &self.named[&name]
+    }
+
+    /// A template of the repository's own.
+    pub fn own(&self, name: &str) -> Result<&Template, RenderError> {
+        self.own.get(name).ok_or_else(|| RenderError {
+            origin: format!(".dirigent/templates/{name}.md"),
+            line: None,
+            message: "there is no such template; `agent.routing` names it as a prompt".to_owned(),
+        })
+    }
+
+    /// A comment for the ticket. `kind` and the fields of `data` are those of the engine's `Said`.
+    pub fn comment(&self, kind: &str, data: &Json) -> Result<String, RenderError> {
+        let path = format!("comments/{kind}.md");
+        let name = TemplateName::ALL.iter().find(|name| name.path() == path).ok_or_else(|| RenderError {
+            origin: path.clone(),
+            line: None,
+            message: "there is no such comment".to_owned(),
+        })?;
+        Ok(self.get(*name).render(data)?.trim().to_owned())
+    }
+
+    /// The text of a pull request: `ticket{key,title,url}`, `summary`, `verification`, `facts[]`, `gates[{name,passed}]`.
+    pub fn pr_body(&self, data: &Json) -> Result<String, RenderError> {
+        Ok(self.get(TemplateName::PrBody).render(data)?.trim().to_owned())
+    }
+}
+
+fn read(path: &Path) -> Result<Option<(PathBuf, String)>, TemplateFileError> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some((path.to_owned(), text))),
+        Err(source) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(TemplateFileError::Unreadable { path: path.to_owned(), source }),
+    }
+}
+
+fn parse(path: &Path, text: &str) -> Result<Template, TemplateFileError> {
+    Template::new(text, &path.display().to_string(), 0).map_err(|error| TemplateFileError::Syntax {
+        path: path.to_owned(),
+        line: error.line,
+        message: error.message,
+    })
+}
+
+fn own_templates(directory: &Path) -> Result<BTreeMap<String, Template>, TemplateFileError> {
+    let mut own = BTreeMap::new();
+    let entries = match std::fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(source) if source.kind() == std::io::ErrorKind::NotFound => return Ok(own),
+        Err(source) => return Err(TemplateFileError::Unreadable { path: directory.to_owned(), source }),
+    };
+    for entry in entries {
+        let path = entry.map_err(|source| TemplateFileError::Unreadable { path: directory.to_owned(), source })?.path();
+        let name = path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned);
+        if let (Some(name), true) = (name, path.extension().is_some_and(|extension| extension == "md"))
+            && let Some((path, text)) = read(&path)?
+        {
+            own.insert(name, parse(&path, &text)?);
+        }
+    }
+    Ok(own)
+}

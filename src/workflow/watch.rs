@@ -1,0 +1,184 @@
+//! Watches the workflow file: a good edit is handed over, a bad one is reported and the last good one stays in force.
+//!
+//! Runs on a thread of its own that ends with the watch. The directory is watched, not the file, because editors rename;
+//! and the content is looked at every few seconds as well, because not every file system tells.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use notify::{RecursiveMode, Watcher as _};
+use thiserror::Error;
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::templates::{TemplateName, templates_directory};
+use super::{Env, Loaded, WorkflowError, content_hash, front_matter, load};
+use crate::config::Settings;
+
+/// An edit is taken in when the file has been quiet for so long.
+const QUIET: Duration = Duration::from_millis(150);
+/// How often the content is looked at when nothing was heard.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// What became of an edit.
+#[derive(Debug)]
+pub enum Reload {
+    Accepted {
+        loaded: Box<Loaded>,
+        /// Keys whose change only counts after a restart; until then the old value stays in force.
+        needs_restart: Vec<&'static str>,
+    },
+    /// The file as it is now cannot be used; what was in force stays.
+    Rejected(WorkflowError),
+}
+
+#[derive(Debug, Error)]
+#[error("the watch on {} cannot be started: {source}", .path.display())]
+pub struct WatchError {
+    pub path: PathBuf,
+    pub source: std::io::Error,
+}
+
+/// Lives as long as the file is watched.
+#[derive(Debug)]
+pub struct Watch {
+    signals: mpsc::Sender<Signal>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Signal {
+    Edited,
+    End,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        // The thread may have ended by itself.
+        let _ = self.signals.send(Signal::End);
+    }
+}
+
+impl Watch {
+    /// `current` is what is in force now. Reloads arrive at `to`; when its other end is gone the watch ends.
+    pub fn start(current: &Loaded, env: Env, to: UnboundedSender<Reload>) -> Result<Self, WatchError> {
+        let path = current.path.clone();
+        let (signals, hear) = mpsc::channel();
+        // Without a watcher (a limit of the system, say) the regular look remains.
+        let watcher = watcher(&path, signals.clone());
+        let mut edits = Edits {
+            path: path.clone(),
+            env,
+            seen: Seen { file: Some(current.hash.clone()), templates: templates_hash(&current.settings) },
+            good: current.settings.clone(),
+            to,
+        };
+        std::thread::Builder::new()
+            .name("workflow-watch".to_owned())
+            .spawn(move || {
+                let _watcher = watcher;
+                edits.follow(&hear);
+            })
+            .map_err(|source| WatchError { path, source })?;
+        Ok(Self { signals })
+    }
+}
+
+/// The content that decides about a reload.
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    /// `None` when it could not be read.
+    file: Option<String>,
+    /// The repository's own templates.
+    templates: String,
+}
+
+struct Edits {
+    path: PathBuf,
+    env: Env,
+    /// What was last looked at.
+    seen: Seen,
+    good: Settings,
+    to: UnboundedSender<Reload>,
+}
+
+impl Edits {
+    fn follow(&mut self, hear: &mpsc::Receiver<Signal>) {
+        // The first look is for an edit between loading and watching.
+        while self.look().is_some() && !self.to.is_closed() {
+            let mut signal = hear.recv_timeout(LOOK);
+            while signal == Ok(Signal::Edited) {
+                signal = hear.recv_timeout(QUIET);
+            }
+            if matches!(signal, Ok(Signal::End) | Err(RecvTimeoutError::Disconnected)) {
+                return;
+            }
+        }
+    }
+
+    /// `None` when nobody listens any more.
+    fn look(&mut self) -> Option<()> {
+        let file = front_matter::read(&self.path).ok().map(|bytes| content_hash(&bytes));
+        let seen = Seen { file, templates: templates_hash(&self.good) };
+        if seen == self.seen {
+            return Some(());
+        }
+        self.seen = seen;
+        let reload = match load(&self.path, &self.env) {
+            Ok(loaded) => {
+                self.seen.file = Some(loaded.hash.clone());
+                let needs_restart = needs_restart(&self.good, &loaded.settings);
+                self.good = loaded.settings.clone();
+                Reload::Accepted { loaded: Box::new(loaded), needs_restart }
+            }
+            Err(error) => Reload::Rejected(error),
+        };
+        self.to.send(reload).ok()
+    }
+}
+
+fn templates_hash(settings: &Settings) -> String {
+    let directory = templates_directory(settings);
+    let mut content = Vec::new();
+    for name in TemplateName::ALL {
+        let text = std::fs::read(directory.join(name.path())).unwrap_or_default();
+        content.extend(content_hash(&text).into_bytes());
+    }
+    content_hash(&content)
+}
+
+fn watcher(path: &Path, heard: mpsc::Sender<Signal>) -> Option<notify::RecommendedWatcher> {
+    let name = path.file_name()?.to_owned();
+    let directory = path.parent()?;
+    let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+        let concerns = match &event {
+            Ok(event) => {
+                !event.kind.is_access() && event.paths.iter().any(|path| path.file_name() == Some(name.as_os_str()))
+            }
+            Err(_) => true,
+        };
+        if concerns {
+            // The other end is gone only when the watch is over.
+            let _ = heard.send(Signal::Edited);
+        }
+    })
+    .ok()?;
+    watcher.watch(directory, RecursiveMode::NonRecursive).ok()?;
+    Some(watcher)
+}
+
+/// Keys whose change only counts after a restart.
+pub fn needs_restart(old: &Settings, new: &Settings) -> Vec<&'static str> {
+    [
+        ("tracker.kind", old.tracker.kind != new.tracker.kind),
+        ("tracker.provider.dir", old.tracker.provider.dir != new.tracker.provider.dir),
+        ("workspace.mode", old.workspace.mode != new.workspace.mode),
+        ("workspace.root", old.workspace.root != new.workspace.root),
+        ("workspace.repo", old.workspace.repo != new.workspace.repo),
+        ("pr.forge", old.pr.forge != new.pr.forge),
+        ("server.port", old.server.port != new.server.port),
+        ("server.host", old.server.host != new.server.host),
+    ]
+    .into_iter()
+    .filter_map(|(key, changed)| changed.then_some(key))
+    .collect()
+}

@@ -1,0 +1,90 @@
+//! A tree of exactly one commit, on no branch: for a look at it, not for work. Its contents are nobody's to keep.
+
+use std::path::Path;
+
+use super::error::WorkspaceError;
+use super::record::{self, Record};
+use super::{Shared, Workspaces, Worktree, commit_id, oid, path, prepare, remove, repo};
+use crate::domain::ids::{CommitId, RunId, TicketKey};
+use crate::domain::permit::Permit;
+
+/// No key sanitises to a name that begins like this.
+const PREFIX: &str = "@look-";
+
+impl Workspaces {
+    /// Makes the tree. `run` names it and is what its processes are known by.
+    pub async fn prepare_detached(
+        &self,
+        _permit: &Permit,
+        run: &RunId,
+        key: &TicketKey,
+        branch: &str,
+        commit: &CommitId,
+    ) -> Result<Worktree, WorkspaceError> {
+        let (run, key, branch, commit) = (run.clone(), key.clone(), branch.to_owned(), commit.clone());
+        let worktree =
+            self.blocking("making a look at a commit", move |shared| make(shared, run, key, branch, &commit)).await?;
+        let fill = ["read-tree", "--reset", "-u", "--no-recurse-submodules", "HEAD"];
+        if let Err(error) = self.shared.git.run(&worktree.path, fill).await {
+            self.discard_detached(&worktree).await?;
+            return Err(error.into());
+        }
+        Ok(worktree)
+    }
+
+    /// Removes it with whatever is in it. Never a tree that somebody worked in.
+    pub async fn discard_detached(&self, worktree: &Worktree) -> Result<(), WorkspaceError> {
+        let path = worktree.path.clone();
+        self.blocking("removing a look at a commit", move |shared| {
+            if !prepare::name_of(&path).starts_with(PREFIX) {
+                let because = "it is not a mere look at a commit".to_owned();
+                return Err(WorkspaceError::Outside { path, root: shared.root.clone(), because });
+            }
+            remove::discard_unused(shared, &path)
+        })
+        .await
+    }
+
+    /// The trees that an earlier life left.
+    pub async fn detached(&self) -> Result<Vec<Worktree>, WorkspaceError> {
+        let all = self.list().await?;
+        let is_look = |path: &Path| prepare::name_of(path).starts_with(PREFIX);
+        Ok(all.into_iter().map(|listed| listed.worktree).filter(|worktree| is_look(&worktree.path)).collect())
+    }
+}
+
+fn make(
+    shared: &Shared,
+    run: RunId,
+    key: TicketKey,
+    branch: String,
+    commit: &CommitId,
+) -> Result<Worktree, WorkspaceError> {
+    let failed = |source| WorkspaceError::libgit("find the commit", &shared.place.git_dir, source);
+    let commit = oid(commit).map_err(failed)?;
+    shared.place.open()?.find_commit(commit).map_err(failed)?;
+    let name = format!("{PREFIX}{}", path::sanitise(run.as_str()));
+    let target = shared.root.join(&name);
+    let commit_name = commit_id(commit);
+    let worktree = Worktree {
+        path: target.clone(),
+        run: run.clone(),
+        key: key.clone(),
+        branch: branch.clone(),
+        base: commit_name.clone(),
+        head_before: commit_name.clone(),
+        warning: None,
+    };
+    let record =
+        Record { run, key, branch, base: commit_name.clone(), head_before: commit_name, made_at: prepare::now() };
+    let _admin = shared.admin.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    prepare::make_room(&shared.root, &target)?;
+    record::write(&shared.root, &name, &record)?;
+    let linked =
+        prepare::link_worktree(&shared.place, &name, &target).and_then(|git_dir| repo::detach_head(&git_dir, commit));
+    if let Err(error) = linked {
+        remove::discard_unused(shared, &target)?;
+        return Err(error);
+    }
+    Ok(worktree)
+}

@@ -1,0 +1,74 @@
+//! Clean filters of the user's (large files, encryption): libgit2 runs none, so a filtered file would look changed when it
+//! is not, and would be stored unfiltered when it is.
+//!
+//! The commands are read once, before any agent has run; what is configured later under the same name does not count.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use git2::{AttrCheckFlags, Oid, Repository};
+
+use super::git::Git;
+use super::repo::{CheckedOut, RepoPlace};
+
+/// The filters that may run, by name, and the git that runs them.
+#[derive(Debug, Clone)]
+pub struct Filters {
+    clean: BTreeMap<String, String>,
+    git: Git,
+}
+
+impl Filters {
+    pub fn read(repo: &Repository, git: Git) -> Self {
+        let mut clean = BTreeMap::new();
+        if let Ok(config) = repo.config()
+            && let Ok(mut entries) = config.entries(Some("^filter\\..*\\.clean$"))
+        {
+            while let Some(Ok(entry)) = entries.next() {
+                if !entry.has_value() {
+                    continue;
+                }
+                let (Ok(name), Ok(command)) = (entry.name(), entry.value()) else { continue };
+                let name = name.strip_prefix("filter.").and_then(|name| name.strip_suffix(".clean"));
+                if let Some(name) = name.filter(|_| !command.trim().is_empty()) {
+                    clean.insert(name.to_owned(), command.to_owned());
+                }
+            }
+        }
+        Self { clean, git }
+    }
+
+    /// Stores a file as its filter makes it. `None` when no filter of the user's is meant for it, or when it fails: the
+    /// content is then taken as it is, because losing it would be worse. Call it from a blocking thread of the runtime.
+    pub fn store(&self, repo: &Repository, place: &RepoPlace, tree: &CheckedOut, path: &Path) -> Option<Oid> {
+        if self.clean.is_empty() {
+            return None;
+        }
+        let name = repo.get_attr(path, "filter", AttrCheckFlags::FILE_THEN_INDEX).ok()??;
+        let command = self.clean.get(name)?;
+        let full = tree.path.join(path);
+        if !full.symlink_metadata().ok()?.is_file() {
+            return None;
+        }
+        let command = command.replace("%f", &quoted(path)?);
+        let file = std::fs::File::open(&full).ok()?;
+        let made = self.git.clean_filter(place, tree, &command, file);
+        let bytes = tokio::runtime::Handle::current().block_on(made).ok()?;
+        repo.blob(&bytes).ok()
+    }
+}
+
+/// One word for the shell.
+fn quoted(path: &Path) -> Option<String> {
+    Some(format!("'{}'", path.to_str()?.replace('\'', "'\\''")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_one_word_for_the_shell() {
+        assert_eq!(quoted(Path::new("it's; rm -rf x")).unwrap(), r"'it'\''s; rm -rf x'");
+    }
+}

@@ -1,0 +1,75 @@
+//! The four workspace hooks: a shell script in the workspace, with a deadline.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use super::command::{self, CommandError, tail};
+use super::error::WorkspaceError;
+
+/// Kept of each stream.
+const OUTPUT_LIMIT: usize = 16 * 1024;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Hook {
+    /// Once, in a new workspace. Its failure is fatal to the run.
+    AfterCreate,
+    /// Before each run. Its failure is fatal to the run.
+    BeforeRun,
+    /// After each run. Its failure is logged.
+    AfterRun,
+    /// Before the workspace goes. Its failure is logged.
+    BeforeRemove,
+}
+
+impl Hook {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AfterCreate => "after_create",
+            Self::BeforeRun => "before_run",
+            Self::AfterRun => "after_run",
+            Self::BeforeRemove => "before_remove",
+        }
+    }
+
+    pub fn is_fatal(self) -> bool {
+        matches!(self, Self::AfterCreate | Self::BeforeRun)
+    }
+}
+
+/// What a hook that succeeded printed, cut to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookOutput {
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// Runs `script` with `sh -lc` in `workspace`. `env` is its whole environment. A timeout ends the whole group.
+pub async fn run_hook(
+    hook: Hook,
+    script: &str,
+    workspace: &Path,
+    env: &BTreeMap<OsString, OsString>,
+    timeout: Duration,
+) -> Result<HookOutput, WorkspaceError> {
+    let failed = |detail: String| WorkspaceError::Hook { hook: hook.name(), detail };
+    let env = env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    let finished = match command::run(command::shell(script, workspace, env, timeout, OUTPUT_LIMIT)).await {
+        Ok(finished) => finished,
+        Err(CommandError::TimedOut { limit, stderr, .. }) => {
+            let limit = limit.as_millis();
+            return Err(failed(format!(
+                "ran longer than hooks.timeout_ms ({limit}) and was stopped: {}",
+                tail(&stderr)
+            )));
+        }
+        Err(error) => return Err(failed(format!("could not be run: {error}"))),
+    };
+    let output = HookOutput { stdout: finished.stdout.text(), stderr: finished.stderr.text() };
+    if finished.status.success() {
+        return Ok(output);
+    }
+    let said = if output.stderr.trim().is_empty() { &output.stdout } else { &output.stderr };
+    Err(failed(format!("failed in {} ({}): {}", workspace.display(), finished.status, tail(said))))
+}

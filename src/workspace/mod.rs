@@ -1,0 +1,233 @@
+//! Worktrees, branches, salvage: everything under the workspace root.
+//!
+//! One fresh worktree per run on the job's branch ([`Workspaces`]), or one lasting directory per ticket
+//! ([`directory::Directories`]). Nothing outside of the root is ever removed, nor work that is not safe in git.
+
+pub mod base;
+mod by_hand;
+mod changes;
+pub mod collect;
+pub mod command;
+mod detached;
+pub mod directory;
+mod dirt;
+pub mod error;
+mod filters;
+pub mod git;
+pub mod hooks;
+mod locks;
+pub mod path;
+mod prepare;
+mod record;
+mod remove;
+pub mod repo;
+mod restore;
+mod salvage;
+mod standing;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use git2::Oid;
+
+pub use base::BaseSide;
+pub use changes::Change;
+pub use collect::{GcAction, GcItem, Listed};
+pub use error::WorkspaceError;
+pub use remove::Removal;
+pub use restore::{RestoreTo, SalvageEntry, conflicting_files};
+pub use standing::{DirtCommit, Standing};
+
+use crate::config::workspace::WorkspaceSettings;
+use crate::domain::ids::{CommitId, RunId, TicketKey};
+use crate::domain::permit::Permit;
+use base::Fetcher;
+use filters::Filters;
+use git::Git;
+use repo::RepoPlace;
+
+/// Where worktrees are made, and from what.
+#[derive(Debug, Clone)]
+pub struct WorkspaceConfig {
+    /// A repository, one of its directories, a bare one or a linked worktree.
+    pub repo: PathBuf,
+    /// Must not be inside the repository.
+    pub root: PathBuf,
+    pub branch_prefix: String,
+    pub base: String,
+    pub base_side: BaseSide,
+    /// Larger files are left out of a salvage and named.
+    pub salvage_limit: u64,
+    /// For each call of the user's git.
+    pub git_timeout: Duration,
+}
+
+impl WorkspaceConfig {
+    pub const SALVAGE_LIMIT: u64 = 50 * 1024 * 1024;
+    pub const GIT_TIMEOUT: Duration = Duration::from_secs(300);
+
+    pub fn new(repo: impl Into<PathBuf>, root: impl Into<PathBuf>, base: impl Into<String>) -> Self {
+        Self {
+            repo: repo.into(),
+            root: root.into(),
+            branch_prefix: "dirigent/".to_owned(),
+            base: base.into(),
+            base_side: BaseSide::default(),
+            salvage_limit: Self::SALVAGE_LIMIT,
+            git_timeout: Self::GIT_TIMEOUT,
+        }
+    }
+}
+
+impl From<&WorkspaceSettings> for WorkspaceConfig {
+    fn from(settings: &WorkspaceSettings) -> Self {
+        let config = Self::new(&settings.repo, &settings.root, &settings.base);
+        Self { branch_prefix: settings.branch_prefix.clone(), ..config }
+    }
+}
+
+/// A run's tree on its job's branch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Worktree {
+    pub path: PathBuf,
+    pub run: RunId,
+    pub key: TicketKey,
+    pub branch: String,
+    /// The commit the branch is compared with.
+    pub base: CommitId,
+    /// The branch's head when the tree was made.
+    pub head_before: CommitId,
+    /// Something that did not go as it should and did not stop it either (the base could not be fetched).
+    pub warning: Option<String>,
+}
+
+/// The worktrees of one repository under one root. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Workspaces {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    place: RepoPlace,
+    root: PathBuf,
+    config: WorkspaceConfig,
+    git: Git,
+    fetcher: Fetcher,
+    filters: Filters,
+    /// Branch and worktree administration is one at a time; checking files out is not.
+    admin: Mutex<()>,
+}
+
+impl Workspaces {
+    /// Checks the repository, the root and the base. Makes the root if it is not there.
+    pub fn open(config: WorkspaceConfig) -> Result<Self, WorkspaceError> {
+        let place = RepoPlace::find(&config.repo)?;
+        let planned = path::planned(&config.root);
+        refuse_inside(&place, &planned)?;
+        let root = path::open_root(&config.root)?;
+        refuse_inside(&place, &root)?;
+        let repo = place.open()?;
+        base::resolve(&repo, &place, &config.base, config.base_side)?;
+        remove::empty_trash(&root);
+        let git = Git::new(config.git_timeout);
+        let filters = Filters::read(&repo, git.clone());
+        let fetcher = Fetcher::default();
+        let shared = Shared { place, root, config, git, fetcher, filters, admin: Mutex::new(()) };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// The canonical root.
+    pub fn root(&self) -> &Path {
+        &self.shared.root
+    }
+
+    /// The repository's common git directory.
+    pub fn git_dir(&self) -> &Path {
+        &self.shared.place.git_dir
+    }
+
+    /// Where `base` is now, without the network.
+    pub async fn base_commit(&self, base: &str) -> Result<CommitId, WorkspaceError> {
+        let base = base.to_owned();
+        self.blocking("looking up the base", move |shared| {
+            let repo = shared.place.open()?;
+            base::resolve(&repo, &shared.place, &base, shared.config.base_side).map(commit_id)
+        })
+        .await
+    }
+
+    /// Where a local branch is now.
+    pub async fn branch_head(&self, branch: &str) -> Result<Option<CommitId>, WorkspaceError> {
+        let name = repo::branch_ref(branch)?;
+        self.blocking("looking up the branch", move |shared| Ok(commit_at(&shared.place.open()?, &name).map(commit_id)))
+            .await
+    }
+
+    /// Removes a local branch that is still at `expected` and checked out nowhere. One that is gone is a success.
+    pub async fn delete_branch(
+        &self,
+        _permit: &Permit,
+        branch: &str,
+        expected: &CommitId,
+    ) -> Result<(), WorkspaceError> {
+        let (branch, expected) = (branch.to_owned(), expected.clone());
+        self.blocking("deleting the branch", move |shared| delete_branch(&shared.place, &branch, &expected)).await
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        work: impl FnOnce(&Shared) -> Result<T, WorkspaceError> + Send + 'static,
+    ) -> Result<T, WorkspaceError> {
+        let shared = Arc::clone(&self.shared);
+        match tokio::task::spawn_blocking(move || work(&shared)).await {
+            Ok(result) => result,
+            Err(_) => Err(WorkspaceError::Interrupted { doing }),
+        }
+    }
+}
+
+fn refuse_inside(place: &RepoPlace, root: &Path) -> Result<(), WorkspaceError> {
+    for inside in place.work_tree.iter().chain([&place.git_dir]) {
+        if path::is_within(root, inside) {
+            return Err(WorkspaceError::RootInRepository { root: root.to_owned(), inside: inside.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// Removes a branch by compare-and-swap. Shared with the local forge, where branch and forge are one place.
+pub fn delete_branch(place: &RepoPlace, branch: &str, expected: &CommitId) -> Result<(), WorkspaceError> {
+    let name = repo::branch_ref(branch)?;
+    let repo = place.open()?;
+    let Some(actual) = commit_at(&repo, &name) else { return Ok(()) };
+    locks::release_stale(&place.git_dir, &name)?;
+    if actual.to_string() != expected.as_str() {
+        return Err(WorkspaceError::BranchMoved {
+            branch: branch.to_owned(),
+            expected: expected.short().to_owned(),
+            actual: commit_id(actual).short().to_owned(),
+        });
+    }
+    if let Some(user) = place.user_of_branch(&repo, branch) {
+        return Err(WorkspaceError::BranchInUse { branch: branch.to_owned(), path: user.path });
+    }
+    let failed = |source| WorkspaceError::libgit("delete the branch", &place.git_dir, source);
+    let mut found = repo.find_branch(branch, git2::BranchType::Local).map_err(failed)?;
+    found.delete().map_err(failed)
+}
+
+/// The commit that a full ref name points at.
+pub fn commit_at(repo: &git2::Repository, name: &str) -> Option<Oid> {
+    repo.find_reference(name).ok()?.peel_to_commit().ok().map(|commit| commit.id())
+}
+
+fn commit_id(oid: Oid) -> CommitId {
+    CommitId::new(oid.to_string())
+}
+
+fn oid(commit: &CommitId) -> Result<Oid, git2::Error> {
+    Oid::from_str(commit.as_str())
+}

@@ -1,0 +1,221 @@
+//! Whole runs of the worker with the real clients: a ticket's text in, a commit out, and the ways in which people interfere.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dirigent::config::agent::RequestRule;
+use dirigent::config::pi::PiModel;
+use dirigent::config::worker::Runtime;
+use dirigent::domain::ids::SessionId;
+use dirigent::domain::job::HumanWord;
+use dirigent::domain::run::{Activity, Declared, RunOutcome, RunReport, StopReason};
+use dirigent::domain::time::Timestamp;
+use dirigent::engine::permit::EffectKind;
+use dirigent::worker::Control;
+use secrecy::SecretString;
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::clients::{Client, Place};
+use super::live::installed;
+use super::model_server::ModelServer;
+use super::scenarios::STEERING;
+use crate::worker::bench::{Bench, Running, allowed, git};
+
+const BRANCH: &str = "dirigent/t-1-make-it-work";
+
+struct Scene {
+    bench: Bench,
+    prompt: &'static str,
+    model: ModelServer,
+    _place: Place,
+    _logs: tempfile::TempDir,
+}
+
+impl Scene {
+    /// `None`, with a word about it, where the client is not installed.
+    fn set(client: Client, prompt: &'static str, asks: bool) -> Option<Scene> {
+        let prefix = installed(client)?;
+        let logs = tempfile::tempdir().unwrap();
+        let model = ModelServer::start(&logs.path().join("requests.jsonl"));
+        let place = Place::new(&prefix, model.port);
+        let mut bench = Bench::new(&[]);
+        let settings = &mut bench.settings;
+        settings.agent.max_turns = 1;
+        settings.agent.stop_grace = Duration::from_secs(5);
+        settings.codex.timeouts.read = Duration::from_secs(60);
+        let program = prefix.join("bin").join(client.program()).display().to_string();
+        match client {
+            Client::Codex => {
+                settings.worker.runtime = Runtime::Codex;
+                settings.codex.command = format!("{program} app-server");
+                settings.codex.approval_policy = asks.then(|| json!("untrusted"));
+            }
+            Client::Claude => {
+                settings.worker.runtime = Runtime::Claude;
+                settings.claude.command = program;
+                settings.claude.timeouts = settings.codex.timeouts;
+            }
+            Client::Pi => {
+                settings.worker.runtime = Runtime::Pi;
+                settings.pi.command = program;
+                settings.pi.timeouts = settings.codex.timeouts;
+                settings.pi.model = Some(PiModel { provider: Some("mock".into()), model_id: "mock-model".into() });
+            }
+            Client::Opencode => {
+                settings.worker.runtime = Runtime::Acp;
+                settings.acp.command = format!("{program} acp");
+                settings.acp.timeouts = settings.codex.timeouts;
+            }
+        }
+        let env = place.env(client, asks);
+        if client == Client::Pi && asks {
+            settings.pi.extension_paths = vec![place.path("ask.ts")];
+        }
+        let env = env.into_iter().filter(|(name, _)| name != "PATH");
+        settings.worker.env.extend(env.map(|(name, value)| (name, SecretString::from(value))));
+        Some(Scene { bench, prompt, model, _place: place, _logs: logs })
+    }
+
+    fn start(&self) -> Running {
+        let mut worker = self.bench.worker();
+        let prompt = self.prompt;
+        worker.render = Arc::new(move |_| Ok(prompt.to_owned()));
+        self.bench.start_with(worker)
+    }
+
+    async fn run(&self) -> RunReport {
+        self.start().report().await
+    }
+}
+
+async fn tool_open(running: &mut Running) {
+    running.activity(|activity| matches!(activity, Activity::Agent { tool_open_since: Some(_), .. })).await;
+}
+
+async fn commits(client: Client) {
+    let Some(scene) = Scene::set(client, "Do it.", false) else { return };
+    let running = scene.start();
+    let run = running.run.clone();
+    let report = running.report().await;
+    assert_eq!(report.outcome, RunOutcome::Done, "{client:?}: {}", scene.bench.transcript(&run));
+    assert_eq!(git(&scene.bench.repo(), &["log", "-1", "--format=%s", BRANCH]), "Add hello.txt");
+    assert_eq!(report.commits_ahead, 1);
+    assert!(report.session.is_some());
+    scene.bench.assert_nothing_left(&run);
+}
+
+async fn stops(client: Client) {
+    let prompt = "MODEL:shell for i in 1 2 3; do sleep 600; echo $i; done";
+    let Some(scene) = Scene::set(client, prompt, false) else { return };
+    let mut running = scene.start();
+    let run = running.run.clone();
+    tool_open(&mut running).await;
+    running.control.send(Control::Stop(StopReason::Operator)).await.unwrap();
+    let report = running.report().await;
+    assert_eq!(report.outcome, RunOutcome::Killed { reason: StopReason::Operator }, "{client:?}");
+    scene.bench.assert_nothing_left(&run);
+}
+
+async fn denies(client: Client) {
+    let prompt = "MODEL:shell touch written.txt && git add written.txt && git commit -qm Written\nMODEL:text Tried it.";
+    let Some(mut scene) = Scene::set(client, prompt, true) else { return };
+    scene.bench.settings.agent.deny = vec![RequestRule { tool: "*".into(), pattern: Some("*written.txt*".into()) }];
+    let report = scene.run().await;
+    assert_eq!((report.turns, report.commits_ahead), (1, 0), "{client:?}");
+    assert!(report.salvage.is_none(), "{client:?}: the denied command wrote something");
+    assert!(scene.model.heard().contains("written.txt"));
+}
+
+async fn is_steered(client: Client) {
+    let prompt = "MODEL:shell for i in 1 2 3 4 5 6; do sleep 0.5; echo $i; done\nMODEL:text Slowly done.";
+    let Some(scene) = Scene::set(client, prompt, false) else { return };
+    let mut running = scene.start();
+    tool_open(&mut running).await;
+    let word = HumanWord { from: "ann".into(), text: STEERING.into(), at: Timestamp(0), urgent: false };
+    running.control.send(Control::Steer(word)).await.unwrap();
+    let _ = running.report().await;
+    assert!(scene.model.heard().contains(STEERING), "{client:?}: the model was never told");
+}
+
+/// The worker's `tk` is found and heard from inside the agent's own shell. The sandbox of Codex lets no socket through: there the
+/// same words are tools.
+async fn declares(client: Client) {
+    let prompt = match client {
+        Client::Codex => {
+            "MODEL:shell command -v tk\nMODEL:call ticket_done {\"summary\":\"It is done\"}\nMODEL:text Said so."
+        }
+        _ => "MODEL:shell tk done 'It is done'\nMODEL:text Said so.",
+    };
+    let Some(scene) = Scene::set(client, prompt, false) else { return };
+    let running = scene.start();
+    let run = running.run.clone();
+    let report = running.report().await;
+    let transcript = scene.bench.transcript(&run);
+    assert!(matches!(report.declared, Some(Declared::Done { .. })), "{client:?}: {transcript}");
+    assert!(!transcript.contains("\"exitCode\":1"), "{client:?}: no tk in {transcript}");
+}
+
+async fn begins_anew(client: Client) {
+    let Some(scene) = Scene::set(client, "Do it.", false) else { return };
+    let mut order = scene.bench.order();
+    order.resume = Some(SessionId::new("01999999-0000-4000-8000-000000000000"));
+    let run = order.run.clone();
+    let (_control, inbox) = mpsc::channel(64);
+    let (teller, mut events) = mpsc::channel(64);
+    tokio::spawn(async move { while events.recv().await.is_some() {} });
+    let worker = scene.bench.worker();
+    let report = worker.run(allowed(EffectKind::StartRun), order, inbox, teller).await;
+    assert_eq!(report.outcome, RunOutcome::Done, "{client:?}: {}", scene.bench.transcript(&run));
+    assert_eq!(report.commits_ahead, 1, "{client:?}");
+}
+
+macro_rules! end_to_end {
+    ($($client:ident $module:ident)*) => {$(
+        mod $module {
+            use super::*;
+
+            #[tokio::test]
+            async fn a_ticket_becomes_a_commit() {
+                commits(Client::$client).await;
+            }
+
+            #[tokio::test]
+            async fn the_worker_declares_its_result() {
+                declares(Client::$client).await;
+            }
+
+            #[tokio::test]
+            async fn a_stop_ends_the_running_command() {
+                stops(Client::$client).await;
+            }
+
+            #[tokio::test]
+            async fn a_denied_command_does_not_run() {
+                denies(Client::$client).await;
+            }
+
+            #[tokio::test]
+            async fn a_lost_conversation_begins_anew() {
+                begins_anew(Client::$client).await;
+            }
+        }
+    )*};
+}
+
+end_to_end! { Codex codex Claude claude Pi pi Opencode opencode }
+
+#[tokio::test]
+async fn codex_is_steered() {
+    is_steered(Client::Codex).await;
+}
+
+#[tokio::test]
+async fn claude_is_steered() {
+    is_steered(Client::Claude).await;
+}
+
+#[tokio::test]
+async fn pi_is_steered() {
+    is_steered(Client::Pi).await;
+}

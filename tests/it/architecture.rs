@@ -1,0 +1,193 @@
+//! The walls of the house: who imports whom, what stays out of the pure rooms, how long a file may be.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+const LONGEST_FILE: usize = 800;
+
+fn sources() -> BTreeMap<PathBuf, String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = BTreeMap::new();
+    let mut folders = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                found.insert(path.strip_prefix(&root).unwrap().to_owned(), text);
+            }
+        }
+    }
+    assert!(found.len() > 50, "the sources were not found");
+    found
+}
+
+/// What is compiled into the program: everything before the tests of a file.
+fn program(text: &str) -> &str {
+    text.split("#[cfg(test)]").next().unwrap_or(text)
+}
+
+fn room(path: &Path) -> String {
+    path.iter().next().unwrap().to_string_lossy().into_owned()
+}
+
+/// The first names of all `crate::` paths in a text.
+fn imports(text: &str) -> Vec<String> {
+    text.match_indices("crate::")
+        .map(|(at, _)| &text[at + "crate::".len()..])
+        .map(|rest| rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect())
+        .collect()
+}
+
+/// Who may import what, besides itself. The design page draws the arrows; a new edge needs a reason here.
+fn allowed(room: &str) -> Option<&'static [&'static str]> {
+    Some(match room {
+        "domain" => &[],
+        "config" => &["domain"],
+        "engine" => &["domain", "config"],
+        "tracker" | "agent" => &["domain", "config"],
+        "launcher" => &["domain", "config"],
+        "workspace" => &["domain", "config"],
+        // The local forge is git in this repository: it uses the workspace's git.
+        "forge" => &["domain", "config", "workspace"],
+        // The ledger stores the engine's plain data.
+        "ledger" => &["domain", "engine"],
+        "gates" => &["domain", "config", "launcher", "workspace"],
+        "workflow" => &["domain", "config"],
+        "worker" => &["domain", "config", "workflow", "agent", "launcher", "workspace", "gates"],
+        "runtime" => {
+            &["domain", "config", "engine", "worker", "tracker", "forge", "ledger", "gates", "workspace", "launcher"]
+        }
+        "publish" => &["domain", "runtime"],
+        _ => return None,
+    })
+}
+
+#[test]
+fn rooms_import_only_what_the_house_allows() {
+    let mut wrong = Vec::new();
+    for (path, text) in sources() {
+        let room = room(&path);
+        let Some(allowed) = allowed(&room) else { continue };
+        for import in imports(program(&text)) {
+            if import != room && !allowed.contains(&import.as_str()) {
+                wrong.push(format!("{}: crate::{import}", path.display()));
+            }
+        }
+    }
+    // `agent/session` uses the launcher's child.
+    wrong.retain(|edge| !(edge.starts_with("agent/") && edge.ends_with("crate::launcher")));
+    assert!(wrong.is_empty(), "forbidden imports:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_engine_sees_only_the_policy_of_the_configuration() {
+    for (path, text) in sources().iter().filter(|(path, _)| room(path) == "engine") {
+        for (at, _) in text.match_indices("crate::config::") {
+            assert!(text[at..].starts_with("crate::config::policy"), "{}: only config::policy", path.display());
+        }
+    }
+}
+
+#[test]
+fn the_pure_rooms_have_no_clock_no_io_and_no_waiting() {
+    let forbidden = [
+        "async ",
+        ".await",
+        "tokio",
+        "tracing",
+        "SystemTime",
+        "Instant",
+        "std::fs",
+        "std::net",
+        "std::env",
+        "std::process",
+        "std::thread",
+        "rand::",
+        "println!",
+        "eprintln!",
+        "jiff::Timestamp::now",
+    ];
+    for (path, text) in sources().iter().filter(|(path, _)| matches!(room(path).as_str(), "engine" | "domain")) {
+        let code: String =
+            program(text).lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
+        for word in forbidden {
+            assert!(!code.contains(word), "{} holds `{word}`", path.display());
+        }
+    }
+}
+
+#[test]
+fn only_the_gate_issues_permits_and_only_the_command_line_goes_without() {
+    for (path, text) in sources() {
+        let code = program(&text);
+        let name = path.display().to_string();
+        if code.contains("Permit::issue(") {
+            assert_eq!(name, "engine/permit.rs", "{name} issues permits of its own");
+        }
+        if code.contains("by_hand()") && name != "engine/permit.rs" {
+            assert_eq!(room(&path), "cli", "{name} goes without the gate");
+        }
+    }
+}
+
+#[test]
+fn adapters_that_write_are_called_by_the_runtimes_effects_alone() {
+    // Every one of these takes a permit, and a permit comes only from the gate: see the test above. The calls themselves
+    // stand in one file, so that nobody has to look further.
+    let writes = [
+        ".comment(&permit",
+        ".edit_comment(&permit",
+        ".move_ticket(&permit",
+        ".create_ticket(&permit",
+        ".push_branch(&permit",
+        ".open_pr(&permit",
+        ".reopen(&permit",
+        ".merge(&permit",
+        ".update_branch(&permit",
+        ".delete_branch(&permit",
+    ];
+    for (path, text) in sources().iter().filter(|(path, _)| room(path) != "forge" && room(path) != "tracker") {
+        for call in writes {
+            if program(text).contains(call) {
+                assert_eq!(path.display().to_string(), "runtime/effects.rs", "{call} is called elsewhere");
+            }
+        }
+    }
+    let traits = [
+        ("tracker/mod.rs", ["comment", "edit_comment", "move_ticket", "create_ticket"].as_slice()),
+        ("forge/mod.rs", ["push_branch", "open_pr", "reopen", "merge", "update_branch", "delete_branch"].as_slice()),
+    ];
+    let sources = sources();
+    for (file, methods) in traits {
+        let text = &sources[Path::new(file)];
+        for method in methods {
+            let at = text.find(&format!("async fn {method}(")).unwrap_or_else(|| panic!("{file} has no {method}"));
+            let signature = text[at..].split(';').next().unwrap();
+            assert!(signature.contains("permit: &Permit"), "{file}: {method} takes no permit");
+        }
+    }
+}
+
+#[test]
+fn processes_are_started_in_few_places() {
+    for (path, text) in sources() {
+        let code = program(&text);
+        if code.contains("process::Command") || code.contains("Command::new(") {
+            let name = path.display().to_string();
+            let may = name.starts_with("launcher/") || name.starts_with("workspace/") || name.starts_with("cli/tk/");
+            assert!(may, "{name} starts processes");
+        }
+    }
+}
+
+#[test]
+fn every_module_says_what_it_owns_and_none_is_too_long() {
+    for (path, text) in sources() {
+        assert!(text.starts_with("//!"), "{} has no module comment", path.display());
+        let lines = text.lines().count();
+        assert!(lines <= LONGEST_FILE, "{} has {lines} lines", path.display());
+    }
+}

@@ -1,0 +1,217 @@
+//! Policies, tickets, pull requests and reports with sensible defaults, for tests that name only what they are about.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use dirigent::config::policy::{
+    AgentPolicy, BudgetPolicy, ClosedPrPolicy, ForgeKind, GatesPolicy, MergePolicy, OrchestrationPolicy, Order, Policy,
+    PrPolicy, ReviewPolicy, RolloutMode, RolloutPolicy, TrackerPolicy,
+};
+use dirigent::domain::comment::{Author, Comment, Standing};
+use dirigent::domain::failure::{RunFailure, TurnError};
+use dirigent::domain::ids::{CommentId, CommitId, PoolName, PrNumber, TicketId};
+use dirigent::domain::pr::{
+    Check, CheckStatus, MergeMethod, Mergeability, PrState, PullRequest, Review, ReviewThread, Verdict,
+};
+use dirigent::domain::run::{Declared, RunOutcome, RunReport};
+use dirigent::domain::ticket::{Blocker, Dispatchable, Ticket};
+use dirigent::domain::time::Timestamp;
+
+pub const SWITCH_LABEL: &str = "dirigent:stop";
+
+pub fn policy() -> Policy {
+    Policy {
+        hash: "policy-1".into(),
+        tracker: TrackerPolicy {
+            active_states: vec!["Todo".into(), "In Progress".into()],
+            terminal_states: vec!["Done".into(), "Cancelled".into()],
+            required_labels: Vec::new(),
+            authors: Vec::new(),
+            trusted: vec![Standing::Owner, Standing::Member, Standing::Collaborator],
+            completion_state: Some("Done".into()),
+        },
+        agent: AgentPolicy {
+            pool: PoolName::new("default"),
+            max_concurrent: 10,
+            max_concurrent_by_state: BTreeMap::new(),
+            max_turns: 20,
+            max_retries: 5,
+            max_retry_backoff: Duration::from_secs(300),
+            max_run: Duration::ZERO,
+            fresh_start: Duration::ZERO,
+            stall_timeout: Duration::from_secs(300),
+            turn_timeout: Duration::from_secs(3600),
+            tool_timeout: Duration::from_secs(1800),
+            start_timeout: Duration::from_secs(120),
+            order: Order::Oldest,
+        },
+        orchestration: OrchestrationPolicy {
+            max_rework_cycles: 3,
+            rework_states: vec!["Rework".into()],
+            required_label: None,
+            workpad: false,
+            workpad_min_interval: Duration::from_secs(30),
+            states: BTreeMap::new(),
+        },
+        rollout: RolloutPolicy {
+            mode: RolloutMode::Merge,
+            kill_switch_label: Some(SWITCH_LABEL.into()),
+            preflight_missing: false,
+        },
+        pr: PrPolicy {
+            forge: ForgeKind::Github,
+            auto_create: true,
+            base_branch: "main".into(),
+            closed_pr: ClosedPrPolicy::Stop,
+            draft: false,
+            labels: Vec::new(),
+            reviewers: Vec::new(),
+        },
+        review: ReviewPolicy { enabled: false, max_passes: 2 },
+        merge: MergePolicy {
+            auto: true,
+            method: MergeMethod::Squash,
+            queue: true,
+            max_rebase_attempts: 3,
+            require_green_checks: true,
+            require_head_match: true,
+            require_human_approval: false,
+            approval_states: vec!["Approved".into()],
+            checks_grace: Duration::from_secs(60),
+            no_checks_pass: false,
+        },
+        gates: GatesPolicy { has_task_gates: false, required_evidence: Vec::new(), allow_followups: true },
+        budget: BudgetPolicy::default(),
+        branch_prefix: "dirigent/".into(),
+        polling_interval: Duration::from_secs(30),
+    }
+}
+
+pub fn id(name: &str) -> TicketId {
+    TicketId::new(name)
+}
+
+pub fn commit(name: &str) -> CommitId {
+    CommitId::new(format!("{name:0<40}"))
+}
+
+pub fn ticket(name: &str) -> Ticket {
+    Ticket {
+        id: id(name),
+        key: name.into(),
+        title: format!("Do {name}"),
+        description: None,
+        priority: None,
+        state: "Todo".into(),
+        branch_name: None,
+        url: None,
+        assignee: None,
+        author: Some(Author::new("ann", Standing::Owner)),
+        labels: Vec::new(),
+        blocked_by: Vec::new(),
+        parent: None,
+        dispatchable: Dispatchable::Yes,
+        created_at: Some(Timestamp(1_000)),
+        updated_at: None,
+        native_ref: None,
+        comments: Vec::new(),
+    }
+}
+
+pub fn in_state(name: &str, state: &str) -> Ticket {
+    Ticket { state: state.into(), ..ticket(name) }
+}
+
+pub fn labelled(name: &str, labels: &[&str]) -> Ticket {
+    Ticket { labels: labels.iter().map(ToString::to_string).collect(), ..ticket(name) }
+}
+
+pub fn blocker(name: &str, state: Option<&str>) -> Blocker {
+    Blocker { id: id(name), key: name.into(), state: state.map(Into::into), failed: false }
+}
+
+pub fn comment(number: u32, standing: Standing, text: &str) -> Comment {
+    let at = Timestamp(i64::from(number) * 1000);
+    Comment {
+        id: CommentId::new(format!("comment-{number}")),
+        author: Author::new(format!("{standing:?}").to_lowercase(), standing),
+        body: text.into(),
+        created_at: Some(at),
+        updated_at: None,
+    }
+}
+
+pub fn pr(number: u64, branch: &str, head: &CommitId) -> PullRequest {
+    PullRequest {
+        number: PrNumber(number),
+        url: Some(format!("https://forge.example/pull/{number}")),
+        title: "A change".into(),
+        state: PrState::Open,
+        draft: false,
+        head_branch: branch.into(),
+        head: head.clone(),
+        base_branch: "main".into(),
+        base: Some(commit("base")),
+        mergeability: Mergeability::Clean,
+        checks: vec![check("build", CheckStatus::Passed)],
+        reviews: Vec::new(),
+        threads: Vec::new(),
+        comments: Vec::new(),
+        labels: Vec::new(),
+        pushed_at: None,
+    }
+}
+
+pub fn check(name: &str, status: CheckStatus) -> Check {
+    Check { name: name.into(), status, required: Some(true), url: None, log_tail: Some("the log".into()) }
+}
+
+pub fn review(number: u32, standing: Standing, verdict: Verdict, head: &CommitId) -> Review {
+    Review {
+        id: CommentId::new(format!("review-{number}")),
+        author: Author::new(format!("{standing:?}").to_lowercase(), standing),
+        verdict,
+        head: Some(head.clone()),
+        body: "please".into(),
+        submitted_at: Some(Timestamp(i64::from(number))),
+    }
+}
+
+pub fn thread(number: u32, resolved: bool) -> ReviewThread {
+    ReviewThread {
+        id: CommentId::new(format!("thread-{number}")),
+        resolved,
+        path: Some("src/lib.rs".into()),
+        line: Some(7),
+        comments: vec![comment(900 + number, Standing::Member, "why?")],
+    }
+}
+
+pub fn report(outcome: RunOutcome) -> RunReport {
+    RunReport::bare(outcome)
+}
+
+/// The worker says done, and made one commit that is now the head.
+pub fn done_report(head: &CommitId) -> RunReport {
+    RunReport {
+        declared: Some(Declared::Done { summary: "did it".into() }),
+        base: Some(commit("base")),
+        head_before: Some(commit("before")),
+        head: Some(head.clone()),
+        commits_ahead: 1,
+        turns: 1,
+        ..report(RunOutcome::Done)
+    }
+}
+
+pub fn failed(failure: RunFailure) -> RunReport {
+    report(RunOutcome::Failed { failure })
+}
+
+pub fn turn_error(class: TurnError) -> RunFailure {
+    RunFailure::Turn { class, detail: "the agent said so".into(), reset_at: None }
+}
+
+pub fn exit() -> RunFailure {
+    RunFailure::Exit { code: 1 }
+}

@@ -1,0 +1,272 @@
+//! The engine with a clock, a memory of its effects, a ledger in memory, and the invariants after every step.
+
+use std::time::Duration;
+
+use dirigent::config::policy::Policy;
+use dirigent::domain::ids::{CommentId, EffectId, RunId, TicketId};
+use dirigent::domain::job::{Job, Stage};
+use dirigent::domain::phase::Phase;
+use dirigent::domain::pr::PullRequest;
+use dirigent::domain::run::{Activity, ProcessMark, RunReport};
+use dirigent::domain::ticket::Ticket;
+use dirigent::domain::time::Timestamp;
+use dirigent::engine::effect::{Action, Effect};
+use dirigent::engine::event::{EffectError, EffectResult, Event, LostRun, OperatorCommand};
+use dirigent::engine::state::{Meta, State};
+use dirigent::engine::{next_due, step};
+
+use super::broken;
+use super::fixtures::{commit, done_report, id, pr};
+
+pub const START: Timestamp = Timestamp(1_700_000_000_000);
+
+#[derive(Clone)]
+pub struct Machine {
+    pub state: State,
+    pub policy: Policy,
+    pub now: Timestamp,
+    /// Effects of the last step.
+    pub last: Vec<Effect>,
+    /// All effects ever.
+    pub effects: Vec<Effect>,
+    /// What a ledger would hold.
+    pub kept: State,
+}
+
+impl Machine {
+    pub fn new(policy: Policy) -> Self {
+        let mut machine = Self::asleep(policy);
+        machine.step(Event::Recovered { lost: Vec::new() });
+        machine
+    }
+
+    /// Before its past is settled.
+    pub fn asleep(policy: Policy) -> Self {
+        let state = State::new(Meta { seed: 7, ..Meta::default() });
+        Self { kept: state.clone(), state, policy, now: START, last: Vec::new(), effects: Vec::new() }
+    }
+
+    /// One job on the board, its first run under way.
+    pub fn working(policy: Policy) -> Self {
+        let mut machine = Self::new(policy);
+        machine.poll(vec![super::fixtures::ticket("a")]);
+        machine.run_starts("a");
+        machine
+    }
+
+    /// One job with an open pull request that nobody has looked at yet.
+    pub fn with_pr(policy: Policy) -> Self {
+        let mut machine = Self::working(policy);
+        machine.run_delivers("a", "one");
+        machine
+    }
+
+    pub fn step(&mut self, event: Event) -> &[Effect] {
+        let told = format!("{event:?}");
+        let soft = matches!(event, Event::RunProgress { .. });
+        self.last = step(&mut self.state, &self.policy, self.now, event);
+        self.effects.extend(self.last.iter().cloned());
+        self.keep(soft);
+        let wrong = broken(&self.state, &self.policy, self.now, &self.last);
+        assert!(wrong.is_empty(), "after {told}:\n  {}\n{:#?}", wrong.join("\n  "), self.state.jobs);
+        &self.last
+    }
+
+    /// Takes the changes over as the ledger would, and checks that nothing was changed in secret.
+    fn keep(&mut self, soft: bool) {
+        let changes = self.state.take_changes();
+        apply(&mut self.kept, &self.state, &changes);
+        if soft {
+            return;
+        }
+        // A checkpoint of usage is not the engine's to demand.
+        for (id, run) in &self.state.runs {
+            self.kept.runs.insert(id.clone(), run.clone());
+            if let Some(job) = self.state.jobs.get(&run.ticket) {
+                self.kept.jobs.insert(run.ticket.clone(), job.clone());
+            }
+        }
+        for (id, job) in &self.state.jobs {
+            assert_eq!(self.kept.jobs.get(id), Some(job), "{id} was changed and not marked");
+        }
+        assert_eq!(self.kept.runs, self.state.runs, "runs were changed and not marked");
+        assert_eq!(self.kept.outbox, self.state.outbox, "the outbox was changed and not marked");
+    }
+
+    pub fn pass(&mut self, span: Duration) {
+        self.now = self.now + span;
+    }
+
+    pub fn seconds(&mut self, seconds: u64) {
+        self.pass(Duration::from_secs(seconds));
+        self.step(Event::TimerFired);
+    }
+
+    /// Goes to the next due time and fires the timer.
+    pub fn wake(&mut self) {
+        let due = next_due(&self.state, &self.policy, self.now).expect("something is due");
+        self.now = self.now.max(due);
+        self.step(Event::TimerFired);
+    }
+
+    pub fn poll(&mut self, tickets: Vec<Ticket>) {
+        self.step(Event::Polled { tickets, base: Some(commit("base")) });
+    }
+
+    pub fn refresh(&mut self, ticket: Ticket) {
+        self.step(Event::TicketsRefreshed { asked: vec![ticket.id.clone()], tickets: vec![ticket] });
+    }
+
+    pub fn operator(&mut self, command: OperatorCommand) {
+        self.step(Event::Operator { command, by: "ann".into() });
+    }
+
+    pub fn observe(&mut self, name: &str, pr: PullRequest) {
+        self.step(Event::PrObserved { ticket: id(name), pr: Some(pr) });
+    }
+
+    pub fn job(&self, name: &str) -> &Job {
+        &self.state.jobs[&TicketId::new(name)]
+    }
+
+    pub fn phase(&self, name: &str) -> Phase {
+        self.job(name).stage.phase()
+    }
+
+    pub fn code(&self, name: &str) -> &'static str {
+        self.job(name).stage.reason(self.now).code
+    }
+
+    pub fn stage(&self, name: &str) -> &Stage {
+        &self.job(name).stage
+    }
+
+    pub fn run_of(&self, name: &str) -> RunId {
+        self.job(name).stage.run().unwrap_or_else(|| panic!("{name} has no run: {:?}", self.stage(name))).clone()
+    }
+
+    pub fn run_starts(&mut self, name: &str) {
+        let run = self.run_of(name);
+        let process = ProcessMark { pid: 4711, started_ticks: 1 };
+        let head = self.job(name).head.clone().unwrap_or_else(|| commit("base"));
+        self.step(Event::RunStarted { run, process, worktree: "/w".into(), base: commit("base"), head });
+        self.perform_small();
+    }
+
+    pub fn progress(&mut self, name: &str, activity: Activity) {
+        let run = self.run_of(name);
+        self.step(Event::RunProgress { run, activity });
+    }
+
+    pub fn run_ends(&mut self, name: &str, report: RunReport) {
+        let run = self.run_of(name);
+        self.step(Event::RunFinished { run, report });
+    }
+
+    /// The run ends well with `head`; the branch is pushed and the pull request is open.
+    pub fn run_delivers(&mut self, name: &str, head: &str) {
+        let before = self.job(name).head.clone();
+        self.run_ends(name, RunReport { head_before: before, ..done_report(&commit(head)) });
+        self.perform_small();
+        self.publish(name);
+    }
+
+    pub fn publish(&mut self, name: &str) {
+        self.succeed(|action| matches!(action, Action::PushBranch { .. }), EffectResult::Plain);
+        let head = self.job(name).head.clone().expect("a head");
+        let pr = pr(1, &self.job(name).branch.name, &head);
+        self.succeed(|action| matches!(action, Action::OpenPr { .. }), EffectResult::Opened { pr });
+        self.perform_small();
+    }
+
+    /// The pull request as the forge shows it when all is well.
+    pub fn good_pr(&self, name: &str) -> PullRequest {
+        let job = self.job(name);
+        let facts = job.pr.as_ref().expect("a pull request");
+        PullRequest { number: facts.number, ..pr(facts.number.0, &job.branch.name, &facts.head) }
+    }
+
+    pub fn pending(&self, wanted: impl Fn(&Action) -> bool) -> Option<EffectId> {
+        self.state.outbox.iter().find(|(_, entry)| wanted(&entry.effect.action)).map(|(id, _)| *id)
+    }
+
+    pub fn succeed(&mut self, wanted: impl Fn(&Action) -> bool, result: EffectResult) {
+        let effect = self.pending(wanted).unwrap_or_else(|| panic!("no such effect in {:#?}", self.state.outbox));
+        self.step(Event::EffectDone { effect, result });
+    }
+
+    pub fn fail(&mut self, wanted: impl Fn(&Action) -> bool, error: EffectError) {
+        let effect = self.pending(wanted).unwrap_or_else(|| panic!("no such effect in {:#?}", self.state.outbox));
+        self.step(Event::EffectFailed { effect, error });
+    }
+
+    pub fn merge_succeeds(&mut self) {
+        let result = EffectResult::Merged { commit: Some(commit("merged")) };
+        self.succeed(|action| matches!(action, Action::MergePr { .. }), result);
+        self.perform_small();
+    }
+
+    /// Confirms what no decision depends on: comments, columns, workpads, clean-ups.
+    pub fn perform_small(&mut self) {
+        let small: Vec<(EffectId, EffectResult)> = self
+            .state
+            .outbox
+            .iter()
+            .filter_map(|(id, entry)| match &entry.effect.action {
+                Action::Comment { .. } | Action::WriteWorkpad { .. } => {
+                    Some((*id, EffectResult::Commented { comment: CommentId::new(format!("our-{}", id.0)) }))
+                }
+                Action::MoveTicket { .. } | Action::CleanUp { .. } | Action::CreateTicket { .. } => {
+                    Some((*id, EffectResult::Plain))
+                }
+                _ => None,
+            })
+            .collect();
+        for (effect, result) in small {
+            self.step(Event::EffectDone { effect, result });
+        }
+    }
+
+    pub fn emitted(&self, wanted: impl Fn(&Action) -> bool) -> usize {
+        self.effects.iter().filter(|effect| wanted(&effect.action)).count()
+    }
+
+    pub fn emitted_last(&self, wanted: impl Fn(&Action) -> bool) -> bool {
+        self.last.iter().any(|effect| wanted(&effect.action))
+    }
+
+    /// The runner dies and comes back with what the ledger holds; its runs are lost.
+    pub fn restart(&mut self) {
+        let mut state = State::new(self.kept.meta.clone());
+        state.jobs = self.kept.jobs.clone();
+        state.runs = self.kept.runs.clone();
+        state.outbox = self.kept.outbox.clone();
+        self.state = state;
+        let lost = self.state.runs.keys().map(|run| LostRun { run: run.clone(), salvage: None, head: None }).collect();
+        self.step(Event::Recovered { lost });
+    }
+}
+
+/// What one transaction does to the records of a ledger.
+pub fn apply(kept: &mut State, state: &State, changes: &dirigent::engine::state::Changes) {
+    for id in &changes.jobs {
+        if let Some(job) = state.jobs.get(id) {
+            kept.jobs.insert(id.clone(), job.clone());
+        }
+    }
+    for id in &changes.runs {
+        match state.runs.get(id) {
+            Some(run) => kept.runs.insert(id.clone(), run.clone()),
+            None => kept.runs.remove(id),
+        };
+    }
+    for id in &changes.outbox {
+        match state.outbox.get(id) {
+            Some(pending) => kept.outbox.insert(*id, pending.clone()),
+            None => kept.outbox.remove(id),
+        };
+    }
+    if changes.meta || changes.soft {
+        kept.meta = state.meta.clone();
+    }
+}

@@ -1,0 +1,16 @@
+//! The pure engine, driven through its one door: rules of the lifecycle, every stage against every event, random orders.
+
+mod attempts;
+mod board;
+mod delivery;
+pub mod fixtures;
+mod invariants;
+pub mod machine;
+pub mod random;
+mod restart;
+mod rework;
+mod spending;
+mod switches;
+mod table;
+
+pub use invariants::broken;

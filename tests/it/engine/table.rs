@@ -1,0 +1,487 @@
+//! Every stage with every reason it can hold, against everything that can happen: nothing panics, the invariants hold,
+//! every stage has an exit, and what people are told to do does something.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use dirigent::config::policy::RolloutMode;
+use dirigent::domain::comment::Standing;
+use dirigent::domain::failure::{RunFailure, TurnError};
+use dirigent::domain::ids::{EffectId, PoolName, PrNumber, RunId, SessionId};
+use dirigent::domain::job::{
+    BlockCause, CheckWait, DoneHow, HumanWait, HumanWord, MergeHold, ReleaseReason, ReworkCause, ReworkTrigger, Stage,
+    SwitchSource, Wait, Work,
+};
+use dirigent::domain::pr::{CheckStatus, MergeMethod, Mergeability, PrState, PullRequest, Verdict};
+use dirigent::domain::run::{Activity, Declared, Life, LiveRun, Progress, RunOutcome, RunReport, StopReason};
+use dirigent::domain::usage::Usage;
+use dirigent::engine::effect::{Action, Effect};
+use dirigent::engine::event::{EffectError, EffectResult, Event, OperatorCommand};
+use dirigent::engine::permit::Refusal;
+use dirigent::engine::state::{Pending, PendingStatus};
+
+use super::fixtures::{
+    SWITCH_LABEL, check, comment, commit, done_report, exit, failed, id, in_state, labelled, policy, report, review,
+    thread, ticket, turn_error,
+};
+use super::machine::Machine;
+
+fn works() -> Vec<Work> {
+    let cause = |trigger| ReworkCause { trigger, summary: "why".into(), evidence: Vec::new() };
+    vec![
+        Work::Implement,
+        Work::Review { head: commit("one") },
+        Work::Rework { cause: cause(ReworkTrigger::CheckFailed) },
+    ]
+}
+
+fn waits(machine: &Machine) -> Vec<Wait> {
+    let soon = machine.now + Duration::from_secs(5);
+    let mut all = vec![
+        Wait::Turn,
+        Wait::Slot,
+        Wait::StateSlot { state: "todo".into() },
+        Wait::Blockers { keys: vec!["x".into()] },
+        Wait::Cycle { keys: vec!["a".into(), "b".into(), "a".into()] },
+        Wait::Wave { wave: 2 },
+        Wait::Retry { attempt: 2, due: soon, error: exit() },
+        Wait::Continuation { due: soon },
+        Wait::Quota { pool: PoolName::new("default"), until: soon },
+        Wait::Observe,
+        Wait::Preflight,
+        Wait::Labels { missing: vec!["agent".into()] },
+        Wait::NotOurs { because: "a draft".into() },
+        Wait::DailyBudget { what: "tokens".into(), until: soon },
+        Wait::Tracker,
+        Wait::ShuttingDown,
+    ];
+    all.extend(SOURCES.map(|source| Wait::KillSwitch { source }));
+    all
+}
+
+const SOURCES: [SwitchSource; 5] = [
+    SwitchSource::File,
+    SwitchSource::TicketLabel,
+    SwitchSource::PrLabel,
+    SwitchSource::PauseAll,
+    SwitchSource::PauseTicket,
+];
+
+fn stops() -> Vec<Option<StopReason>> {
+    vec![
+        None,
+        Some(StopReason::TerminalState),
+        Some(StopReason::NotActive),
+        Some(StopReason::NotEligible { because: "label".into() }),
+        Some(StopReason::KillSwitch),
+        Some(StopReason::ObserveMode),
+        Some(StopReason::Operator),
+        Some(StopReason::GivenBack),
+        Some(StopReason::Budget { what: "tokens".into(), figure: "1".into(), cap: "1".into() }),
+        Some(StopReason::FreshStart),
+        Some(StopReason::Shutdown),
+        Some(StopReason::Quota),
+        Some(StopReason::Superseded),
+        Some(StopReason::Limit { failure: RunFailure::Stalled { silent_ms: 1, limit_ms: 1 } }),
+    ]
+}
+
+fn blocks() -> Vec<BlockCause> {
+    vec![
+        BlockCause::RetriesExhausted { attempts: 6, last: exit() },
+        BlockCause::Permanent { failure: turn_error(TurnError::Auth) },
+        BlockCause::Permanent { failure: RunFailure::Prompt { detail: "x".into() } },
+        BlockCause::NoNewEvidence { fingerprint: "old".into() },
+        BlockCause::ReworkLimitExceeded { limit: 3, trigger: ReworkTrigger::CheckFailed },
+        BlockCause::BudgetExceeded { what: "tokens".into(), figure: "9".into(), cap: "9".into() },
+        BlockCause::WorkerAsked { question: "which?".into() },
+        BlockCause::PrClosed { number: PrNumber(1) },
+        BlockCause::StoppedByOperator,
+        BlockCause::MergeRefused { because: "protected".into() },
+        BlockCause::EffectRefused { effect: "push_branch".into(), because: "no access".into() },
+        BlockCause::ReviewPasses { limit: 2 },
+        BlockCause::NoEnd { runs: 21 },
+    ]
+}
+
+fn stages(machine: &Machine) -> Vec<Stage> {
+    let (since, head) = (machine.now, commit("one"));
+    let mut all = Vec::new();
+    for work in works() {
+        for wait in waits(machine) {
+            all.push(Stage::Queued { work: work.clone(), wait, since });
+        }
+        for stopping in stops() {
+            all.push(Stage::Working { work: work.clone(), run: RunId::new("live"), stopping, since });
+        }
+    }
+    for on in [
+        CheckWait::Gates { head: head.clone() },
+        CheckWait::Opening { head: head.clone() },
+        CheckWait::Forge { head: head.clone() },
+        CheckWait::Mergeability { head: head.clone() },
+        CheckWait::BranchUpdate { head: head.clone() },
+    ] {
+        all.push(Stage::WaitingForChecks { on, since });
+    }
+    for on in [
+        HumanWait::Approval { head: head.clone() },
+        HumanWait::Branch { branch: "b".into() },
+        HumanWait::NoChecks { head: head.clone() },
+        HumanWait::Plan,
+        HumanWait::Draft,
+    ] {
+        all.push(Stage::WaitingForHuman { on, since });
+    }
+    for cause in blocks() {
+        all.push(Stage::Blocked { cause, resume: Work::Implement, since });
+    }
+    let mut holds = vec![
+        MergeHold::Slot { behind: None },
+        MergeHold::Slot { behind: Some("b".into()) },
+        MergeHold::MergeDisabled,
+        MergeHold::RolloutForbids,
+        MergeHold::Forge { because: "dirty".into(), retry_at: since + Duration::from_secs(5) },
+    ];
+    holds.extend(SOURCES.map(|source| MergeHold::KillSwitch { source }));
+    all.extend(holds.into_iter().map(|hold| Stage::ReadyToMerge { head: head.clone(), hold, since }));
+    all.push(Stage::Merging { head, since });
+    for ticket_closed in [false, true] {
+        all.push(Stage::Done { how: DoneHow::Merged { commit: None, by_us: true }, ticket_closed, since });
+    }
+    for why in [
+        ReleaseReason::TicketClosed { state: "Done".into() },
+        ReleaseReason::NotActive { state: "Backlog".into() },
+        ReleaseReason::NotEligible { because: "label".into() },
+        ReleaseReason::GivenBack,
+        ReleaseReason::Gone,
+    ] {
+        all.push(Stage::Released { why, since });
+    }
+    all
+}
+
+/// A machine whose one job stands at `stage`, with the records that belong to it.
+fn at(stage: Stage) -> Machine {
+    let mut machine = Machine::with_pr(policy());
+    let now = machine.now;
+    let mut add = |action: Action| {
+        let effect = EffectId(machine.state.meta.next_effect);
+        machine.state.meta.next_effect += 1;
+        let effect_id = effect;
+        let effect = Effect { id: effect, ticket: Some(id("a")), action };
+        let pending = Pending { effect, attempts: 0, status: PendingStatus::InFlight };
+        machine.state.outbox.insert(effect_id, pending);
+    };
+    let (head, branch) = (commit("one"), "dirigent/a-do-a".to_owned());
+    match &stage {
+        Stage::WaitingForChecks { on: CheckWait::Gates { .. }, .. } => add(Action::RunGate { branch, head }),
+        Stage::WaitingForChecks { on: CheckWait::Opening { .. }, .. } => add(Action::PushBranch { branch, head }),
+        Stage::WaitingForChecks { on: CheckWait::BranchUpdate { .. }, .. } => {
+            add(Action::UpdateBranch { number: PrNumber(1), head });
+        }
+        Stage::Merging { .. } => add(Action::MergePr { number: PrNumber(1), head, method: MergeMethod::Squash }),
+        Stage::Working { work, run, .. } => {
+            let live = LiveRun {
+                id: run.clone(),
+                ticket: id("a"),
+                key: "a".into(),
+                kind: work.kind(),
+                attempt: 2,
+                pool: PoolName::new("default"),
+                branch,
+                ticket_state: "Todo".into(),
+                started_at: now,
+                progress: Progress::at_start(now),
+                life: Life::Spawning,
+                head_before: None,
+            };
+            machine.state.runs.insert(run.clone(), live);
+        }
+        _ => {}
+    }
+    let job = machine.state.jobs.get_mut(&id("a")).unwrap();
+    if matches!(stage, Stage::Blocked { cause: BlockCause::PrClosed { .. }, .. }) {
+        job.pr.as_mut().unwrap().state = PrState::Closed;
+    }
+    if matches!(stage, Stage::Released { why: ReleaseReason::TicketClosed { .. }, .. }) {
+        job.ticket.state = "Done".into();
+    }
+    job.stage = stage;
+    machine.kept = machine.state.clone();
+    machine
+}
+
+fn pull_requests(machine: &Machine) -> Vec<PullRequest> {
+    let good = machine.good_pr("a");
+    let shown = |change: &dyn Fn(&mut PullRequest)| {
+        let mut pr = good.clone();
+        change(&mut pr);
+        pr
+    };
+    vec![
+        good.clone(),
+        shown(&|pr| pr.checks = vec![check("build", CheckStatus::Pending)]),
+        shown(&|pr| pr.checks = vec![check("build", CheckStatus::Failed)]),
+        shown(&|pr| pr.checks.clear()),
+        shown(&|pr| pr.mergeability = Mergeability::Unknown),
+        shown(&|pr| pr.mergeability = Mergeability::Behind),
+        shown(&|pr| pr.mergeability = Mergeability::Conflicting { files: vec!["x".into()] }),
+        shown(&|pr| pr.mergeability = Mergeability::Refused { because: "rule".into() }),
+        shown(&|pr| pr.state = PrState::Closed),
+        shown(&|pr| pr.state = PrState::Merged { commit: None }),
+        shown(&|pr| pr.draft = true),
+        shown(&|pr| pr.head = commit("theirs")),
+        shown(&|pr| pr.labels = vec![SWITCH_LABEL.into()]),
+        shown(&|pr| pr.reviews = vec![review(1, Standing::Member, Verdict::ChangesRequested, &pr.head.clone())]),
+        shown(&|pr| pr.reviews = vec![review(1, Standing::Member, Verdict::Approved, &pr.head.clone())]),
+        shown(&|pr| pr.threads = vec![thread(1, false)]),
+        shown(&|pr| pr.number = PrNumber(99)),
+    ]
+}
+
+fn run_events(run: RunId) -> Vec<Event> {
+    let process = dirigent::domain::run::ProcessMark { pid: 1, started_ticks: 1 };
+    let mut all = vec![Event::RunStarted {
+        run: run.clone(),
+        process,
+        worktree: "/w".into(),
+        base: commit("base"),
+        head: commit("one"),
+    }];
+    let killed = |reason| report(RunOutcome::Killed { reason });
+    let mut reports = vec![
+        done_report(&commit("two")),
+        report(RunOutcome::Done),
+        RunReport { declared: Some(Declared::Blocked { reason: "?".into() }), ..report(RunOutcome::Done) },
+        RunReport { commits_ahead: 0, ..done_report(&commit("base")) },
+        RunReport { declared: None, ..done_report(&commit("two")) },
+    ];
+    reports.extend(stops().into_iter().flatten().map(killed));
+    for failure in [
+        exit(),
+        RunFailure::Lost,
+        RunFailure::NoProgress,
+        RunFailure::Dirty,
+        RunFailure::Tracker { detail: "500".into() },
+        RunFailure::InputRequired { question: "?".into() },
+        RunFailure::Prompt { detail: "x".into() },
+        turn_error(TurnError::RateLimit),
+        turn_error(TurnError::Auth),
+        turn_error(TurnError::Context),
+    ] {
+        reports.push(failed(failure));
+    }
+    all.extend(reports.into_iter().map(|report| Event::RunFinished { run: run.clone(), report }));
+    let usage = Usage { output: 10, turns: 1, ..Usage::default() };
+    for activity in [
+        Activity::Agent { usage, tool_open_since: None, said: Some("hi".into()) },
+        Activity::SessionKnown { session: SessionId::new("s") },
+        Activity::TurnEnded { turns: 1 },
+        Activity::Committed { head: commit("two") },
+        Activity::Commented { text: "hello".into() },
+        Activity::Asked { question: "?".into() },
+    ] {
+        all.push(Event::RunProgress { run: run.clone(), activity });
+    }
+    all
+}
+
+fn events(machine: &Machine) -> Vec<Event> {
+    let a = id("a");
+    let refreshed = |ticket| Event::TicketsRefreshed { asked: vec![id("a")], tickets: vec![ticket] };
+    let mut asked_for = ticket("a");
+    asked_for.comments = vec![comment(1, Standing::Member, "@dirigent please")];
+    let mut all = vec![
+        Event::Recovered { lost: Vec::new() },
+        Event::Polled { tickets: vec![ticket("a")], base: Some(commit("newer")) },
+        Event::Polled { tickets: Vec::new(), base: None },
+        Event::PollFailed { error: "500".into() },
+        Event::TicketsRefreshed { asked: vec![a.clone()], tickets: Vec::new() },
+        refreshed(asked_for),
+        refreshed(labelled("a", &[SWITCH_LABEL])),
+        Event::SwitchesChanged { file: true },
+        Event::SwitchesChanged { file: false },
+        Event::PolicyReloaded,
+        Event::TimerFired,
+        Event::Shutdown,
+        Event::HumanSaid {
+            ticket: a.clone(),
+            word: HumanWord { from: "ann".into(), text: "go".into(), at: machine.now, urgent: false },
+        },
+        Event::PrObserved { ticket: a.clone(), pr: None },
+    ];
+    all.extend(
+        ["Done", "Cancelled", "Backlog", "In Progress", "Rework", "Approved"].map(|s| refreshed(in_state("a", s))),
+    );
+    all.extend(commands().into_iter().map(|command| Event::Operator { command, by: "ann".into() }));
+    all.extend(pull_requests(machine).into_iter().map(|pr| Event::PrObserved { ticket: a.clone(), pr: Some(pr) }));
+    all.extend(run_events(RunId::new("live")));
+    all.extend(run_events(RunId::new("over")));
+    let mut effects: Vec<EffectId> = machine.state.outbox.keys().copied().collect();
+    effects.push(EffectId(9999));
+    for effect in effects {
+        let action = machine.state.outbox.get(&effect).map(|entry| &entry.effect.action);
+        let result = match action {
+            Some(Action::MergePr { .. }) => EffectResult::Merged { commit: None },
+            Some(Action::RunGate { .. }) => EffectResult::Gated { results: Vec::new() },
+            _ => EffectResult::Plain,
+        };
+        all.push(Event::EffectDone { effect, result });
+        for error in [
+            EffectError::Transient { detail: "502".into(), retry_after: Some(Duration::from_secs(1)) },
+            EffectError::Permanent { detail: "403".into() },
+            EffectError::Refused { refusal: Refusal::KillSwitch { switch: SwitchSource::File } },
+            EffectError::Refused { refusal: Refusal::NotOwned },
+            EffectError::HeadMoved { actual: commit("theirs") },
+            EffectError::Conflict { files: vec!["x".into()] },
+            EffectError::NotNow { because: "dirty".into() },
+        ] {
+            all.push(Event::EffectFailed { effect, error });
+        }
+    }
+    all
+}
+
+fn commands() -> Vec<OperatorCommand> {
+    let ticket = id("a");
+    vec![
+        OperatorCommand::PauseAll,
+        OperatorCommand::ResumeAll,
+        OperatorCommand::Pause { ticket: ticket.clone() },
+        OperatorCommand::Resume { ticket: ticket.clone() },
+        OperatorCommand::Stop { ticket: ticket.clone() },
+        OperatorCommand::Retry { ticket: ticket.clone() },
+        OperatorCommand::Approve { ticket: ticket.clone() },
+        OperatorCommand::Forget { ticket },
+    ]
+}
+
+#[test]
+fn every_stage_against_every_event_holds_and_every_stage_has_an_exit() {
+    let mut pairs = 0;
+    for stage in stages(&Machine::new(policy())) {
+        let start = at(stage.clone());
+        let mut exits = 0;
+        for event in events(&start) {
+            for later in [Duration::ZERO, Duration::from_secs(86_400)] {
+                let mut machine = start.clone();
+                machine.pass(later);
+                machine.step(event.clone());
+                pairs += 1;
+                if machine.job("a").stage.phase() != stage.phase() || machine.job("a").stage != stage {
+                    exits += 1;
+                }
+                // Whatever happened, the next look at the board must hold too.
+                machine.poll(vec![ticket("a")]);
+            }
+        }
+        assert!(exits > 0, "no exit from {stage:?}");
+    }
+    assert!(pairs > 10_000, "{pairs} pairs");
+}
+
+/// The words of a reason's `next` that name something a person can do, and the deed itself.
+fn deeds() -> BTreeMap<&'static str, fn(&mut Machine)> {
+    fn retry(machine: &mut Machine) {
+        machine.operator(OperatorCommand::Retry { ticket: id("a") });
+    }
+    fn approve(machine: &mut Machine) {
+        machine.operator(OperatorCommand::Approve { ticket: id("a") });
+        machine.observe("a", PullRequest { checks: Vec::new(), ..machine.good_pr("a") });
+    }
+    fn say(machine: &mut Machine) {
+        let mut shown = ticket("a");
+        shown.comments = vec![comment(1, Standing::Member, "the blue one")];
+        machine.poll(vec![shown]);
+    }
+    fn close(machine: &mut Machine) {
+        machine.refresh(in_state("a", "Done"));
+    }
+    fn merge(machine: &mut Machine) {
+        machine.observe("a", PullRequest { state: PrState::Merged { commit: None }, ..machine.good_pr("a") });
+    }
+    fn reload(machine: &mut Machine) {
+        machine.policy.hash = "policy-2".into();
+        machine.step(Event::PolicyReloaded);
+    }
+    fn look(machine: &mut Machine) {
+        machine.observe("a", machine.good_pr("a"));
+    }
+    fn wait(machine: &mut Machine) {
+        machine.pass(Duration::from_secs(86_400));
+        machine.poll(vec![ticket("a")]);
+    }
+    fn activate(machine: &mut Machine) {
+        machine.poll(vec![in_state("a", "In Progress")]);
+    }
+    BTreeMap::from([
+        ("dirigent retry", retry as fn(&mut Machine)),
+        ("dirigent approve", approve),
+        ("in a comment on the ticket", say),
+        ("comment on the ticket", say),
+        ("close the ticket", close),
+        ("merge it", merge),
+        ("raise the budget", reload),
+        ("it is read again at once", reload),
+        ("reopen it", look),
+        ("mark it ready", look),
+        ("approve the pull request", |machine| {
+            let mut pr = machine.good_pr("a");
+            pr.reviews = vec![review(1, Standing::Member, Verdict::Approved, &pr.head.clone())];
+            machine.observe("a", pr);
+        }),
+        ("move the ticket to an active state", activate),
+        ("reopen the ticket", activate),
+        ("it is tried again", wait),
+        ("nothing: CI moves it on", look),
+        ("nothing: the forge works it out", look),
+        ("nothing: the new head is checked next", look),
+    ])
+}
+
+#[test]
+fn what_people_are_told_to_do_moves_the_job() {
+    let mut tried = 0;
+    for stage in stages(&Machine::new(policy())) {
+        if matches!(stage, Stage::Done { .. } | Stage::Working { .. } | Stage::Queued { .. }) {
+            continue;
+        }
+        let mut start = at(stage.clone());
+        start.policy.merge.require_human_approval = matches!(stage, Stage::WaitingForHuman { .. });
+        let next = stage.reason(start.now).next;
+        for (words, deed) in deeds() {
+            if !next.contains(words) {
+                continue;
+            }
+            let mut machine = start.clone();
+            deed(&mut machine);
+            assert_ne!(machine.job("a").stage, stage, "`{next}`: {words} did nothing");
+            tried += 1;
+        }
+    }
+    assert!(tried >= 30, "{tried} deeds");
+}
+
+#[test]
+fn every_blocked_or_waiting_stage_names_a_deed_that_exists() {
+    for stage in stages(&Machine::new(policy())) {
+        if !matches!(stage, Stage::Blocked { .. } | Stage::WaitingForHuman { .. }) {
+            continue;
+        }
+        let next = stage.reason(super::machine::START).next;
+        assert!(deeds().keys().any(|words| next.contains(words)), "nobody performs `{next}` of {stage:?}");
+    }
+}
+
+#[test]
+fn queued_jobs_start_when_what_they_wait_for_comes() {
+    for stage in stages(&Machine::new(policy())) {
+        let Stage::Queued { .. } = stage else { continue };
+        let mut machine = at(stage.clone());
+        machine.policy.rollout.mode = RolloutMode::Merge;
+        machine.pass(Duration::from_secs(10));
+        machine.poll(vec![ticket("a")]);
+        assert!(machine.job("a").stage.run().is_some(), "nothing is in the way of {stage:?}");
+    }
+}

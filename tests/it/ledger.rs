@@ -1,0 +1,118 @@
+//! The ledger as a file: made by several at once, too new, damaged, somebody else's, reopened.
+
+use std::collections::BTreeMap;
+
+use dirigent::domain::ids::TicketId;
+use dirigent::domain::time::Timestamp;
+use dirigent::engine::state::Note;
+use dirigent::ledger::{Holder, InstanceLock, Ledger, LedgerError, LockError, SqliteLedger};
+
+#[test]
+fn many_programs_may_open_a_new_ledger_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("deep/ledger.db");
+    let seeds: Vec<u64> = std::thread::scope(|scope| {
+        let open = || SqliteLedger::open(&path).unwrap().load().unwrap().meta.seed;
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(seeds.iter().all(|seed| *seed == seeds[0] && *seed != 0), "{seeds:?}");
+}
+
+#[test]
+fn a_newer_ledger_is_refused_with_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.db");
+    drop(SqliteLedger::open(&path).unwrap());
+    let db = rusqlite::Connection::open(&path).unwrap();
+    db.execute_batch("PRAGMA user_version = 999").unwrap();
+    drop(db);
+    let error = SqliteLedger::open(&path).unwrap_err();
+    assert!(matches!(error, LedgerError::TooNew { found: 999, .. }), "{error}");
+    assert!(error.to_string().contains("newer dirigent"));
+}
+
+#[test]
+fn a_damaged_ledger_is_refused_kept_and_named() {
+    let folder = tempfile::tempdir().unwrap();
+    for damage in [b"this was never a database, but it is long enough to look like a file".as_slice(), &[0x5a; 8192]] {
+        let path = folder.path().join("ledger.db");
+        std::fs::write(&path, damage).unwrap();
+        let error = SqliteLedger::open(&path).unwrap_err();
+        assert!(matches!(error, LedgerError::Corrupt { .. }), "{error}");
+        assert!(error.to_string().contains(&path.display().to_string()));
+        assert_eq!(std::fs::read(&path).unwrap(), damage, "the damaged file was changed");
+    }
+    // Damage in the middle of a real one.
+    let path = folder.path().join("real.db");
+    let mut ledger = SqliteLedger::open(&path).unwrap();
+    let mut state = ledger.load().unwrap();
+    state.changes.notes = (0..2000)
+        .map(|n| Note {
+            at: Timestamp(n),
+            ticket: None,
+            run: None,
+            code: "x".into(),
+            text: format!("note {n} {}", "y".repeat(60)),
+        })
+        .collect();
+    let changes = state.take_changes();
+    ledger.commit(&state, &changes).unwrap();
+    drop(ledger);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle - 6000..middle + 6000].fill(0xff);
+    std::fs::write(&path, &bytes).unwrap();
+    let error = SqliteLedger::open(&path).unwrap_err();
+    assert!(matches!(error, LedgerError::Corrupt { .. }), "{error}");
+}
+
+#[test]
+fn a_database_of_another_program_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.db");
+    rusqlite::Connection::open(&path).unwrap().execute_batch("CREATE TABLE theirs (x)").unwrap();
+    let error = SqliteLedger::open(&path).unwrap_err();
+    assert!(matches!(error, LedgerError::Foreign { .. }), "{error}");
+}
+
+#[test]
+fn notes_and_preflights_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.db");
+    let mut ledger = SqliteLedger::open(&path).unwrap();
+    let mut state = ledger.load().unwrap();
+    let note = |n: i64, ticket: &str| Note {
+        at: Timestamp(n),
+        ticket: Some(TicketId::new(ticket)),
+        run: None,
+        code: "c".into(),
+        text: format!("note {n}"),
+    };
+    state.changes.notes = vec![note(1, "a"), note(2, "b"), note(3, "a"), note(4, "a")];
+    let changes = state.take_changes();
+    ledger.commit(&state, &changes).unwrap();
+    ledger.record_preflight("hash", Timestamp(5)).unwrap();
+    drop(ledger);
+    let ledger = SqliteLedger::open(&path).unwrap();
+    let newest: Vec<i64> = ledger.notes(Some(&TicketId::new("a")), 2).unwrap().iter().map(|note| note.at.0).collect();
+    assert_eq!(newest, [3, 4]);
+    assert_eq!(ledger.notes(None, 10).unwrap().len(), 4);
+    assert!(ledger.has_preflight("hash").unwrap());
+    assert!(!ledger.has_preflight("other").unwrap());
+    assert_eq!(ledger.load().unwrap().jobs, BTreeMap::new());
+}
+
+#[test]
+fn a_place_is_locked_once_and_the_holder_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (a, b) = (folder.path().join("a"), folder.path().join("b"));
+    let holder = Holder { pid: 4711, started_at: Timestamp(1_700_000_000_000) };
+    let lock = InstanceLock::take(&[&a, &b], &holder).unwrap();
+    let second = Holder { pid: 1, started_at: Timestamp(0) };
+    let error = InstanceLock::take(&[&b], &second).unwrap_err();
+    assert!(matches!(&error, LockError::Held { holder: Some(found), .. } if *found == holder), "{error}");
+    assert!(error.to_string().contains("pid 4711, started 2023-11-14T22:13:20Z"), "{error}");
+    drop(lock);
+    InstanceLock::take(&[&b], &second).unwrap();
+}

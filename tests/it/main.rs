@@ -1,0 +1,25 @@
+//! The integration tests, one binary.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod agent_protocols;
+mod architecture;
+mod bad_input;
+mod conformance;
+mod drills;
+mod engine;
+mod engine_ledger;
+mod foreign_bytes;
+mod launcher;
+mod ledger;
+mod local_forge;
+mod memory_adapters;
+mod replay;
+mod shown_by;
+mod simulator;
+mod supervision;
+mod support;
+mod tk_command;
+mod tk_store;
+mod worker;
+mod workflow;
+mod workspace;

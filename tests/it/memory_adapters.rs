@@ -1,0 +1,112 @@
+//! The memory adapters keep the contracts of their traits, also while they misbehave.
+
+use dirigent::config::policy::RolloutMode;
+use dirigent::domain::comment::{Author, Standing};
+use dirigent::domain::ids::CommentId;
+use dirigent::domain::permit::Permit;
+use dirigent::domain::pr::{MergeMethod, Mergeability, NewPr, PrState};
+use dirigent::domain::ticket::NewTicket;
+use dirigent::engine::permit::{Circumstances, EffectKind, permit};
+use dirigent::forge::memory::{Fault as ForgeFault, MemoryForge};
+use dirigent::forge::{Forge, ForgeError};
+use dirigent::tracker::memory::{Fault, MemoryTracker};
+use dirigent::tracker::{Tracker, TrackerError};
+
+use crate::engine::fixtures::{commit, id, in_state, ticket};
+
+fn allowed() -> Permit {
+    let now = Circumstances { switch: None, rollout: RolloutMode::Merge, preflight_missing: false, owned: true };
+    permit(EffectKind::Comment, &now).unwrap()
+}
+
+#[tokio::test]
+async fn empty_lists_ask_nothing_and_ids_are_a_set() {
+    let board = MemoryTracker::new([ticket("a"), in_state("b", "Done")]);
+    assert!(board.fetch_by_states(&[]).await.unwrap().is_empty());
+    assert!(board.fetch_by_ids(&[]).await.unwrap().is_empty());
+    assert_eq!(board.calls(), 0);
+    assert_eq!(board.fetch_by_states(&[" todo ".into()]).await.unwrap().len(), 1);
+    assert_eq!(board.fetch_by_ids(&[id("b"), id("b"), id("gone")]).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_failed_page_fails_the_call_and_a_stale_read_shows_the_past() {
+    let board = MemoryTracker::new([ticket("a")]);
+    board.freeze();
+    board.edit(&id("a"), |ticket| ticket.state = "Done".into());
+    board.script([Fault::Fails(TrackerError::Pagination("page 2".into())), Fault::Stale]);
+    assert!(matches!(board.fetch_by_ids(&[id("a")]).await, Err(TrackerError::Pagination(_))));
+    assert_eq!(board.fetch_by_ids(&[id("a")]).await.unwrap()[0].state, "Todo");
+    assert_eq!(board.fetch_by_ids(&[id("a")]).await.unwrap()[0].state, "Done");
+}
+
+#[tokio::test]
+async fn a_write_whose_answer_was_lost_is_not_done_twice() {
+    let board = MemoryTracker::new([ticket("a")]);
+    let lost = || Fault::FailsAfterWriting(TrackerError::Request("timed out".into()));
+    board.script([lost()]);
+    assert!(board.comment(&allowed(), &id("a"), "started:1", "hello").await.is_err());
+    let made = board.comment(&allowed(), &id("a"), "started:1", "hello").await.unwrap();
+    assert_eq!(board.comments(&id("a")).await.unwrap().len(), 1);
+    board.edit_comment(&allowed(), &id("a"), &made, "bye").await.unwrap();
+    assert_eq!(board.ticket(&id("a")).unwrap().comments[0].body, "bye");
+    let theirs = board.say(&id("a"), Author::new("ann", Standing::Owner), "mine");
+    assert!(board.edit_comment(&allowed(), &id("a"), &theirs, "x").await.is_err());
+    assert!(board.edit_comment(&allowed(), &id("a"), &CommentId::new("none"), "x").await.is_err());
+    let new = NewTicket {
+        title: "later".into(),
+        description: String::new(),
+        labels: vec![" Bug ".into()],
+        priority: None,
+        parent: None,
+        blocked_by: Vec::new(),
+    };
+    board.script([lost()]);
+    assert!(board.create_ticket(&allowed(), &new, "k").await.is_err());
+    let created = board.create_ticket(&allowed(), &new, "k").await.unwrap();
+    assert_eq!(board.fetch_by_states(&["Todo".into()]).await.unwrap().len(), 2);
+    assert_eq!(board.ticket(&created).unwrap().labels, ["bug"]);
+    board.move_ticket(&allowed(), &id("a"), "Done").await.unwrap();
+    assert!(matches!(board.move_ticket(&allowed(), &id("x"), "Done").await, Err(TrackerError::NotFound(_))));
+}
+
+fn new_pr() -> NewPr {
+    NewPr {
+        title: "A change".into(),
+        body: String::new(),
+        head_branch: "work".into(),
+        head: commit("one"),
+        base_branch: "main".into(),
+        draft: false,
+        labels: Vec::new(),
+        reviewers: Vec::new(),
+    }
+}
+
+#[tokio::test]
+async fn a_pull_request_is_opened_once_merged_once_and_only_on_its_head() {
+    let forge = MemoryForge::default();
+    forge.push_branch(&allowed(), "work", &commit("one")).await.unwrap();
+    forge.script([ForgeFault::FailsAfterWriting(ForgeError::Request("timed out".into()))]);
+    assert!(forge.open_pr(&allowed(), &new_pr()).await.is_err());
+    let pr = forge.open_pr(&allowed(), &new_pr()).await.unwrap();
+    assert_eq!(pr.number.0, 1);
+    assert_eq!(forge.find_pr("work").await.unwrap().unwrap().number, pr.number);
+    forge.push("work", &commit("two"));
+    let merge = |head| {
+        let (forge, permit, number) = (&forge, allowed(), pr.number);
+        async move { forge.merge(&permit, number, &commit(head), MergeMethod::Squash).await }
+    };
+    assert!(matches!(merge("one").await, Err(ForgeError::HeadMoved { .. })));
+    forge.edit(pr.number, |pr| pr.mergeability = Mergeability::Conflicting { files: vec!["x".into()] });
+    assert!(matches!(merge("two").await, Err(ForgeError::Conflict { .. })));
+    forge.edit(pr.number, |pr| pr.mergeability = Mergeability::Clean);
+    forge.script([ForgeFault::FailsAfterWriting(ForgeError::Request("timed out".into()))]);
+    assert!(merge("two").await.is_err());
+    assert!(merge("two").await.is_ok(), "merged already is a success");
+    assert_eq!(forge.merges().len(), 1);
+    assert!(matches!(forge.inspect(pr.number).await.unwrap().state, PrState::Merged { .. }));
+    assert!(forge.reopen(&allowed(), pr.number).await.is_err());
+    forge.delete_branch(&allowed(), "work", &commit("one")).await.unwrap();
+    assert!(forge.branch("work").is_some(), "a branch that moved on is kept");
+}

@@ -1,0 +1,205 @@
+//! A board that the built binary works on: a repository, ticket files, a scripted agent, a home of its own.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use super::Scratch;
+
+/// Long enough for the slowest machine; nothing waits for it when all is well.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+pub struct Board {
+    pub scratch: Scratch,
+}
+
+/// The front matter besides tracker and agent.
+pub const MUTATE: &str = "rollout: {mode: mutate}\npr: {forge: local}\nmerge: {no_checks: pass}\n";
+pub const MERGE: &str =
+    "rollout: {mode: merge}\npr: {forge: local}\nmerge: {mode: auto, no_checks: pass, require_human_approval: false}\n";
+
+impl Board {
+    /// `agent` is a shell script; it is committed as `agent.sh`. `more` is further front matter.
+    pub fn new(agent: &str, more: &str) -> Self {
+        let board = Self { scratch: Scratch::new() };
+        board.scratch.write("agent.sh", agent);
+        board.workflow(more);
+        board.scratch.write(".tickets/.gitignore", ".*\n");
+        board.scratch.commit("the board");
+        board
+    }
+
+    pub fn workflow(&self, more: &str) {
+        let text = format!(
+            "---\ntracker: {{kind: tk}}\npolling: {{interval_ms: 500}}\nworker: {{runtime: exec}}\nexec: {{command: sh ./agent.sh}}\nagent: {{stop_grace_ms: 1000}}\n{more}---\n"
+        );
+        self.scratch.write("WORKFLOW.md", &text);
+    }
+
+    pub fn repo(&self) -> PathBuf {
+        self.scratch.repo()
+    }
+
+    pub fn home(&self) -> PathBuf {
+        self.scratch.dir.path().join("home")
+    }
+
+    /// The binary in the repository, with an environment of its own.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dirigent"));
+        command
+            .args(args)
+            .current_dir(self.repo())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", self.scratch.dir.path())
+            .env("DIRIGENT_HOME", self.home())
+            .env("LANG", "C.UTF-8")
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    /// Runs to the end and wants success; answers stdout.
+    pub fn ok(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        let (out, err) = (text(&output.stdout), text(&output.stderr));
+        assert!(output.status.success(), "dirigent {args:?}: {:?}\n{out}\n{err}", output.status);
+        out
+    }
+
+    /// Runs to the end and wants this exit code; answers stderr.
+    pub fn fails(&self, args: &[&str], code: i32) -> String {
+        let output = self.run(args);
+        let (out, err) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!(output.status.code(), Some(code), "dirigent {args:?}\n{out}\n{err}");
+        err
+    }
+
+    /// A ticket with this id.
+    pub fn ticket(&self, id: &str, title: &str) {
+        self.ticket_with(id, title, "");
+    }
+
+    /// `more` is further front matter of the ticket.
+    pub fn ticket_with(&self, id: &str, title: &str, more: &str) {
+        let text = format!(
+            "---\nid: {id}\nstatus: open\ndeps: []\nlinks: []\ncreated: 2026-01-01T00:00:00Z\ntype: task\npriority: 2\n{more}---\n# {title}\n\n"
+        );
+        // As an editor would: whole or not at all.
+        let place = self.repo().join(format!(".tickets/.{id}.new"));
+        std::fs::write(&place, text).unwrap();
+        std::fs::rename(place, self.ticket_path(id)).unwrap();
+    }
+
+    pub fn ticket_path(&self, id: &str) -> PathBuf {
+        self.repo().join(format!(".tickets/{id}.md"))
+    }
+
+    pub fn ticket_text(&self, id: &str) -> String {
+        std::fs::read_to_string(self.ticket_path(id)).unwrap()
+    }
+
+    /// Starts `run` in the background.
+    pub fn start(&self) -> Runner {
+        let log = self.scratch.dir.path().join("runner.log");
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(&log).unwrap();
+        let child = self.command(&["run", "--plain"]).stderr(file).stdout(Stdio::null()).spawn().unwrap();
+        Runner { child, log }
+    }
+
+    /// One value of `status`.
+    pub fn status(&self, args: &[&str]) -> serde_json::Value {
+        let mut all = vec!["status", "--json"];
+        all.extend(args);
+        serde_json::from_str(&self.ok(&all)).unwrap()
+    }
+
+    pub fn phase(&self, id: &str) -> String {
+        let output = self.run(&["status", id, "--field", "phase"]);
+        text(&output.stdout).trim().to_owned()
+    }
+
+    /// Looks until it holds.
+    pub fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
+        let began = Instant::now();
+        while !holds() {
+            if began.elapsed() > PATIENCE {
+                let log = std::fs::read_to_string(self.scratch.dir.path().join("runner.log")).unwrap_or_default();
+                panic!("never came about: {what}\n{log}");
+            }
+            std::thread::sleep(Duration::from_millis(30));
+        }
+    }
+
+    pub fn worktrees(&self) -> Vec<PathBuf> {
+        let root = self.home().join("workspaces");
+        let mut found = Vec::new();
+        for repo in std::fs::read_dir(root).into_iter().flatten().flatten() {
+            for entry in std::fs::read_dir(repo.path()).into_iter().flatten().flatten() {
+                if !entry.file_name().to_string_lossy().starts_with('.') {
+                    found.push(entry.path());
+                }
+            }
+        }
+        found
+    }
+
+    /// Processes of this board's workers, by a word that only they have in their environment.
+    pub fn worker_processes(&self) -> Vec<i32> {
+        let mark = "DIRIGENT_SOCKET=";
+        let home = self.home().display().to_string();
+        std::fs::read_dir("/proc")
+            .unwrap()
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_string_lossy().parse::<i32>().ok())
+            .filter(|pid| {
+                let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+                let environ = text(&environ);
+                environ.contains(mark) && environ.contains(&home)
+            })
+            .collect()
+    }
+}
+
+/// A runner in the background; ends with the test.
+pub struct Runner {
+    pub child: Child,
+    pub log: PathBuf,
+}
+
+impl Runner {
+    pub fn signal(&self, signal: nix::sys::signal::Signal) {
+        let pid = nix::unistd::Pid::from_raw(self.child.id() as i32);
+        nix::sys::signal::kill(pid, signal).unwrap();
+    }
+
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Asks it to end and waits for that.
+    pub fn end(mut self) {
+        self.signal(nix::sys::signal::Signal::SIGTERM);
+        let status = self.child.wait().unwrap();
+        assert!(status.success(), "{status:?}\n{}", self.log());
+    }
+}
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+pub fn exists(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}

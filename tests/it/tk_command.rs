@@ -1,0 +1,11 @@
+//! The `tk` command as people, scripts and workers call it.
+
+mod bad_input;
+mod beyond;
+mod desk;
+mod discovery;
+mod harness;
+mod import;
+mod in_a_worker;
+mod processes;
+mod transcripts;

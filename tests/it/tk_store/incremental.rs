@@ -1,0 +1,118 @@
+//! Changes are seen, however they are made; what did not change is not read again.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use dirigent::tracker::Tracker;
+use dirigent::tracker::tk::TkTracker;
+
+use super::{put, store_with, ticket_text};
+
+async fn titles(tracker: &TkTracker) -> Vec<String> {
+    let tickets = tracker.fetch_by_states(&["open".to_owned()]).await.unwrap();
+    tickets.into_iter().map(|ticket| ticket.title).collect()
+}
+
+#[tokio::test]
+async fn every_kind_of_change_is_seen_by_the_next_look() {
+    let (_temp, dir) = store_with(&[("a", &ticket_text("a", "open", ""))]);
+    let tracker = TkTracker::new(&dir);
+    assert_eq!(titles(&tracker).await, ["Title of a"]);
+
+    put(&dir, "b", &ticket_text("b", "open", ""));
+    assert_eq!(titles(&tracker).await, ["Title of a", "Title of b"]);
+
+    let text = ticket_text("a", "open", "").replace("Title of a", "Title of A");
+    put(&dir, "a", &text);
+    assert_eq!(titles(&tracker).await, ["Title of A", "Title of b"], "same size, in place");
+
+    fs::write(dir.join("x.tmp"), ticket_text("b", "open", "").replace("Title of b", "Renamed over")).unwrap();
+    fs::rename(dir.join("x.tmp"), dir.join("b.md")).unwrap();
+    assert_eq!(titles(&tracker).await, ["Title of A", "Renamed over"]);
+
+    fs::remove_file(dir.join("a.md")).unwrap();
+    assert_eq!(titles(&tracker).await, ["Renamed over"]);
+
+    fs::rename(&dir, dir.with_extension("old")).unwrap();
+    fs::create_dir(&dir).unwrap();
+    put(&dir, "c", &ticket_text("c", "open", ""));
+    assert_eq!(titles(&tracker).await, ["Title of c"], "another directory under the same name");
+}
+
+#[tokio::test]
+async fn a_linked_ticket_is_followed() {
+    let (temp, dir) = store_with(&[]);
+    let real = temp.path().join("real.md");
+    fs::write(&real, ticket_text("l", "open", "")).unwrap();
+    std::os::unix::fs::symlink(&real, dir.join("l.md")).unwrap();
+    let tracker = TkTracker::new(&dir);
+    assert_eq!(titles(&tracker).await, ["Title of l"]);
+    fs::write(&real, ticket_text("l", "open", "").replace("Title of l", "Changed elsewhere")).unwrap();
+    assert_eq!(titles(&tracker).await, ["Changed elsewhere"]);
+}
+
+#[tokio::test]
+async fn an_unchanged_file_is_not_opened_again() {
+    let (_temp, dir) = store_with(&[("a", &ticket_text("a", "open", "")), ("b", &ticket_text("b", "closed", ""))]);
+    let tracker = TkTracker::new(&dir);
+    titles(&tracker).await;
+    let opened = count_opens(&dir);
+    titles(&tracker).await;
+    titles(&tracker).await;
+    put(&dir, "b", &ticket_text("b", "open", ""));
+    assert_eq!(titles(&tracker).await.len(), 2);
+    let opened = opened();
+    assert!(!opened.contains(&"a.md".to_owned()), "{opened:?}");
+    assert!(opened.contains(&"b.md".to_owned()), "{opened:?}");
+}
+
+/// Counts by the kernel's own record which files are opened from now on.
+fn count_opens(dir: &std::path::Path) -> impl FnOnce() -> Vec<String> + use<> {
+    use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+    let inotify = Inotify::init(InitFlags::IN_NONBLOCK).unwrap();
+    inotify.add_watch(dir, AddWatchFlags::IN_OPEN).unwrap();
+    move || {
+        let mut names = Vec::new();
+        while let Ok(events) = inotify.read_events() {
+            names.extend(events.into_iter().filter_map(|event| event.name?.into_string().ok()));
+        }
+        names
+    }
+}
+
+#[tokio::test]
+async fn a_watch_tells_of_a_new_ticket_also_in_a_directory_made_later() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join(".tickets");
+    let tracker = TkTracker::new(&dir);
+    let mut changes = tracker.changes().expect("this system has a file watch");
+    fs::create_dir(&dir).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    put(&dir, "a", &ticket_text("a", "open", ""));
+    let mut seen = Vec::new();
+    while seen.is_empty() && Instant::now() < deadline {
+        let _ = tokio::time::timeout(Duration::from_secs(1), changes.changed()).await;
+        seen = titles(&tracker).await;
+    }
+    assert_eq!(seen, ["Title of a"]);
+
+    // Only the watch can tell of this one: nothing is polled between.
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    changes.mark_unchanged();
+    put(&dir, "b", &ticket_text("b", "open", ""));
+    tokio::time::timeout(Duration::from_secs(30), changes.changed()).await.expect("told within the deadline").unwrap();
+}
+
+#[tokio::test]
+async fn reading_does_not_look_like_a_change() {
+    let (_temp, dir) = store_with(&[("a", &ticket_text("a", "open", ""))]);
+    let tracker = TkTracker::new(&dir);
+    let mut changes = tracker.changes().unwrap();
+    tokio::time::timeout(Duration::from_secs(30), changes.changed()).await.unwrap().unwrap();
+    changes.mark_unchanged();
+    for _ in 0..20 {
+        fs::read(dir.join("a.md")).unwrap();
+    }
+    assert_eq!(titles(&tracker).await.len(), 1);
+    assert!(tokio::time::timeout(Duration::from_millis(300), changes.changed()).await.is_err());
+}

@@ -1,0 +1,204 @@
+//! Many turns on one live session, with a scripted agent that speaks a real protocol.
+
+use std::fs;
+use std::time::Duration;
+
+use dirigent::config::agent::{OnRequest, RequestRule};
+use dirigent::config::worker::Runtime;
+use dirigent::domain::failure::RunFailure;
+use dirigent::domain::ids::RunId;
+use dirigent::domain::job::HumanWord;
+use dirigent::domain::run::{Activity, RunOutcome, StopReason};
+use dirigent::domain::time::Timestamp;
+use dirigent::worker::{Control, run_directory};
+
+use super::bench::{Bench, PATIENCE, Running, poll};
+
+fn speaking(turns: &[&str]) -> Bench {
+    let mut bench = Bench::new(&[]);
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fakes/acp.sh");
+    let turns: Vec<String> = turns.iter().map(|turn| format!("'{turn}'")).collect();
+    bench.settings.worker.runtime = Runtime::Acp;
+    bench.settings.acp.command = format!("exec '{script}' {}", turns.join(" "));
+    bench.settings.acp.timeouts.read = PATIENCE;
+    bench
+}
+
+fn prompts(bench: &Bench, run: &RunId) -> Vec<String> {
+    let kept = run_directory(&bench.path("state"), run).join("artifacts").join("prompts");
+    fs::read_to_string(kept).unwrap_or_default().lines().map(str::to_owned).collect()
+}
+
+fn word(text: &str, urgent: bool) -> Control {
+    Control::Steer(HumanWord { from: "ann".into(), text: text.into(), at: Timestamp(0), urgent })
+}
+
+/// Waits until the worker has taken what it was told.
+async fn taken(running: &Running) {
+    poll("the word is taken", || running.control.capacity() == running.control.max_capacity()).await;
+}
+
+#[tokio::test]
+async fn spec_7_a_live_ticket_goes_on_with_guidance_on_the_same_session() {
+    let mut bench = speaking(&["say=nothing", "commit=a.txt", "say=nothing"]);
+    bench.settings.agent.max_turns = 3;
+    let mut running = bench.start();
+    let run = running.run.clone();
+    let session = running.activity(|one| matches!(one, Activity::SessionKnown { .. })).await;
+    assert_eq!(session, Activity::SessionKnown { session: "s1".into() });
+    let report = running.report().await;
+    assert_eq!(report.outcome, RunOutcome::Done, "{report:?}");
+    assert_eq!((report.turns, report.commits_ahead), (3, 1));
+    assert_eq!(report.session, Some("s1".into()));
+    let prompts = prompts(&bench, &run);
+    assert!(
+        prompts[0].contains("Work on t-1") && prompts[1].contains("Go on, turn 2") && prompts[2].contains("turn 3")
+    );
+    bench.assert_nothing_left(&run);
+}
+
+#[tokio::test]
+async fn a_ticket_that_is_over_ends_the_turns() {
+    let bench = speaking(&["commit=a.txt"]);
+    bench.ticket.lock().unwrap().state = "closed".into();
+    let report = bench.run().await;
+    assert_eq!((report.outcome, report.turns), (RunOutcome::Done, 1));
+}
+
+#[tokio::test]
+async fn a_persons_words_reach_the_next_turn() {
+    let go = tempfile::tempdir().unwrap();
+    let flag = go.path().join("go");
+    let mut bench = speaking(&[&format!("await={}", flag.display()), "commit=a.txt"]);
+    bench.settings.agent.max_turns = 2;
+    let running = bench.start();
+    let run = running.run.clone();
+    poll("the first turn runs", || !prompts(&bench, &run).is_empty()).await;
+    running.control.send(word("use tabs", false)).await.unwrap();
+    taken(&running).await;
+    fs::write(&flag, "").unwrap();
+    let report = running.report().await;
+    assert_eq!(report.turns, 2);
+    assert!(prompts(&bench, &run)[1].contains("use tabs"), "{:?}", prompts(&bench, &run));
+}
+
+#[tokio::test]
+async fn an_urgent_word_interrupts_the_turn() {
+    let mut bench = speaking(&["wait", "commit=a.txt"]);
+    bench.settings.agent.max_turns = 2;
+    let running = bench.start();
+    let run = running.run.clone();
+    poll("the first turn runs", || !prompts(&bench, &run).is_empty()).await;
+    running.control.send(word("stop that", true)).await.unwrap();
+    let report = running.report().await;
+    assert_eq!((&report.outcome, report.turns), (&RunOutcome::Done, 2), "{report:?}");
+    assert!(prompts(&bench, &run)[1].contains("stop that"));
+}
+
+#[tokio::test]
+async fn a_stop_cancels_the_turn_and_ends_the_process() {
+    let mut bench = speaking(&["wait"]);
+    bench.settings.agent.stop_grace = PATIENCE * 10;
+    let running = bench.start();
+    let run = running.run.clone();
+    poll("the turn runs", || !prompts(&bench, &run).is_empty()).await;
+    running.control.send(Control::Stop(StopReason::KillSwitch)).await.unwrap();
+    let report = running.report().await;
+    assert_eq!(report.outcome, RunOutcome::Killed { reason: StopReason::KillSwitch });
+    assert!(bench.transcript(&run).contains("session/cancel"));
+    bench.assert_nothing_left(&run);
+}
+
+#[tokio::test]
+async fn a_pool_without_quota_ends_at_the_turns_end() {
+    let go = tempfile::tempdir().unwrap();
+    let flag = go.path().join("go");
+    let bench = speaking(&[&format!("await={}", flag.display()), "commit=a.txt"]);
+    let running = bench.start();
+    let run = running.run.clone();
+    poll("the turn runs", || !prompts(&bench, &run).is_empty()).await;
+    running.control.send(Control::StopAfterTurn).await.unwrap();
+    taken(&running).await;
+    fs::write(&flag, "").unwrap();
+    let report = running.report().await;
+    assert_eq!(report.outcome, RunOutcome::Killed { reason: StopReason::Quota });
+    assert_eq!(report.turns, 1);
+}
+
+async fn asked(change: impl FnOnce(&mut Bench), answer: Option<&str>) -> (RunOutcome, String) {
+    let mut bench = speaking(&["ask"]);
+    bench.settings.agent.max_turns = 1;
+    change(&mut bench);
+    let mut running = bench.start();
+    if let Some(answer) = answer {
+        let asked = running.activity(|one| matches!(one, Activity::Asked { .. })).await;
+        assert!(matches!(asked, Activity::Asked { question } if question.contains("execute")));
+        running.control.send(word(answer, false)).await.unwrap();
+    }
+    let report = running.report().await;
+    let branch = "dirigent/t-1-make-it-work";
+    let answer = report.head.as_ref().filter(|_| report.commits_ahead > 0).map(|_| bench.content(branch, "answer.txt"));
+    (report.outcome, answer.unwrap_or_default())
+}
+
+#[tokio::test]
+async fn a_request_is_answered_by_policy_rule_or_person() {
+    let ask = |bench: &mut Bench| bench.settings.agent.on_request = OnRequest::Ask;
+    assert!(asked(|_| {}, None).await.1.contains(r#""yes""#), "auto");
+    assert!(asked(ask, Some("approve")).await.1.contains(r#""yes""#));
+    assert!(asked(ask, Some("deny")).await.1.contains(r#""no""#));
+    let denied = asked(|bench| bench.settings.agent.deny = vec![RequestRule { tool: "*".into(), pattern: None }], None);
+    assert!(denied.await.1.contains(r#""no""#));
+}
+
+#[tokio::test]
+async fn nobody_answers_in_time() {
+    let (_, answer) = asked(
+        |bench| {
+            bench.settings.agent.on_request = OnRequest::Ask;
+            bench.settings.agent.ask_timeout = Duration::from_millis(50);
+        },
+        None,
+    )
+    .await;
+    assert!(answer.contains(r#""no""#), "the default is to deny: {answer}");
+}
+
+#[tokio::test]
+async fn a_request_that_nobody_may_answer_fails_the_run_at_once() {
+    let (outcome, _) = asked(|bench| bench.settings.agent.on_request = OnRequest::Fail, None).await;
+    assert!(matches!(outcome, RunOutcome::Failed { failure: RunFailure::InputRequired { .. } }), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn a_handshake_that_never_comes_is_named() {
+    let mut bench = speaking(&[]);
+    bench.settings.acp.command = "cat >/dev/null; exec sleep 1000".into();
+    bench.settings.agent.start_timeout = Duration::from_millis(300);
+    let running = bench.start();
+    let run = running.run.clone();
+    let outcome = running.report().await.outcome;
+    let RunOutcome::Failed { failure: RunFailure::Handshake { detail } } = outcome else { panic!("{outcome:?}") };
+    assert!(detail.contains("300 ms"), "{detail}");
+    bench.assert_nothing_left(&run);
+}
+
+#[tokio::test]
+async fn an_agent_that_dies_before_it_is_ready_leaves_its_last_words() {
+    let mut bench = speaking(&[]);
+    bench.settings.acp.command = "echo no key found >&2; exit 9".into();
+    let outcome = bench.run().await.outcome;
+    let RunOutcome::Failed { failure: RunFailure::Handshake { detail } } = outcome else { panic!("{outcome:?}") };
+    assert!(detail.contains("code 9") && detail.contains("no key found"), "{detail}");
+}
+
+#[tokio::test]
+async fn a_death_in_the_middle_of_a_turn_is_told_apart() {
+    let mut bench = speaking(&[]);
+    let fake = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fakes/acp.sh");
+    // The agent is gone as soon as it is prompted.
+    bench.settings.acp.command = format!("sed -u '/session.prompt/Q' | {{ '{fake}'; echo half > new.txt; exit 8; }}");
+    let report = bench.run().await;
+    assert_eq!(report.outcome, RunOutcome::Failed { failure: RunFailure::Exit { code: 8 } });
+    assert_eq!(bench.content(&report.salvage.unwrap().reference, "new.txt"), "half");
+}

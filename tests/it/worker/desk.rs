@@ -1,0 +1,206 @@
+//! The worker's `tk`, seen from the other end of the socket.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+use dirigent::domain::comment::{Author, Comment, Standing};
+use dirigent::domain::evidence::EvidenceKind;
+use dirigent::domain::job::HumanWord;
+use dirigent::domain::run::{Activity, Declared, RunOutcome};
+use dirigent::domain::time::Timestamp;
+use dirigent::worker::Control;
+use serde_json::{Value, json};
+
+use super::bench::{Bench, PATIENCE, Running, poll};
+
+/// A run whose agent waits, and the way to its desk.
+struct AtDesk {
+    bench: Bench,
+    running: Running,
+    socket: PathBuf,
+    token: String,
+    go: PathBuf,
+}
+
+async fn at_desk(last_acts: &[&str], change: impl FnOnce(&mut Bench)) -> AtDesk {
+    let mut bench = Bench::new(&[]);
+    let (dump, go) = (bench.path("env"), bench.path("go"));
+    let mut acts = vec![format!("env={}", dump.display()), format!("await={}", go.display())];
+    acts.extend(last_acts.iter().map(|act| (*act).to_owned()));
+    let acts: Vec<&str> = acts.iter().map(String::as_str).collect();
+    bench.acts(&acts);
+    change(&mut bench);
+    let running = bench.start();
+    poll("the agent is up", || dump.exists()).await;
+    let env: BTreeMap<String, String> = fs::read_to_string(&dump)
+        .unwrap()
+        .lines()
+        .filter_map(|line| line.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned())))
+        .collect();
+    let (socket, token) = (PathBuf::from(&env["DIRIGENT_SOCKET"]), env["DIRIGENT_TOKEN"].clone());
+    AtDesk { bench, running, socket, token, go }
+}
+
+impl AtDesk {
+    async fn ask(&self, verb: &str, args: Value) -> Value {
+        self.send(json!({ "v": 1, "token": self.token, "verb": verb, "args": args }).to_string().into_bytes()).await
+    }
+
+    async fn send(&self, mut line: Vec<u8>) -> Value {
+        line.push(b'\n');
+        let socket = self.socket.clone();
+        tokio::task::spawn_blocking(move || {
+            let mut stream = UnixStream::connect(socket).unwrap();
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            stream.write_all(&line).unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            serde_json::from_str(&answer).unwrap()
+        })
+        .await
+        .unwrap()
+    }
+
+    fn go(&self) {
+        fs::write(&self.go, "").unwrap();
+    }
+}
+
+fn code(answer: &Value) -> &str {
+    assert_eq!(answer["ok"], false, "{answer}");
+    answer["error"]["code"].as_str().unwrap()
+}
+
+fn comment(id: &str, standing: Standing, body: &str) -> Comment {
+    Comment {
+        id: id.into(),
+        author: Author::new("ann", standing),
+        body: body.into(),
+        created_at: None,
+        updated_at: None,
+    }
+}
+
+#[tokio::test]
+async fn what_is_declared_counts_more_than_the_exit_code() {
+    let at = at_desk(&["commit=a.txt", "exit=3"], |_| {}).await;
+    assert_eq!(at.ask("blocked", json!({ "reason": "no" })).await["ok"], true);
+    assert_eq!(at.ask("done", json!({ "summary": "all there" })).await["ok"], true);
+    at.go();
+    let report = at.running.report().await;
+    assert_eq!(report.outcome, RunOutcome::Done);
+    assert_eq!(report.declared, Some(Declared::Done { summary: "all there".into() }), "the last one counts");
+    assert!(!at.socket.exists());
+}
+
+#[tokio::test]
+async fn blocked_by_verb_or_by_comment_keeps_the_work_aside() {
+    let at = at_desk(&["dirty=new.txt"], |_| {}).await;
+    at.ask("comment", json!({ "text": "BLOCKED: which database?" })).await;
+    at.go();
+    let report = at.running.report().await;
+    assert_eq!(report.outcome, RunOutcome::Done);
+    assert_eq!(report.declared, Some(Declared::Blocked { reason: "which database?".into() }));
+    assert_eq!(at.bench.content(&report.salvage.unwrap().reference, "new.txt"), "unfinished");
+}
+
+#[tokio::test]
+async fn words_and_evidence_become_activity_and_claims_are_checked() {
+    let mut at = at_desk(&["commit=a.txt"], |bench| bench.settings.gates.allow_followups = true).await;
+    at.ask("comment", json!({ "text": " half way " })).await;
+    let told = at.running.activity(|one| matches!(one, Activity::Commented { .. })).await;
+    assert_eq!(told, Activity::Commented { text: "half way".into() });
+    for path in ["a.txt", "never.txt"] {
+        at.ask("evidence", json!({ "evidence": { "type": "file", "action": "created", "path": path } })).await;
+    }
+    let told = at.running.activity(|one| matches!(one, Activity::Proved { .. })).await;
+    assert!(matches!(told, Activity::Proved { evidence } if matches!(evidence.kind, EvidenceKind::File { .. })));
+    at.ask("plan", json!({ "text": "first this" })).await;
+    at.running.activity(|one| matches!(one, Activity::Planned { .. })).await;
+    let created = at.ask("create", json!({ "title": "Later", "labels": ["UI"] })).await;
+    assert_eq!(created["ok"], true, "{created}");
+    let Activity::FollowUp { ticket, .. } = at.running.activity(|one| matches!(one, Activity::FollowUp { .. })).await
+    else {
+        panic!()
+    };
+    assert_eq!((ticket.title.as_str(), ticket.labels), ("Later", vec!["ui".to_owned()]));
+    at.go();
+    let report = at.running.report().await;
+    assert_eq!(report.evidence.len(), 2);
+    assert_eq!(report.contradicted.len(), 1, "{:?}", report.contradicted);
+    assert!(report.contradicted[0].contains("never.txt"));
+}
+
+#[tokio::test]
+async fn what_is_not_allowed_is_refused_with_a_code() {
+    let at = at_desk(&["commit=a.txt"], |_| {}).await;
+    assert_eq!(code(&at.ask("comment", json!({ "text": "x", "ticket": "t-2" })).await), "other_ticket");
+    assert_eq!(code(&at.ask("create", json!({ "title": "Later" })).await), "not_allowed");
+    assert_eq!(code(&at.ask("comment", json!({ "text": " " })).await), "bad_request");
+    assert_eq!(code(&at.ask("dance", json!({})).await), "bad_request");
+    assert_eq!(code(&at.send(b"hello".to_vec()).await), "bad_request");
+    let stolen = json!({ "v": 1, "token": "wrong", "verb": "done", "args": { "summary": "" } });
+    assert_eq!(code(&at.send(stolen.to_string().into_bytes()).await), "bad_token");
+    let newer = json!({ "v": 2, "token": at.token, "verb": "done", "args": { "summary": "" } });
+    assert_eq!(code(&at.send(newer.to_string().into_bytes()).await), "version");
+    let long = json!({ "v": 1, "token": at.token, "verb": "comment", "args": { "text": "x".repeat(2_000_000) } });
+    assert_eq!(code(&at.send(long.to_string().into_bytes()).await), "over");
+    at.go();
+    assert_eq!(at.running.report().await.declared, None);
+}
+
+#[tokio::test]
+async fn show_tells_the_ticket_and_then_only_what_is_new() {
+    let at = at_desk(&["commit=a.txt"], |bench| {
+        bench.ticket.lock().unwrap().comments.push(comment("1", Standing::Owner, "from before"));
+    })
+    .await;
+    let whole = at.ask("show", json!({})).await;
+    let text = whole["text"].as_str().unwrap();
+    assert!(text.contains("Make it work") && text.contains("Please.") && text.contains("from before"), "{text}");
+    assert_eq!(whole["data"]["key"], "t-1");
+    assert_eq!(at.ask("show", json!({ "new": true })).await["text"], "Nothing new.\n");
+    let comments = [comment("2", Standing::Owner, "look here"), comment("3", Standing::Stranger, "obey me")];
+    at.bench.ticket.lock().unwrap().comments.extend(comments);
+    let word = HumanWord { from: "bob".into(), text: "use tabs".into(), at: Timestamp(0), urgent: false };
+    at.running.control.send(Control::Steer(word)).await.unwrap();
+    let news = async {
+        let mut seen = String::new();
+        while !seen.contains("use tabs") {
+            let news = at.ask("show", json!({ "new": true })).await;
+            seen.push_str(news["text"].as_str().unwrap());
+        }
+        seen
+    };
+    let seen = tokio::time::timeout(PATIENCE, news).await.unwrap();
+    assert!(seen.contains("look here") && !seen.contains("obey me") && !seen.contains("from before"), "{seen}");
+    assert_eq!(seen.matches("look here").count(), 1);
+    at.go();
+    at.running.report().await;
+}
+
+#[tokio::test]
+async fn slow_and_silent_clients_do_not_keep_others_out() {
+    let at = at_desk(&["commit=a.txt"], |_| {}).await;
+    let idle: Vec<UnixStream> = (0..10).map(|_| UnixStream::connect(&at.socket).unwrap()).collect();
+    let answers = (0..40).map(|_| at.ask("comment", json!({ "text": "hi" })));
+    for answer in answers {
+        assert_eq!(answer.await["ok"], true);
+    }
+    drop(idle);
+    at.go();
+    at.running.report().await;
+}
+
+#[tokio::test]
+async fn more_silent_clients_than_places_only_delay() {
+    let at = at_desk(&["commit=a.txt"], |_| {}).await;
+    let _idle: Vec<UnixStream> = (0..70).map(|_| UnixStream::connect(&at.socket).unwrap()).collect();
+    let answer = tokio::time::timeout(PATIENCE, at.ask("done", json!({ "summary": "s" }))).await.unwrap();
+    assert_eq!(answer["ok"], true);
+    at.go();
+    assert!(at.running.report().await.declared.is_some());
+}

@@ -1,0 +1,122 @@
+//! Prompts, comments and pull request texts, built in and replaced.
+
+use dirigent::domain::evidence::{Evidence, EvidenceKind, Verification};
+use dirigent::domain::ids::PrNumber;
+use dirigent::domain::job::{BlockCause, ReworkCause, ReworkTrigger};
+use dirigent::domain::run::Salvage;
+use dirigent::domain::time::Timestamp;
+use dirigent::engine::effect::Said;
+use dirigent::workflow::Templates;
+
+use super::{Desk, first_prompt};
+
+#[test]
+fn a_broken_prompt_is_refused_with_its_line_and_a_doubtful_one_is_a_warning() {
+    let desk = Desk::new();
+    let error = desk.load("---\ntracker: {kind: tk}\n---\n\nHello\n{{#if issue}}x\n").map(|_| ()).unwrap_err();
+    assert_eq!(error.class(), "template_parse_error");
+    assert!(error.to_string().contains("WORKFLOW.md:6:1: the prompt is not a valid template"), "{error}");
+    let doubtful = desk.load("---\ntracker: {kind: tk}\n---\n\nHello\n{{issue.titel}}\n").unwrap();
+    let warning = doubtful.warnings[0].to_string();
+    assert!(
+        warning.contains("WORKFLOW.md:6:1: the prompt cannot be rendered: there is no variable `issue.titel`"),
+        "{warning}"
+    );
+}
+
+#[test]
+fn a_template_of_the_repository_wins_and_a_broken_one_is_named() {
+    let desk = Desk::new();
+    let own = desk.dir().join(".dirigent/templates");
+    std::fs::create_dir_all(own.join("comments")).unwrap();
+    std::fs::write(own.join("prompt.md"), "OWN {{issue.key}}").unwrap();
+    std::fs::write(own.join("comments/started.md"), "Off we go on {{branch}}.").unwrap();
+    std::fs::write(own.join("careful.md"), "CAREFUL {{issue.key}}").unwrap();
+    let loaded = desk.load("---\ntracker: {kind: tk}\n---\n").unwrap();
+    assert_eq!(first_prompt(&loaded), "OWN APP-7\n");
+    let started = loaded.prompts.templates().comment("started", &serde_json::json!({"branch": "b"})).unwrap();
+    assert_eq!(started, "Off we go on b.");
+    assert!(loaded.prompts.templates().own("careful").is_ok());
+    assert!(
+        loaded.prompts.templates().own("missing").unwrap_err().to_string().contains(".dirigent/templates/missing.md")
+    );
+
+    std::fs::write(own.join("rework.md"), "x\n{{#if").unwrap();
+    let error = desk.load("---\ntracker: {kind: tk}\n---\n").map(|_| ()).unwrap_err();
+    assert_eq!(error.class(), "template_parse_error");
+    assert!(error.to_string().contains(".dirigent/templates/rework.md:"), "{error}");
+}
+
+#[test]
+fn everything_the_engine_says_has_a_wording() {
+    let note = Evidence { kind: EvidenceKind::Note { text: "```\nsneaky".into() }, timestamp: Timestamp(0) };
+    let cause =
+        ReworkCause { trigger: ReworkTrigger::GateFailed, summary: "`make` failed".into(), evidence: vec![note] };
+    let salvage = Salvage {
+        reference: "refs/dirigent/salvage/r1".into(),
+        commit: "0123456789abcdef".into(),
+        files: 2,
+        left_out: vec!["big.bin".into()],
+    };
+    let templates = Templates::load(None).unwrap();
+    for (said, wording) in [
+        (
+            Said::Started { run: "r1".into(), attempt: 2, branch: "b".into(), rework: true },
+            "Rework started (attempt 2) on branch `b`.",
+        ),
+        (
+            Said::Blocked {
+                cause: BlockCause::StoppedByOperator,
+                sentence: "it was stopped".into(),
+                next: "a retry".into(),
+            },
+            "**Blocked**: it was stopped.\n\nWhat would move it on: a retry.",
+        ),
+        (
+            Said::PrOpened {
+                number: PrNumber(4),
+                url: Some("u".into()),
+                branch: "b".into(),
+                verification: Some(Verification::Verified),
+            },
+            "Pull request [#4](u) is open from `b` (verified).",
+        ),
+        (
+            Said::Rework { cycle: 1, limit: 3, cause },
+            "**Rework** 1 of at most 3: `make` failed\n\n````\n```\nsneaky\n````",
+        ),
+        (
+            Said::Done { commit: Some("0123456789abcdef".into()), by_us: false, verification: None },
+            "**Done**: merged as 0123456789ab by a person.",
+        ),
+        (Said::GaveUp { sentence: "five failures".into() }, "**Gave up**: five failures."),
+        (
+            Said::Salvaged { run: "r1".into(), salvage, failure: None },
+            "Uncommitted work of run r1 (2 files) was saved: `refs/dirigent/salvage/r1` (0123456789ab).\n`dirigent salvage show r1` lists it, `dirigent salvage restore r1` brings it back.\n\nToo large to be saved:\n- big.bin",
+        ),
+        (Said::BranchReady { branch: "b".into(), head: None }, "The work is ready on branch `b`."),
+        (Said::Worker { run: "r1".into(), text: "hi".into() }, "hi"),
+        (
+            Said::Asked { run: "r1".into(), question: "May I?".into() },
+            "**Question** of the worker:\n\n```\nMay I?\n```\n\nAnswer here with `approve`, `deny`, or in your own words.",
+        ),
+    ] {
+        let data = serde_json::to_value(&said).unwrap();
+        assert_eq!(templates.comment(data["kind"].as_str().unwrap(), &data).unwrap(), wording);
+    }
+}
+
+#[test]
+fn a_pull_request_body_tells_what_was_checked() {
+    let body = Templates::load(None)
+        .unwrap()
+        .pr_body(&serde_json::json!({
+            "ticket": {"key": "APP-7", "title": "Fix the page", "url": null}, "summary": "Fixed it.", "verification": "verified",
+            "facts": ["2 commits beyond main"], "gates": [{"name": "cargo test", "passed": true}],
+        }))
+        .unwrap();
+    assert_eq!(
+        body,
+        "Fixed it.\n\nTicket: APP-7 Fix the page\n\nChecked by Dirigent: **verified**\n- 2 commits beyond main\n- `cargo test`: passed"
+    );
+}

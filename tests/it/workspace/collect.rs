@@ -1,0 +1,53 @@
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use dirigent::workspace::GcAction;
+
+use super::try_prepare;
+use crate::support::{Scratch, write_in};
+
+#[tokio::test]
+async fn gc_takes_what_is_old_and_nobodys() {
+    let scratch = Scratch::new();
+    let workspaces = scratch.workspaces();
+    let live = try_prepare(&workspaces, "live", "dirigent/a").await.unwrap();
+    let dead = try_prepare(&workspaces, "dead", "dirigent/b").await.unwrap();
+    let lost = try_prepare(&workspaces, "lost", "dirigent/c").await.unwrap();
+    write_in(&dead.path, "x", "x\n");
+    std::fs::remove_dir_all(&lost.path).unwrap();
+    write_in(workspaces.root(), "somebody-elses/file", "f\n");
+    let live_runs = BTreeSet::from([live.run.clone()]);
+
+    let listed = workspaces.list().await.unwrap();
+    assert_eq!(
+        listed.iter().map(|one| (one.worktree.run.as_str(), one.exists)).collect::<Vec<_>>(),
+        [("dead", true), ("live", true), ("lost", false)]
+    );
+    assert_eq!(listed[0].worktree, dead);
+    assert_eq!(workspaces.of_run(&lost.run).await.unwrap().unwrap(), listed[2]);
+
+    let young = workspaces.gc(Duration::from_secs(3600), false, &live_runs).await.unwrap();
+    assert!(young.iter().all(|item| matches!(item.action, GcAction::Kept { .. })), "{young:?}");
+
+    let planned = workspaces.gc(Duration::ZERO, true, &live_runs).await.unwrap();
+    assert_eq!(planned.iter().filter(|item| item.action == GcAction::WouldRemove).count(), 2);
+    assert!(dead.path.exists());
+
+    let done = workspaces.gc(Duration::ZERO, false, &live_runs).await.unwrap();
+    let of = |run: &str| &done.iter().find(|item| item.run.as_ref().is_some_and(|r| r.as_str() == run)).unwrap().action;
+    assert!(matches!(of("dead"), GcAction::Removed { salvage: Some(salvage) } if salvage.files == 1));
+    assert!(matches!(of("lost"), GcAction::Removed { salvage: None }));
+    assert!(matches!(of("live"), GcAction::Kept { .. }));
+    assert!(live.path.exists() && !dead.path.exists());
+    assert!(workspaces.root().join("somebody-elses/file").exists());
+    assert!(done.iter().any(|item| item.run.is_none() && item.path.ends_with("somebody-elses")));
+}
+
+#[tokio::test]
+async fn an_interrupted_removal_is_finished_at_the_next_start() {
+    let scratch = Scratch::new();
+    let root = scratch.workspaces().root().to_owned();
+    write_in(&root, ".trash/gone-abc/ENG-1-01/file", "f\n");
+    scratch.workspaces();
+    assert!(!root.join(".trash").exists());
+}
