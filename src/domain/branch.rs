@@ -33,7 +33,7 @@ fn key_component(key: &str) -> String {
         return number.to_owned();
     }
     let mut name = component(key, LONGEST_KEY, false);
-    if name != key {
+    if name != key || name.is_empty() {
         let digest = Sha256::digest(key.as_bytes());
         let hash: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
         name = if name.is_empty() { format!("ticket-{hash}") } else { format!("{name}-{hash}") };
@@ -112,6 +112,7 @@ mod tests {
     #[test]
     fn odd_keys_and_titles() {
         assert_eq!(branch_name("dirigent/", "#7", "", 0), "dirigent/7");
+        assert!(branch_name("", "", "", 0).starts_with("ticket-"));
         assert!(branch_name("", "..", "日本語", 0).starts_with("ticket-"));
         assert_eq!(branch_name("a//.b/x.lock/", "k", "t", 0), "a/b/x/k-t");
     }

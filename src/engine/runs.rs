@@ -13,7 +13,7 @@ use super::state::PendingStatus;
 use super::step::Step;
 use crate::domain::failure::{RunFailure, TurnError};
 use crate::domain::ids::{CommitId, EffectId, RunId, TicketId};
-use crate::domain::job::Stage;
+use crate::domain::job::{MergeHold, Stage};
 use crate::domain::run::{
     Activity, FinishedRun, Life, LiveRun, ProcessMark, RunKind, RunOutcome, RunReport, StopReason,
 };
@@ -55,12 +55,23 @@ impl Step<'_> {
             let report = RunReport::bare(RunOutcome::Failed { failure: RunFailure::Lost });
             self.decide(&id, Observation::RunEnded { report });
         }
+        self.look_at_hindered_merges_again();
         for id in again {
             let Some(pending) = self.state.outbox.get(&id) else { continue };
             if matches!(pending.effect.action, Action::StartRun { .. }) || self.is_pointless(pending) {
                 self.forget_effect(id);
             } else {
                 self.hand_over(id);
+            }
+        }
+    }
+
+    /// Whoever starts the runner anew may have cleared the way just before.
+    fn look_at_hindered_merges_again(&mut self) {
+        for (id, job) in &mut self.state.jobs {
+            if let Stage::ReadyToMerge { hold: MergeHold::Forge { retry_at, .. }, .. } = &mut job.stage {
+                *retry_at = self.now;
+                self.state.changes.jobs.insert(id.clone());
             }
         }
     }

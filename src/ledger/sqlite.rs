@@ -1,7 +1,7 @@
 //! The embedded store: one SQLite file, write-ahead log, every step one transaction.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 use serde::Serialize;
@@ -17,6 +17,9 @@ use crate::engine::state::{Changes, Meta, Note, Pending, State};
 
 /// "Drgt" as a number: tells our files from other programs'.
 const APPLICATION_ID: i64 = 0x4472_6774;
+
+/// How long another program's transaction is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub struct SqliteLedger {
@@ -38,10 +41,13 @@ impl SqliteLedger {
     }
 
     fn prepare(&mut self) -> Result<(), LedgerError> {
-        self.db.busy_timeout(Duration::from_secs(10)).map_err(|source| self.sql("opened", source))?;
-        let version = self.pragma("user_version")?;
-        let application = self.pragma("application_id")?;
-        let fresh = version == 0 && application == 0 && self.is_empty()?;
+        self.db.busy_timeout(PATIENCE).map_err(|source| self.sql("opened", source))?;
+        // One picture: another program may be making this very ledger, and half of its answers would look foreign.
+        self.batch("BEGIN")?;
+        let seen = self.who_are_you();
+        self.batch("COMMIT")?;
+        let (version, application, empty) = seen?;
+        let fresh = version == 0 && application == 0 && empty;
         if !fresh && application != APPLICATION_ID {
             return Err(LedgerError::Foreign { path: self.path.clone() });
         }
@@ -57,8 +63,24 @@ impl SqliteLedger {
             return Err(LedgerError::Corrupt { path: self.path.clone(), detail: check });
         }
         // Full: a fact that was acted on must survive a power cut too.
-        self.batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;")?;
+        self.batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;")?;
+        self.keep_a_log_ahead()?;
         self.migrate()
+    }
+
+    /// SQLite does not wait here, whatever its patience: a new ledger may be opened by several programs in one moment.
+    fn keep_a_log_ahead(&self) -> Result<(), LedgerError> {
+        let since = Instant::now();
+        loop {
+            match self.db.execute_batch("PRAGMA journal_mode = WAL") {
+                Err(error)
+                    if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && since.elapsed() < PATIENCE =>
+                {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                result => return result.map_err(|source| self.sql("migrated", source)),
+            }
+        }
     }
 
     /// Under the write lock, because two programs may open a new ledger at the same moment.
@@ -91,6 +113,10 @@ impl SqliteLedger {
         let meta = Meta { seed: random.unsigned_abs(), ..Meta::default() };
         let write = Write::Meta(self.encode("meta", &meta)?);
         write.apply(&self.db).map_err(|source| self.sql("written", source))
+    }
+
+    fn who_are_you(&self) -> Result<(i64, i64, bool), LedgerError> {
+        Ok((self.pragma("user_version")?, self.pragma("application_id")?, self.is_empty()?))
     }
 
     fn is_empty(&self) -> Result<bool, LedgerError> {

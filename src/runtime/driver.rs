@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::effects::{Adapters, Performer, spoken};
@@ -20,7 +20,7 @@ use crate::domain::snapshot::Snapshot;
 use crate::engine::effect::Effect;
 use crate::engine::event::Event;
 use crate::engine::permit::Reach;
-use crate::engine::state::{Changes, PendingStatus, State};
+use crate::engine::state::{Changes, Pending, PendingStatus, State};
 use crate::engine::{next_due, select, snapshot, step};
 use crate::ledger::{Ledger, LedgerError};
 
@@ -34,6 +34,9 @@ const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
 const RETRY_WRITE_EVERY: Duration = Duration::from_secs(1);
 /// How long unfinished effects are waited for once all runs are over.
 const LAST_EFFECTS: Duration = Duration::from_secs(10);
+
+/// How often a failed effect is tried before `--once` ends without it.
+const PATIENCE_WITH_EFFECTS: u32 = 3;
 
 /// When to end by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +80,8 @@ pub struct Driver {
     /// Changes and effects that the ledger does not hold yet.
     unwritten: Changes,
     unperformed: Vec<Effect>,
+    /// Answers to people, given once what they asked for is written and can be seen.
+    unanswered: Vec<(oneshot::Sender<Result<String, String>>, Result<String, String>)>,
     reload_error: Option<String>,
     soft_since: Option<Instant>,
     stale_since: Option<Instant>,
@@ -112,6 +117,7 @@ impl Driver {
             until: parts.until,
             unwritten: Changes::default(),
             unperformed: Vec::new(),
+            unanswered: Vec::new(),
             reload_error: None,
             soft_since: None,
             stale_since: None,
@@ -181,7 +187,7 @@ impl Driver {
             }
             Message::Command { command, by, reply } => {
                 let answer = self.command(command, by);
-                let _ = reply.send(answer);
+                self.unanswered.push((reply, answer));
             }
             Message::PollOver => self.poll_is_over = true,
         }
@@ -264,13 +270,26 @@ impl Driver {
                 failpoint!("driver.effect_begun");
             }
         }
-        if self.stale_since.is_some() && self.last_published.elapsed() >= self.publish_every() {
+        let somebody_waits = !self.unanswered.is_empty();
+        if self.stale_since.is_some() && (somebody_waits || self.last_published.elapsed() >= self.publish_every()) {
             self.publish();
         }
+        self.answer();
         if self.until == Until::Idle {
             self.count_idle_polls();
         }
         Ok(())
+    }
+
+    /// Whoever is told "done" must find it in the ledger and in `status`. While the ledger cannot be written they are told so.
+    fn answer(&mut self) {
+        for (reply, answer) in std::mem::take(&mut self.unanswered) {
+            let answer = match (&self.write_error, answer) {
+                (Some(error), Ok(text)) => Ok(format!("{text}\n(in force, but not written down yet: {error})")),
+                (_, answer) => answer,
+            };
+            let _ = reply.send(answer);
+        }
     }
 
     /// The board may have something new when all is quiet: ask it until two answers in a row change nothing.
@@ -384,7 +403,7 @@ impl Driver {
         self.state.runs.is_empty()
             && self.performer.in_flight() == 0
             && self.unperformed.is_empty()
-            && !self.state.outbox.values().any(|pending| pending.status == PendingStatus::InFlight)
+            && !self.state.outbox.values().any(comes_by_itself)
             && !self.state.jobs.values().any(|job| moves_by_itself(&job.stage))
     }
 
@@ -400,10 +419,22 @@ impl Driver {
     }
 }
 
+/// A write that failed is waited for a few times; one that keeps failing is left to the next start.
+fn comes_by_itself(pending: &Pending) -> bool {
+    match pending.status {
+        PendingStatus::InFlight => true,
+        PendingStatus::Due { .. } => pending.attempts <= PATIENCE_WITH_EFFECTS,
+        PendingStatus::Held { .. } => false,
+    }
+}
+
 fn moves_by_itself(stage: &Stage) -> bool {
     match stage {
         Stage::Queued { wait, .. } => {
-            matches!(wait, Wait::Turn | Wait::Slot | Wait::StateSlot { .. } | Wait::Continuation { .. })
+            matches!(
+                wait,
+                Wait::Turn | Wait::Slot | Wait::StateSlot { .. } | Wait::Continuation { .. } | Wait::Retry { .. }
+            )
         }
         Stage::WaitingForChecks { on, .. } => matches!(on, CheckWait::Gates { .. } | CheckWait::Opening { .. }),
         Stage::ReadyToMerge { hold, .. } => matches!(hold, MergeHold::Slot { .. }),

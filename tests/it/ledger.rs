@@ -9,14 +9,16 @@ use dirigent::ledger::{Holder, InstanceLock, Ledger, LedgerError, LockError, Sql
 
 #[test]
 fn many_programs_may_open_a_new_ledger_at_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("deep/ledger.db");
-    let seeds: Vec<u64> = std::thread::scope(|scope| {
-        let open = || SqliteLedger::open(&path).unwrap().load().unwrap().meta.seed;
-        let threads: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-    });
-    assert!(seeds.iter().all(|seed| *seed == seeds[0] && *seed != 0), "{seeds:?}");
+    for _ in 0..30 {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep/ledger.db");
+        let seeds: Vec<u64> = std::thread::scope(|scope| {
+            let open = || SqliteLedger::open(&path).unwrap().load().unwrap().meta.seed;
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(seeds.iter().all(|seed| *seed == seeds[0] && *seed != 0), "{seeds:?}");
+    }
 }
 
 #[test]

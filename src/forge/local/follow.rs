@@ -34,14 +34,28 @@ struct Touched {
     new_mode: u32,
 }
 
+/// A command of the user's holds the index for a moment; one that still holds it after this is a long one, or a dead one.
+const MOMENTS: u32 = 40;
+const MOMENT: std::time::Duration = std::time::Duration::from_millis(50);
+
+async fn is_free(lock: &Path) -> bool {
+    for _ in 0..MOMENTS {
+        if !lock.exists() {
+            return true;
+        }
+        tokio::time::sleep(MOMENT).await;
+    }
+    !lock.exists()
+}
+
 /// Moves the files and the index of `tree`. `NotNow` names what is in the way; then nothing was changed.
 pub async fn follow(git: &Git, place: &RepoPlace, tree: &CheckedOut, step: Step) -> Result<(), ForgeError> {
     if let Some(operation) = unfinished_operation(&tree.git_dir) {
         let path = tree.path.display();
         return Err(ForgeError::NotNow(format!("a {operation} is unfinished in {path}; finish or abort it")));
     }
-    if tree.git_dir.join("index.lock").exists() {
-        let lock = tree.git_dir.join("index.lock");
+    let lock = tree.git_dir.join("index.lock");
+    if !is_free(&lock).await {
         return Err(ForgeError::NotNow(format!(
             "git is at work in {}: {} exists",
             tree.path.display(),

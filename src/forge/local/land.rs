@@ -26,6 +26,15 @@ enum Plan {
     },
 }
 
+/// How often the base may move in the middle of one merge before it waits for its next turn.
+const PATIENCE_WITH_COMMITS: u32 = 5;
+
+enum Put {
+    InPlace(Merged),
+    /// The base moved meanwhile, and everything is as it was before.
+    Overtaken,
+}
+
 pub async fn land(
     inner: &Arc<Inner>,
     number: PrNumber,
@@ -33,6 +42,7 @@ pub async fn land(
     method: MergeMethod,
 ) -> Result<Merged, ForgeError> {
     let _one_at_a_time = inner.landing.lock().await;
+    let mut overtaken = 0;
     loop {
         let plan = {
             let (inner, head) = (Arc::clone(inner), head.clone());
@@ -48,7 +58,16 @@ pub async fn land(
                 }
                 inner.book.end_landing(&landing.base_branch).map_err(|error| recorded(&error))?;
             }
-            Plan::Go { landing, resumed } => return put_in_place(inner, landing, resumed).await,
+            Plan::Go { landing, resumed } => {
+                let base = landing.base_branch.clone();
+                match put_in_place(inner, landing, resumed).await? {
+                    Put::InPlace(merged) => return Ok(merged),
+                    Put::Overtaken if overtaken < PATIENCE_WITH_COMMITS => overtaken += 1,
+                    Put::Overtaken => {
+                        return Err(ForgeError::NotNow(format!("`{base}` keeps moving; it is tried again")));
+                    }
+                }
+            }
         }
     }
 }
@@ -114,7 +133,7 @@ fn interrupted(
     Ok(Some(Plan::TakeBack(landing)))
 }
 
-async fn put_in_place(inner: &Arc<Inner>, landing: Landing, resumed: bool) -> Result<Merged, ForgeError> {
+async fn put_in_place(inner: &Arc<Inner>, landing: Landing, resumed: bool) -> Result<Put, ForgeError> {
     let step = Step { old: oid(&landing.old)?, new: oid(&landing.new)? };
     let trees = trees_on(inner, &landing.base_branch).await?;
     for (done, tree) in trees.iter().enumerate() {
@@ -135,29 +154,30 @@ async fn put_in_place(inner: &Arc<Inner>, landing: Landing, resumed: bool) -> Re
         let (inner, landing) = (Arc::clone(inner), landing.clone());
         blocking(move || swap(&inner, &landing, step)).await
     };
-    if let Err(error) = swapped {
-        if take_back(inner, &trees, step).await.is_ok() {
+    if !matches!(swapped, Ok(true)) {
+        let taken_back = take_back(inner, &trees, step).await;
+        if taken_back.is_ok() {
             inner.book.end_landing(&landing.base_branch).map_err(|error| recorded(&error))?;
         }
-        return Err(error);
+        swapped?;
+        return taken_back.map(|()| Put::Overtaken);
     }
     failpoint!("landing.ref_moved");
     let new = landing.new.clone();
     let inner = Arc::clone(inner);
     blocking(move || inner.book.merged(landing.number, &landing.head, &landing.new).map_err(|e| recorded(&e))).await?;
     failpoint!("landing.recorded");
-    Ok(Merged { commit: Some(new) })
+    Ok(Put::InPlace(Merged { commit: Some(new) }))
 }
 
-fn swap(inner: &Inner, landing: &Landing, step: Step) -> Result<(), ForgeError> {
+/// Whether the base moved to the new commit; not when somebody else moved it first.
+fn swap(inner: &Inner, landing: &Landing, step: Step) -> Result<bool, ForgeError> {
     let repo = inner.repo()?;
     let name = branch_ref(&landing.base_branch).map_err(|error| ForgeError::Git(error.to_string()))?;
     let why = format!("dirigent: merge pull request {}", landing.number);
     match repo.reference_matching(&name, step.new, true, step.old, &why) {
-        Ok(_) => Ok(()),
-        Err(_) if head_of(&repo, &landing.base_branch) != Some(step.old) => {
-            Err(ForgeError::NotNow(format!("`{}` moved during the merge; it is tried again", landing.base_branch)))
-        }
+        Ok(_) => Ok(true),
+        Err(_) if head_of(&repo, &landing.base_branch) != Some(step.old) => Ok(false),
         Err(error) => Err(libgit(&error)),
     }
 }

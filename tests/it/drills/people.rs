@@ -1,7 +1,7 @@
 //! People who close, delete, label, edit, commit and pull switches at the worst moment.
 
 use super::{Board, ENDLESS, GOOD, MERGE, at_it, merges, salvaged, sentence};
-use crate::support::{git_in, try_git_in};
+use crate::support::try_git_in;
 
 /// The gate waits until the file is there.
 const SLOW_GATE: &str = "gates: {task: ['(setsid sleep 76543 &); while [ ! -e \"$HOME/go\" ]; do sleep 0.1; done']}\n";
@@ -133,10 +133,10 @@ tk done x
     std::fs::write(board.scratch.dir.path().join("go"), "").unwrap();
     for round in 1..8 {
         board.scratch.write("user.txt", &format!("{round}\n"));
-        git_in(&board.repo(), ["add", "user.txt"]);
-        // A merge may hold the branch at this very moment; a user would try again as well.
+        // A merge may hold the index or the branch at this very moment; a user would try again as well.
         board.until("the user's commit goes through", || {
-            try_git_in(&board.repo(), ["commit", "-qm", &format!("user {round}"), "--", "user.txt"]).0
+            try_git_in(&board.repo(), ["add", "user.txt"]).0
+                && try_git_in(&board.repo(), ["commit", "-qm", &format!("user {round}"), "--", "user.txt"]).0
         });
     }
     board.until("all are done", || ["t-a", "t-b", "t-c"].iter().all(|id| board.phase(id) == "done"));
