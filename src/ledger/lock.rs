@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,8 @@ use thiserror::Error;
 
 use crate::domain::time::Timestamp;
 
+/// How long the lock of a runner that is no more is waited for.
+const LAST_MOMENTS: Duration = Duration::from_secs(3);
 const NAME: &str = ".dirigent.lock";
 
 /// Who holds a lock.
@@ -17,6 +20,13 @@ const NAME: &str = ".dirigent.lock";
 pub struct Holder {
     pub pid: u32,
     pub started_at: Timestamp,
+}
+
+impl Holder {
+    fn is_gone(&self) -> bool {
+        let pid = i32::try_from(self.pid).map(nix::unistd::Pid::from_raw);
+        pid.is_ok_and(|pid| nix::sys::signal::kill(pid, None) == Err(nix::errno::Errno::ESRCH))
+    }
 }
 
 #[derive(Debug, Error)]
@@ -57,7 +67,22 @@ impl InstanceLock {
     }
 }
 
+/// A killed runner's lock outlives it for a moment: in a child that it was just starting, which has not become its program yet.
 fn lock_one(place: &Path, holder: &Holder) -> Result<Flock<File>, LockError> {
+    let since = Instant::now();
+    loop {
+        match try_lock(place, holder) {
+            Err(LockError::Held { holder: first, .. })
+                if first.as_ref().is_none_or(Holder::is_gone) && since.elapsed() < LAST_MOMENTS =>
+            {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            result => return result,
+        }
+    }
+}
+
+fn try_lock(place: &Path, holder: &Holder) -> Result<Flock<File>, LockError> {
     let path = place.join(NAME);
     let io = |source: std::io::Error| LockError::Io { path: path.clone(), source };
     std::fs::create_dir_all(place).map_err(io)?;

@@ -191,6 +191,8 @@ esac
 fn a_hook_that_hangs_is_stopped_with_all_below_it() {
     let hook = "if [ $DIRIGENT_TICKET_KEY = t-1 ]; then (setsid sleep 98765 &); sleep 98766; fi";
     let board = Board::new(GOOD, &format!("{MERGE}hooks: {{timeout_ms: 1000, before_run: '{hook}'}}\n"));
+    let workflow = board.scratch.read("WORKFLOW.md");
+    board.scratch.write("WORKFLOW.md", &workflow.replace("stop_grace_ms", "max_retry_backoff_ms: 100, stop_grace_ms"));
     board.ticket("t-1", "Hangs");
     board.ticket("t-2", "Does not");
     board.ok(&["run", "--once"]);

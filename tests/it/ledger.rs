@@ -118,3 +118,20 @@ fn a_place_is_locked_once_and_the_holder_is_named() {
     drop(lock);
     InstanceLock::take(&[&b], &second).unwrap();
 }
+
+/// A child that a killed runner was just starting holds its locks until it becomes its program.
+#[test]
+fn the_lock_of_a_runner_that_is_no_more_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut gone = std::process::Command::new("true").spawn().unwrap();
+    let holder = Holder { pid: gone.id(), started_at: Timestamp(0) };
+    gone.wait().unwrap();
+    let lock = InstanceLock::take(&[folder.path()], &holder).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            drop(lock);
+        });
+        InstanceLock::take(&[folder.path()], &Holder { pid: 1, started_at: Timestamp(0) }).unwrap();
+    });
+}
