@@ -39,6 +39,13 @@ pub struct Acp {
     asks: BTreeMap<String, (Value, Value)>,
     /// The session's cost so far; `None` until a resumed session has named what it cost before.
     cost: Option<Meter>,
+    /// A loaded session that was not prompted yet.
+    loaded: bool,
+    /// Its first prompt, until the agent shows that it works on it. Some agents tie a session to the directory it
+    /// began in: they load it elsewhere, and then cannot go on with it.
+    on_trial: Option<String>,
+    /// A prompt that waits for the fresh session that takes the place of a loaded one.
+    again: Option<String>,
 }
 
 impl Acp {
@@ -93,6 +100,30 @@ impl Acp {
             self.ready = true;
             out.tell(AgentEvent::Ready);
         }
+        match self.again.take() {
+            Some(_) if self.turn.interrupting => self.end_turn(TurnEnd::Interrupted, out),
+            Some(prompt) => self.send_prompt(&prompt, out),
+            None => {}
+        }
+    }
+
+    fn send_prompt(&mut self, text: &str, out: &mut Reaction) {
+        let params = json!({"sessionId": self.session, "prompt": [{"type": "text", "text": text}]});
+        self.call(Call::Prompt, "session/prompt", params, out);
+    }
+
+    fn prompt_failed(&mut self, error: &Value, out: &mut Reaction) {
+        let fault = fault_of(error);
+        match self.on_trial.take() {
+            _ if self.turn.interrupting => self.end_turn(TurnEnd::Interrupted, out),
+            Some(prompt) if fault.class == TurnError::Other => {
+                out.tell(AgentEvent::ResumeFailed { detail: fault.detail });
+                self.again = Some(prompt);
+                self.session = None;
+                self.new_session(out);
+            }
+            _ => self.end_turn(fault.end(), out),
+        }
     }
 
     fn response(&mut self, message: &Value, out: &mut Reaction) {
@@ -104,6 +135,7 @@ impl Acp {
             (Call::Initialize, None) => self.initialized(result, out),
             (Call::New, None) => self.session_opened(text(result, "/sessionId"), out),
             (Call::Load, None) => {
+                self.loaded = true;
                 let id = self.opening.as_ref().and_then(|opening| opening.resume.clone());
                 self.session_opened(id.as_ref().map(SessionId::as_str).unwrap_or_default(), out);
             }
@@ -116,13 +148,15 @@ impl Acp {
             // An agent that chooses its model by its command line alone.
             (Call::SetModel, Some(error)) if error["code"] == METHOD_NOT_FOUND => self.become_ready(out),
             (Call::SetModel, Some(error)) => {
-                out.tell(Fault::new(TurnError::Model, text(error, "/message")).event());
+                let fault = Fault::new(TurnError::Model, text(error, "/message"));
+                if self.turn.running() { self.end_turn(fault.end(), out) } else { out.tell(fault.event()) }
             }
-            (Call::Initialize | Call::New, Some(error)) => out.tell(fault_of(error).event()),
-            (Call::Prompt, Some(error)) => {
-                let end = if self.turn.interrupting { TurnEnd::Interrupted } else { fault_of(error).end() };
+            (Call::New, Some(error)) if self.turn.running() => {
+                let end = fault_of(error).end();
                 self.end_turn(end, out);
             }
+            (Call::Initialize | Call::New, Some(error)) => out.tell(fault_of(error).event()),
+            (Call::Prompt, Some(error)) => self.prompt_failed(error, out),
         }
     }
 
@@ -155,6 +189,8 @@ impl Acp {
     fn end_turn(&mut self, end: TurnEnd, out: &mut Reaction) {
         self.flush(out);
         self.asks.clear();
+        self.on_trial = None;
+        self.again = None;
         self.turn.end(end, out);
     }
 
@@ -174,6 +210,9 @@ impl Acp {
             return;
         }
         self.turn.announce(out);
+        if kind != "available_commands_update" {
+            self.on_trial = None;
+        }
         if kind == "agent_message_chunk" {
             let piece = text(update, "/content/text");
             if self.message.len() + piece.len() > MESSAGE_LIMIT {
@@ -260,8 +299,11 @@ impl Protocol for Acp {
             return out;
         }
         self.turn.begin();
-        let params = json!({"sessionId": self.session, "prompt": [{"type": "text", "text": text}]});
-        self.call(Call::Prompt, "session/prompt", params, &mut out);
+        if self.loaded {
+            self.on_trial = Some(text.to_owned());
+            self.loaded = false;
+        }
+        self.send_prompt(text, &mut out);
         out
     }
 
@@ -274,7 +316,9 @@ impl Protocol for Acp {
         let mut out = Reaction::default();
         if self.turn.running() {
             self.turn.interrupting = true;
-            out.say(&json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": self.session}}));
+            if self.session.is_some() {
+                out.say(&json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": self.session}}));
+            }
             // A cancelled turn still wants an answer to each of its open requests.
             for (id, _) in std::mem::take(&mut self.asks).into_values() {
                 out.say(&outcome(&id, None));

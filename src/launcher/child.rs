@@ -84,7 +84,7 @@ impl Child {
         }
     }
 
-    fn first_process(&mut self) -> Option<ProcessMark> {
+    pub(super) fn first_process(&mut self) -> Option<ProcessMark> {
         if !self.containment.is_namespace() {
             return None;
         }

@@ -5,6 +5,7 @@ pub mod child;
 mod containment;
 pub mod environment;
 pub mod local;
+mod orphans;
 mod procfs;
 mod spawner;
 mod sweep;
@@ -23,6 +24,7 @@ use crate::domain::run::ProcessMark;
 pub use child::{Child, Exit};
 pub use containment::{Containment, find_program};
 pub use local::LocalLauncher;
+pub use orphans::Orphans;
 
 /// The variable by which a run's processes are known, wherever they went.
 pub const RUN_ID_VARIABLE: &str = "DIRIGENT_RUN_ID";

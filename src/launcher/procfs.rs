@@ -47,13 +47,28 @@ pub fn pids() -> Vec<i32> {
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// The first living child of a process.
-pub fn only_child(pid: i32) -> Option<ProcessMark> {
+/// The children of a process, zombies too.
+pub fn children(pid: i32) -> Vec<ProcessMark> {
     let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok();
     match listed {
-        Some(children) => children.split_ascii_whitespace().next().and_then(|child| mark(child.parse().ok()?)),
-        None => pids().into_iter().find(|other| stat(*other).is_some_and(|stat| stat.parent == pid)).and_then(mark),
+        Some(children) => children.split_ascii_whitespace().filter_map(|child| mark(child.parse().ok()?)).collect(),
+        None => {
+            let theirs = |other: &i32| stat(*other).is_some_and(|stat| stat.parent == pid);
+            pids().into_iter().filter(theirs).filter_map(mark).collect()
+        }
     }
+}
+
+/// The first child of a process.
+pub fn only_child(pid: i32) -> Option<ProcessMark> {
+    children(pid).into_iter().next()
+}
+
+/// The time since boot in the unit of start times.
+pub fn ticks_now() -> Option<u64> {
+    let uptime: f64 = fs::read_to_string("/proc/uptime").ok()?.split_ascii_whitespace().next()?.parse().ok()?;
+    let per_second = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok()??;
+    Some((uptime * per_second as f64) as u64)
 }
 
 /// Everything below a process, without itself.

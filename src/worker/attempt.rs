@@ -179,9 +179,7 @@ impl Worker {
         };
         let prompt = (self.render)(&request).map_err(|detail| RunFailure::Prompt { detail })?;
         files.write_prompt(&prompt)?;
-        // A resumed Codex thread keeps the sandbox of its first worktree, which is gone, and every command in it fails: a
-        // fresh conversation is told what came before instead.
-        let mut resume = order.resume.clone().filter(|_| chosen.runtime != Runtime::Codex);
+        let mut resume = order.resume.clone();
         loop {
             let mut opened = self.open(permit, order, place, &variables, &chosen, resume.take()).await?;
             failpoint!("run.process_spawned");

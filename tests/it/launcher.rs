@@ -11,7 +11,7 @@ use dirigent::domain::ids::RunId;
 use dirigent::domain::permit::Permit;
 use dirigent::domain::run::ProcessMark;
 use dirigent::engine::permit::{Circumstances, EffectKind, permit};
-use dirigent::launcher::{Child, Containment, Exit, LaunchError, LaunchOrder, Launcher, Leftover, LocalLauncher};
+use dirigent::launcher::{Child, Containment, Exit, LaunchError, LaunchOrder, Launcher, Leftover, LocalLauncher, Orphans};
 use tokio::io::AsyncReadExt;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -194,6 +194,42 @@ async fn kill_ends_a_stubborn_tree_with_its_daemon() {
         child.wait().await.unwrap();
         assert_eq!(members(&run), Vec::<i32>::new(), "under {}", launcher.how());
         assert!(!launcher.probe(child.mark));
+    }
+}
+
+/// The shell below `marker` goes on when its parent is gone, and does not mind being asked.
+fn orphan(marker: &Path) -> String {
+    format!("(setsid sh -c 'trap : TERM; touch {}; while :; do sleep 0.1; done' &)", marker.display())
+}
+
+#[tokio::test]
+async fn orphans_end_while_the_command_and_its_children_go_on() {
+    let dir = tempfile::tempdir().unwrap();
+    for launcher in launchers(&dir.path().join("scratch")) {
+        let run = fresh_run();
+        let (old, new) = (dir.path().join(format!("{run}-old")), dir.path().join(format!("{run}-new")));
+        let go = dir.path().join(format!("{run}-go"));
+        let script = format!(
+            "{}; while [ ! -e {} ]; do sleep 0.1; done; {}; while :; do sleep 0.1; done",
+            orphan(&old),
+            go.display(),
+            orphan(&new)
+        );
+        let mut child = launch(&launcher, order(&run, &script, dir.path())).await;
+        poll("the first orphan runs", || old.exists());
+        let mut orphans = Orphans::default();
+        poll("one orphan is seen", || child.end_orphans(&mut orphans) == 1);
+        orphans.no_newer();
+        // Start times are counted in hundredths of a second.
+        std::thread::sleep(Duration::from_millis(50));
+        fs::write(&go, "").unwrap();
+        poll("the second orphan runs", || new.exists());
+        poll("the first orphan is killed", || child.end_orphans(&mut orphans) == 0);
+        assert!(launcher.probe(child.mark), "{}: the command is still there", launcher.how());
+        poll("the later one is seen by a new look", || child.end_orphans(&mut Orphans::default()) == 1);
+        child.kill();
+        child.wait().await.unwrap();
+        assert_eq!(child.end_orphans(&mut orphans), 0, "{}: nothing is left", launcher.how());
     }
 }
 

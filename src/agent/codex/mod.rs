@@ -128,6 +128,8 @@ impl Codex {
             Some(session) => {
                 let mut params = self.thread_params();
                 params["threadId"] = json!(session.as_str());
+                // Without this the thread keeps the roots of its first worktree, which is gone, and no sandbox starts any more.
+                params["runtimeWorkspaceRoots"] = json!([params["cwd"]]);
                 params["excludeTurns"] = json!(true);
                 self.call(Call::Resume, "thread/resume", params, out);
             }

@@ -11,16 +11,16 @@ use dirigent::domain::job::HumanWord;
 use dirigent::domain::run::{Activity, Declared, RunOutcome, RunReport, StopReason};
 use dirigent::domain::time::Timestamp;
 use dirigent::engine::permit::EffectKind;
-use dirigent::worker::Control;
+use dirigent::worker::{Control, WorkerEvent};
 use secrecy::SecretString;
 use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::clients::{Client, Place};
-use super::live::installed;
+use super::live::{installed, sleepers};
 use super::model_server::ModelServer;
 use super::scenarios::STEERING;
-use crate::worker::bench::{Bench, Running, allowed, git};
+use crate::worker::bench::{Bench, Running, allowed, git, poll};
 
 const BRANCH: &str = "dirigent/t-1-make-it-work";
 
@@ -28,7 +28,7 @@ struct Scene {
     bench: Bench,
     prompt: &'static str,
     model: ModelServer,
-    _place: Place,
+    place: Place,
     _logs: tempfile::TempDir,
 }
 
@@ -74,13 +74,16 @@ impl Scene {
         }
         let env = env.into_iter().filter(|(name, _)| name != "PATH");
         settings.worker.env.extend(env.map(|(name, value)| (name, SecretString::from(value))));
-        Some(Scene { bench, prompt, model, _place: place, _logs: logs })
+        Some(Scene { bench, prompt, model, place, _logs: logs })
     }
 
     fn start(&self) -> Running {
         let mut worker = self.bench.worker();
         let prompt = self.prompt;
-        worker.render = Arc::new(move |_| Ok(prompt.to_owned()));
+        worker.render = Arc::new(move |request| {
+            let words: Vec<&str> = request.words.iter().map(|word| word.text.as_str()).collect();
+            Ok(if request.turn == 1 { prompt.to_owned() } else { words.join("\n") })
+        });
         self.bench.start_with(worker)
     }
 
@@ -114,6 +117,27 @@ async fn stops(client: Client) {
     running.control.send(Control::Stop(StopReason::Operator)).await.unwrap();
     let report = running.report().await;
     assert_eq!(report.outcome, RunOutcome::Killed { reason: StopReason::Operator }, "{client:?}");
+    scene.bench.assert_nothing_left(&run);
+}
+
+/// An urgent word ends the running command while the conversation goes on with the word.
+async fn is_interrupted(client: Client) {
+    let prompt = "MODEL:shell for i in 1 2 3; do sleep 600; echo $i; done";
+    let Some(mut scene) = Scene::set(client, prompt, false) else { return };
+    scene.bench.settings.agent.max_turns = 2;
+    let mut running = scene.start();
+    let run = running.run.clone();
+    let WorkerEvent::Started { worktree, .. } = running.started().await else { unreachable!("a start was wanted") };
+    tool_open(&mut running).await;
+    let go = scene.place.path("go");
+    let text = format!("{STEERING}\nMODEL:shell until [ -e {} ]; do sleep 0.2; done\nMODEL:text Back.", go.display());
+    let word = HumanWord { from: "ann".into(), text, at: Timestamp(0), urgent: true };
+    running.control.send(Control::Steer(word)).await.unwrap();
+    poll("the model is told", || scene.model.heard().contains(STEERING)).await;
+    poll("the interrupted command ends", || sleepers(&worktree) == 0).await;
+    std::fs::write(&go, "").unwrap();
+    let report = running.report().await;
+    assert_eq!(report.turns, 2, "{client:?}: {:?} {}", report.outcome, scene.bench.transcript(&run));
     scene.bench.assert_nothing_left(&run);
 }
 
@@ -188,6 +212,11 @@ macro_rules! end_to_end {
             #[tokio::test]
             async fn a_stop_ends_the_running_command() {
                 stops(Client::$client).await;
+            }
+
+            #[tokio::test]
+            async fn an_urgent_word_ends_the_running_command() {
+                is_interrupted(Client::$client).await;
             }
 
             #[tokio::test]

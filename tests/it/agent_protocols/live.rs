@@ -228,19 +228,18 @@ fn facts_after_a_turn(scenario: &Scenario, place: &Place, events: &[AgentEvent])
     }
 }
 
-/// The interrupted shell command runs `sleep 600` in the worktree.
+/// How many of the `sleep 600` of an endless command run in the worktree.
+pub fn sleepers(worktree: &Path) -> usize {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    processes
+        .filter(|entry| std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == worktree))
+        .filter(|entry| std::fs::read(entry.path().join("cmdline")).is_ok_and(|line| line.starts_with(b"sleep\x00600")))
+        .count()
+}
+
 fn no_sleeper_left(worktree: &Path) {
-    let sleeps = || {
-        let processes = std::fs::read_dir("/proc").unwrap().flatten();
-        processes
-            .filter(|entry| std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == worktree))
-            .filter(|entry| {
-                std::fs::read(entry.path().join("cmdline")).is_ok_and(|line| line.starts_with(b"sleep\x00600"))
-            })
-            .count()
-    };
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while sleeps() > 0 {
+    let deadline = Instant::now() + PATIENCE;
+    while sleepers(worktree) > 0 {
         assert!(Instant::now() < deadline, "the interrupted command is still running");
         std::thread::sleep(Duration::from_millis(50));
     }

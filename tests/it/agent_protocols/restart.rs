@@ -95,10 +95,28 @@ fn goes_on(client: Client) {
     second.end();
     assert_eq!(board.scratch.git(["show", "main:hello.txt"]), "hello");
     let after = transcripts(&board);
-    assert_eq!(after.len(), before.len() + 1, "{client:?}: one more run");
+    assert_eq!(after.len(), before.len() + 1, "{client:?}: one more run: {after:#?}");
     let last = after.last().unwrap();
     assert_eq!(conversation(client, last).as_ref(), Some(&session), "{client:?}: another conversation: {last}");
+    if client == Client::Opencode {
+        // It ties a conversation to the directory that it began in; the one that takes its place is told what came before.
+        let fresh = last.rsplit("session/new").next().unwrap();
+        assert!(last.contains("the earlier conversation is gone"), "{last}");
+        for told in ["## What happened before", "the runner stopped", "up to ", "git log main..HEAD"] {
+            assert!(fresh.contains(told), "no `{told}` in {fresh}");
+        }
+    }
     assert!(board.worker_processes().is_empty());
+}
+
+#[test]
+fn codex_goes_on() {
+    goes_on(Client::Codex);
+}
+
+#[test]
+fn opencode_goes_on() {
+    goes_on(Client::Opencode);
 }
 
 #[test]

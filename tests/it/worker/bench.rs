@@ -25,7 +25,8 @@ use secrecy::SecretString;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-pub const PATIENCE: Duration = Duration::from_secs(60);
+/// Long enough for the slowest client on a busy machine; nothing waits for it when all is well.
+pub const PATIENCE: Duration = Duration::from_secs(180);
 pub const SECRET: &str = "lin_api_verysecret";
 
 pub struct Bench {

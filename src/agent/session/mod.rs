@@ -2,79 +2,39 @@
 //!
 //! It reports and obeys; when to prompt, stop or give up is the worker's business.
 
+mod handshake;
+mod hearing;
+mod intake;
+
 use std::collections::VecDeque;
 use std::io;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::{Instant, sleep_until};
 
-use super::framing::{Framer, LINE_LIMIT, Line};
+use self::handshake::Handshake;
+pub use self::handshake::HandshakeLimits;
+use self::hearing::parked;
+pub use self::hearing::{Heard, Trouble, now, reset_time};
+use super::framing::{Framer, LINE_LIMIT};
 use super::tally::Tally;
 use super::transcript::{Stream, Transcript};
-use super::{AgentEvent, Answer, Opening, Protocol, Question, Reaction, Reset, TurnEnd};
-use crate::domain::failure::TurnError;
-use crate::domain::ids::SessionId;
+use super::{Answer, Opening, Protocol, Reaction};
 use crate::domain::run::ProcessMark;
-use crate::domain::time::Timestamp;
-use crate::launcher::{Child, Exit};
+use crate::launcher::{Child, Exit, Orphans};
 
 const STDOUT_BUFFER: usize = 16 << 10;
 const STDERR_BUFFER: usize = 2 << 10;
+/// How often orphans of an interrupted turn are looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// What is kept of stderr to explain an end.
 const STDERR_TAIL: usize = 2 << 10;
 /// Pipes that somebody else still holds are not read longer than this after the end.
 const DRAIN_LIMIT: Duration = Duration::from_secs(5);
 /// Between a kill and giving up on a process that the kernel does not let go.
 const KILL_LIMIT: Duration = Duration::from_secs(30);
-
-/// What the worker has to know at once. Everything else is in the tally.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Heard {
-    Ready,
-    /// Neither ready nor gone within its time.
-    HandshakeOverdue {
-        detail: String,
-    },
-    SessionStarted {
-        id: SessionId,
-    },
-    ResumeFailed {
-        detail: String,
-    },
-    TurnEnded(TurnEnd),
-    RateLimited {
-        description: String,
-        reset_at: Option<Timestamp>,
-    },
-    Asked {
-        ask: String,
-        question: Question,
-    },
-    SteerFailed {
-        text: String,
-    },
-    /// The process tree is gone. Said again whenever it is asked.
-    Ended(Exit),
-}
-
-/// How long the agent may take until it is ready.
-#[derive(Debug, Clone, Copy)]
-pub struct HandshakeLimits {
-    /// From the launch.
-    pub start: Duration,
-    /// Between two of its words, once it has begun to speak. Zero is off.
-    pub response: Duration,
-}
-
-/// A trouble the agent spoke of, kept to explain an end without a word.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trouble {
-    pub class: TurnError,
-    pub detail: String,
-    pub reset_at: Option<Timestamp>,
-}
 
 pub struct Session {
     child: Child,
@@ -94,13 +54,10 @@ pub struct Session {
     stderr_tail: Vec<u8>,
     trouble: Option<Trouble>,
     handshake: Option<Handshake>,
+    interrupting: bool,
+    /// After an interrupted turn, until the next one is over: what its command left, and when to look again.
+    orphans: Option<(Orphans, Instant)>,
     exit: Option<(Exit, Instant)>,
-}
-
-struct Handshake {
-    limits: HandshakeLimits,
-    launched: Instant,
-    last_word: Option<Instant>,
 }
 
 enum Step {
@@ -110,6 +67,7 @@ enum Step {
     Exit(io::Result<Exit>),
     DrainOver,
     Overdue,
+    LookForOrphans,
 }
 
 impl Session {
@@ -139,7 +97,9 @@ impl Session {
             heard: VecDeque::new(),
             stderr_tail: Vec::new(),
             trouble: None,
-            handshake: Some(Handshake { limits, launched: Instant::now(), last_word: None }),
+            handshake: Some(Handshake::begun(limits)),
+            interrupting: false,
+            orphans: None,
             exit: None,
         };
         session.react(first);
@@ -178,7 +138,11 @@ impl Session {
                     self.take_stdout(0);
                     self.take_stderr(0);
                 }
-                Step::Overdue => return self.overdue(),
+                Step::Overdue => {
+                    let detail = self.handshake.take().map(|handshake| handshake.overdue());
+                    return Heard::HandshakeOverdue { detail: detail.unwrap_or_default() };
+                }
+                Step::LookForOrphans => self.look_for_orphans(),
             }
         }
     }
@@ -186,6 +150,7 @@ impl Session {
     async fn step(&mut self) -> Step {
         let overdue = self.handshake.as_ref().filter(|_| self.exit.is_none()).map(Handshake::deadline);
         let drain_until = self.exit.map(|(_, until)| until);
+        let look_at = self.orphans.as_ref().filter(|_| self.exit.is_none()).map(|(_, at)| *at);
         let Self { child, stdin, outgoing, stdout, stderr, out_buffer, err_buffer, .. } = self;
         tokio::select! {
             // An error while reading is as good as the end.
@@ -195,89 +160,7 @@ impl Session {
             exit = child.wait(), if drain_until.is_none() => Step::Exit(exit),
             () = until(drain_until), if drain_until.is_some() => Step::DrainOver,
             () = until(overdue), if overdue.is_some() => Step::Overdue,
-        }
-    }
-
-    fn take_stdout(&mut self, count: usize) {
-        let at = now();
-        let mut lines = std::mem::replace(&mut self.out_lines, Framer::new(LINE_LIMIT));
-        let buffer = std::mem::take(&mut self.out_buffer);
-        let mut hear = |line: Line<'_>| self.hear_line(at, line);
-        if count == 0 {
-            lines.finish(&mut hear);
-            self.stdout = None;
-        } else {
-            lines.push(buffer.get(..count).unwrap_or_default(), &mut hear);
-            if self.protocol.one_shot() {
-                // Even a line that never ends shows that the command is alive.
-                self.tally.alive();
-            }
-            if let Some(handshake) = &mut self.handshake {
-                handshake.last_word = Some(Instant::now());
-            }
-        }
-        if count < buffer.len() {
-            self.transcript.flush();
-        }
-        (self.out_lines, self.out_buffer) = (lines, buffer);
-    }
-
-    fn hear_line(&mut self, at: Timestamp, line: Line<'_>) {
-        match line.cut {
-            Some(dropped) => {
-                self.note(&format!("the line before was cut: {dropped} more bytes are left out"));
-            }
-            None => {
-                self.transcript.write(at, Stream::Stdout, line.bytes);
-                let reaction = self.protocol.line(line.bytes);
-                self.react(reaction);
-            }
-        }
-    }
-
-    fn take_stderr(&mut self, count: usize) {
-        let at = now();
-        let mut lines = std::mem::replace(&mut self.err_lines, Framer::new(LINE_LIMIT));
-        let buffer = std::mem::take(&mut self.err_buffer);
-        let mut keep = |line: Line<'_>| match line.cut {
-            Some(dropped) => self.note(&format!("the line before was cut: {dropped} more bytes are left out")),
-            None => self.transcript.write(at, Stream::Stderr, line.bytes),
-        };
-        if count == 0 {
-            lines.finish(&mut keep);
-            self.stderr = None;
-        } else {
-            let piece = buffer.get(..count).unwrap_or_default();
-            lines.push(piece, &mut keep);
-            self.stderr_tail.extend_from_slice(piece);
-            let excess = self.stderr_tail.len().saturating_sub(STDERR_TAIL);
-            self.stderr_tail.drain(..excess);
-            if self.protocol.one_shot() {
-                self.tally.alive();
-            }
-        }
-        if count < buffer.len() {
-            self.transcript.flush();
-        }
-        (self.err_lines, self.err_buffer) = (lines, buffer);
-    }
-
-    fn take_sent(&mut self, sent: io::Result<usize>) {
-        match sent {
-            Ok(count) if count > 0 => {
-                self.outgoing.drain(..count.min(self.outgoing.len()));
-            }
-            Ok(_) | Err(_) => {
-                self.note("the agent closed its input");
-                self.outgoing.clear();
-                self.stdin = None;
-            }
-        }
-        if self.outgoing.is_empty() {
-            self.outgoing = Vec::new();
-            if self.close_when_sent {
-                self.stdin = None;
-            }
+            () = until(look_at), if look_at.is_some() => Step::LookForOrphans,
         }
     }
 
@@ -297,61 +180,13 @@ impl Session {
         }
     }
 
-    fn take_event(&mut self, event: AgentEvent, at: Timestamp) {
-        self.tally.alive();
-        let heard = match event {
-            AgentEvent::Ready => {
-                self.handshake = None;
-                Heard::Ready
-            }
-            AgentEvent::SessionStarted { id } => Heard::SessionStarted { id },
-            AgentEvent::ResumeFailed { detail } => Heard::ResumeFailed { detail },
-            AgentEvent::TurnEnded(end) => {
-                self.tally.turn_ended();
-                Heard::TurnEnded(end)
-            }
-            AgentEvent::Message { text } => return self.tally.said(&text),
-            AgentEvent::ToolStarted { id, name, about } => {
-                self.tally.tool_started(&id, at);
-                return self.tally.said(&format!("{name} {about}"));
-            }
-            AgentEvent::ToolFinished { id, .. } => return self.tally.tool_finished(&id),
-            AgentEvent::Usage(usage) => return self.tally.used(usage),
-            AgentEvent::RateLimited { description, reset } => {
-                Heard::RateLimited { description, reset_at: reset.map(|reset| reset_at(reset, at)) }
-            }
-            AgentEvent::Asked { ask, question } => {
-                self.tally.tool_started(&parked(&ask), at);
-                Heard::Asked { ask, question }
-            }
-            AgentEvent::Error { class, detail, reset, .. } => {
-                self.tally.said(&detail);
-                self.trouble = Some(Trouble { class, detail, reset_at: reset.map(|reset| reset_at(reset, at)) });
-                return;
-            }
-            AgentEvent::SteerFailed { text } => Heard::SteerFailed { text },
-            AgentEvent::UnsupportedTool { name } => {
-                return self.note(&format!("the agent called the unknown tool {name}"));
-            }
-            AgentEvent::Malformed { detail } => return self.note(&format!("not understood: {detail}")),
-            AgentEvent::TurnStarted | AgentEvent::Alive => return,
-        };
-        self.heard.push_back(heard);
-    }
-
-    fn overdue(&mut self) -> Heard {
-        let detail = match self.handshake.take() {
-            Some(Handshake { limits, last_word: Some(_), .. }) if limits.response > Duration::ZERO => {
-                format!(
-                    "no word for {} ms (or not ready after {} ms)",
-                    limits.response.as_millis(),
-                    limits.start.as_millis()
-                )
-            }
-            Some(Handshake { limits, .. }) => format!("not ready after {} ms", limits.start.as_millis()),
-            None => "not ready".to_owned(),
-        };
-        Heard::HandshakeOverdue { detail }
+    fn look_for_orphans(&mut self) {
+        let Some((orphans, at)) = &mut self.orphans else { return };
+        *at = Instant::now() + LOOK_EVERY;
+        let found = self.child.end_orphans(orphans);
+        if found > 0 {
+            self.note(&format!("ending what the interrupted turn left running: {found} without a parent"));
+        }
     }
 
     /// Starts a turn.
@@ -376,6 +211,7 @@ impl Session {
     pub fn interrupt(&mut self) -> bool {
         let reaction = self.protocol.interrupt();
         let can = reaction.is_some();
+        self.interrupting |= can;
         self.react(reaction.unwrap_or_default());
         can
     }
@@ -452,37 +288,6 @@ impl Session {
         self.note("end of the run");
         self.transcript.finish();
     }
-}
-
-impl Handshake {
-    fn deadline(&self) -> Instant {
-        let start = self.launched + self.limits.start;
-        match self.last_word {
-            Some(word) if self.limits.response > Duration::ZERO => start.min(word + self.limits.response),
-            _ => start,
-        }
-    }
-}
-
-fn parked(ask: &str) -> String {
-    format!("question {ask}")
-}
-
-fn reset_at(reset: Reset, now: Timestamp) -> Timestamp {
-    match reset {
-        Reset::At(at) => at,
-        Reset::In(span) => now + span,
-    }
-}
-
-/// When a failed turn may be tried again.
-pub fn reset_time(reset: Option<Reset>) -> Option<Timestamp> {
-    reset.map(|reset| reset_at(reset, now()))
-}
-
-pub fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 async fn read(pipe: &mut Option<impl AsyncReadExt + Unpin>, buffer: &mut [u8]) -> usize {

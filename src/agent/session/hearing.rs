@@ -1,0 +1,120 @@
+//! What of an agent's events the worker hears at once, and what only adds up in the tally.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tokio::time::Instant;
+
+use super::Session;
+use crate::agent::{AgentEvent, Question, Reset, TurnEnd};
+use crate::domain::failure::TurnError;
+use crate::domain::ids::SessionId;
+use crate::domain::time::Timestamp;
+use crate::launcher::{Exit, Orphans};
+
+/// What the worker has to know at once. Everything else is in the tally.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Heard {
+    Ready,
+    /// Neither ready nor gone within its time.
+    HandshakeOverdue {
+        detail: String,
+    },
+    SessionStarted {
+        id: SessionId,
+    },
+    ResumeFailed {
+        detail: String,
+    },
+    TurnEnded(TurnEnd),
+    RateLimited {
+        description: String,
+        reset_at: Option<Timestamp>,
+    },
+    Asked {
+        ask: String,
+        question: Question,
+    },
+    SteerFailed {
+        text: String,
+    },
+    /// The process tree is gone. Said again whenever it is asked.
+    Ended(Exit),
+}
+
+/// A trouble the agent spoke of, kept to explain an end without a word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trouble {
+    pub class: TurnError,
+    pub detail: String,
+    pub reset_at: Option<Timestamp>,
+}
+
+impl Session {
+    pub(super) fn take_event(&mut self, event: AgentEvent, at: Timestamp) {
+        self.tally.alive();
+        let heard = match event {
+            AgentEvent::Ready => {
+                self.handshake = None;
+                Heard::Ready
+            }
+            AgentEvent::SessionStarted { id } => Heard::SessionStarted { id },
+            AgentEvent::ResumeFailed { detail } => Heard::ResumeFailed { detail },
+            AgentEvent::TurnEnded(end) => {
+                self.tally.turn_ended();
+                let interrupted = std::mem::take(&mut self.interrupting) || end == TurnEnd::Interrupted;
+                self.orphans = interrupted.then(|| (Orphans::default(), Instant::now()));
+                Heard::TurnEnded(end)
+            }
+            AgentEvent::Message { text } => return self.tally.said(&text),
+            AgentEvent::ToolStarted { id, name, about } => {
+                if let Some((orphans, _)) = &mut self.orphans {
+                    orphans.no_newer();
+                }
+                self.tally.tool_started(&id, at);
+                return self.tally.said(&format!("{name} {about}"));
+            }
+            AgentEvent::ToolFinished { id, .. } => return self.tally.tool_finished(&id),
+            AgentEvent::Usage(usage) => return self.tally.used(usage),
+            AgentEvent::RateLimited { description, reset } => {
+                Heard::RateLimited { description, reset_at: reset.map(|reset| reset_at(reset, at)) }
+            }
+            AgentEvent::Asked { ask, question } => {
+                self.tally.tool_started(&parked(&ask), at);
+                Heard::Asked { ask, question }
+            }
+            AgentEvent::Error { class, detail, reset, .. } => {
+                self.tally.said(&detail);
+                self.trouble = Some(Trouble { class, detail, reset_at: reset.map(|reset| reset_at(reset, at)) });
+                return;
+            }
+            AgentEvent::SteerFailed { text } => Heard::SteerFailed { text },
+            AgentEvent::UnsupportedTool { name } => {
+                return self.note(&format!("the agent called the unknown tool {name}"));
+            }
+            AgentEvent::Malformed { detail } => return self.note(&format!("not understood: {detail}")),
+            AgentEvent::TurnStarted | AgentEvent::Alive => return,
+        };
+        self.heard.push_back(heard);
+    }
+}
+
+pub(super) fn parked(ask: &str) -> String {
+    format!("question {ask}")
+}
+
+fn reset_at(reset: Reset, now: Timestamp) -> Timestamp {
+    match reset {
+        Reset::At(at) => at,
+        Reset::In(span) => now + span,
+    }
+}
+
+/// When a failed turn may be tried again.
+pub fn reset_time(reset: Option<Reset>) -> Option<Timestamp> {
+    reset.map(|reset| reset_at(reset, now()))
+}
+
+pub fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
