@@ -11,7 +11,9 @@ use dirigent::domain::ids::RunId;
 use dirigent::domain::permit::Permit;
 use dirigent::domain::run::ProcessMark;
 use dirigent::engine::permit::{Circumstances, EffectKind, permit};
-use dirigent::launcher::{Child, Containment, Exit, LaunchError, LaunchOrder, Launcher, Leftover, LocalLauncher, Orphans};
+use dirigent::launcher::{
+    Child, Containment, Exit, LaunchError, LaunchOrder, Launcher, Leftover, LocalLauncher, Orphans,
+};
 use tokio::io::AsyncReadExt;
 
 const PATIENCE: Duration = Duration::from_secs(60);
