@@ -71,10 +71,11 @@ impl Child {
             return children.into_iter().skip(1).filter(|mark| procfs::alive(*mark)).collect();
         }
         let family = procfs::descendants(self.mark.pid);
-        procfs::with_environ(&[format!("{RUN_ID_VARIABLE}={}", self.run)])
+        let strays: Vec<i32> = procfs::with_environ(&[format!("{RUN_ID_VARIABLE}={}", self.run)])
             .into_iter()
             .filter(|pid| *pid != self.mark.pid && !family.contains(pid))
-            .filter_map(procfs::mark)
-            .collect()
+            .collect();
+        let below: Vec<i32> = strays.iter().flat_map(|pid| procfs::descendants(*pid)).collect();
+        strays.into_iter().filter(|pid| !below.contains(pid)).filter_map(procfs::mark).collect()
     }
 }

@@ -46,6 +46,9 @@ pub enum Until {
     Idle,
 }
 
+/// What a person hears: what was done, or why not.
+type Spoken = Result<String, String>;
+
 pub struct DriverParts {
     pub state: State,
     pub policy: Arc<Policy>,
@@ -81,7 +84,7 @@ pub struct Driver {
     unwritten: Changes,
     unperformed: Vec<Effect>,
     /// Answers to people, given once what they asked for is written and can be seen.
-    unanswered: Vec<(oneshot::Sender<Result<String, String>>, Result<String, String>)>,
+    unanswered: Vec<(oneshot::Sender<Spoken>, Spoken)>,
     reload_error: Option<String>,
     soft_since: Option<Instant>,
     stale_since: Option<Instant>,

@@ -220,7 +220,7 @@ async fn orphans_end_while_the_command_and_its_children_go_on() {
         let mut child = launch(&launcher, order(&run, &script, dir.path())).await;
         poll("the first orphan runs", || old.exists());
         let mut orphans = Orphans::default();
-        poll("one orphan is seen", || child.end_orphans(&mut orphans) == 1);
+        poll("the orphan is seen", || child.end_orphans(&mut orphans) > 0);
         orphans.no_newer();
         // Start times are counted in hundredths of a second.
         std::thread::sleep(Duration::from_millis(50));
@@ -228,7 +228,7 @@ async fn orphans_end_while_the_command_and_its_children_go_on() {
         poll("the second orphan runs", || new.exists());
         poll("the first orphan is killed", || child.end_orphans(&mut orphans) == 0);
         assert!(launcher.probe(child.mark), "{}: the command is still there", launcher.how());
-        poll("the later one is seen by a new look", || child.end_orphans(&mut Orphans::default()) == 1);
+        poll("the later one is seen by a new look", || child.end_orphans(&mut Orphans::default()) > 0);
         child.kill();
         child.wait().await.unwrap();
         assert_eq!(child.end_orphans(&mut orphans), 0, "{}: nothing is left", launcher.how());
