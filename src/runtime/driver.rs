@@ -9,18 +9,18 @@ use tokio::time::Instant;
 
 use super::effects::{Adapters, Performer, spoken};
 use super::gatekeeper::Gatekeeper;
-use super::handle::{Command, Handle, Message};
+use super::handle::{Answer, Command, Handle, Message};
+use super::idle;
 use super::now;
 use super::poller::PollPlan;
 use super::record::{Line, Recorder};
 use crate::config::policy::Policy;
 use crate::domain::ids::TicketId;
-use crate::domain::job::{CheckWait, MergeHold, Stage, Wait};
 use crate::domain::snapshot::Snapshot;
 use crate::engine::effect::Effect;
 use crate::engine::event::Event;
 use crate::engine::permit::Reach;
-use crate::engine::state::{Changes, Pending, PendingStatus, State};
+use crate::engine::state::{Changes, State};
 use crate::engine::{next_due, select, snapshot, step};
 use crate::ledger::{Ledger, LedgerError};
 
@@ -35,9 +35,6 @@ const RETRY_WRITE_EVERY: Duration = Duration::from_secs(1);
 /// How long unfinished effects are waited for once all runs are over.
 const LAST_EFFECTS: Duration = Duration::from_secs(10);
 
-/// How often a failed effect is tried before `--once` ends without it.
-const PATIENCE_WITH_EFFECTS: u32 = 3;
-
 /// When to end by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
@@ -45,9 +42,6 @@ pub enum Until {
     /// Nothing runs and nothing can go on without somebody outside.
     Idle,
 }
-
-/// What a person hears: what was done, or why not.
-type Spoken = Result<String, String>;
 
 pub struct DriverParts {
     pub state: State,
@@ -84,7 +78,7 @@ pub struct Driver {
     unwritten: Changes,
     unperformed: Vec<Effect>,
     /// Answers to people, given once what they asked for is written and can be seen.
-    unanswered: Vec<(oneshot::Sender<Spoken>, Spoken)>,
+    unanswered: Vec<(oneshot::Sender<Answer>, Answer)>,
     reload_error: Option<String>,
     soft_since: Option<Instant>,
     stale_since: Option<Instant>,
@@ -358,7 +352,7 @@ impl Driver {
         self.step(Event::PolicyReloaded);
     }
 
-    fn command(&mut self, command: Command, by: String) -> Result<String, String> {
+    fn command(&mut self, command: Command, by: String) -> Answer {
         match command {
             Command::Operator(command) => {
                 let ticket = command.ticket().cloned();
@@ -403,11 +397,7 @@ impl Driver {
 
     /// Nothing is under way, and nothing that is waited for would come without somebody outside.
     fn is_idle(&self) -> bool {
-        self.state.runs.is_empty()
-            && self.performer.in_flight() == 0
-            && self.unperformed.is_empty()
-            && !self.state.outbox.values().any(comes_by_itself)
-            && !self.state.jobs.values().any(|job| moves_by_itself(&job.stage))
+        self.performer.in_flight() == 0 && self.unperformed.is_empty() && idle::is_idle(&self.state)
     }
 
     fn is_over(&mut self) -> bool {
@@ -419,30 +409,6 @@ impl Driver {
         }
         let since = *self.ending_since.get_or_insert_with(Instant::now);
         self.performer.in_flight() == 0 || since.elapsed() >= LAST_EFFECTS
-    }
-}
-
-/// A write that failed is waited for a few times; one that keeps failing is left to the next start.
-fn comes_by_itself(pending: &Pending) -> bool {
-    match pending.status {
-        PendingStatus::InFlight => true,
-        PendingStatus::Due { .. } => pending.attempts <= PATIENCE_WITH_EFFECTS,
-        PendingStatus::Held { .. } => false,
-    }
-}
-
-fn moves_by_itself(stage: &Stage) -> bool {
-    match stage {
-        Stage::Queued { wait, .. } => {
-            matches!(
-                wait,
-                Wait::Turn | Wait::Slot | Wait::StateSlot { .. } | Wait::Continuation { .. } | Wait::Retry { .. }
-            )
-        }
-        Stage::WaitingForChecks { on, .. } => matches!(on, CheckWait::Gates { .. } | CheckWait::Opening { .. }),
-        Stage::ReadyToMerge { hold, .. } => matches!(hold, MergeHold::Slot { .. }),
-        Stage::Working { .. } | Stage::Merging { .. } => true,
-        Stage::WaitingForHuman { .. } | Stage::Blocked { .. } | Stage::Done { .. } | Stage::Released { .. } => false,
     }
 }
 

@@ -10,6 +10,9 @@ use crate::domain::ids::{EffectId, TicketId};
 use crate::domain::snapshot::Snapshot;
 use crate::engine::event::{Event, OperatorCommand};
 
+/// One sentence about how it stands now, or why it was not done.
+pub type Answer = Result<String, String>;
+
 /// What the driver's inbox takes.
 #[derive(Debug)]
 pub enum Message {
@@ -32,7 +35,7 @@ pub enum Message {
     Command {
         command: Command,
         by: String,
-        reply: oneshot::Sender<Result<String, String>>,
+        reply: oneshot::Sender<Answer>,
     },
     /// A complete poll of the board has been sent.
     PollOver,
@@ -59,7 +62,7 @@ impl Handle {
     }
 
     /// Sends a command and waits until the engine has taken it in.
-    pub async fn command(&self, command: Command, by: impl Into<String>) -> Result<String, String> {
+    pub async fn command(&self, command: Command, by: impl Into<String>) -> Answer {
         let (reply, answer) = oneshot::channel();
         let message = Message::Command { command, by: by.into(), reply };
         let gone = || "the runner is shutting down".to_owned();

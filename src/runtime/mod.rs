@@ -13,6 +13,7 @@ mod effects;
 mod gate_watch;
 mod gatekeeper;
 mod handle;
+mod idle;
 mod poller;
 mod record;
 mod recovery;
