@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use thiserror::Error;
 
 use super::Protocol;
@@ -52,6 +52,8 @@ pub struct RunPlace {
     pub max_cost_usd: Option<f64>,
     /// A private home for the agent, already prepared.
     pub agent_home: Option<PathBuf>,
+    /// The program behind hook commands, for agents that call hooks.
+    pub hook_program: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -128,6 +130,12 @@ pub fn claude(settings: &ClaudeSettings, place: &RunPlace) -> Result<LaunchPlan,
     if let Some(limit) = place.max_cost_usd {
         flag("--max-budget-usd", &format!("{limit:.6}"));
     }
+    // A command with settings of its own keeps them: only one such flag counts.
+    if let Some(program) =
+        place.hook_program.as_ref().filter(|_| settings.hooks && !settings.command.contains("--settings"))
+    {
+        flag("--settings", &claude_hooks(program).to_string());
+    }
     // The flag takes any number of values, so each tool is bound to its own.
     flags.extend(settings.allowed_tools.iter().map(|tool| format!("--allowedTools={tool}")));
     Ok(LaunchPlan {
@@ -135,6 +143,26 @@ pub fn claude(settings: &ClaudeSettings, place: &RunPlace) -> Result<LaunchPlan,
         env: vec![("DISABLE_AUTOUPDATER".to_owned(), "1".to_owned())],
         protocol: Box::new(Claude::default()),
     })
+}
+
+/// Settings for one run, with nothing in them but hooks.
+fn claude_hooks(program: &Path) -> Value {
+    let events = [
+        ("SubagentStart", "subagent-start"),
+        ("SubagentStop", "subagent-stop"),
+        ("TeammateIdle", "teammate-idle"),
+        ("TaskCompleted", "task-completed"),
+        ("Stop", "stop"),
+    ];
+    let program = quoted(&program.display().to_string());
+    let hooks: serde_json::Map<String, Value> = events
+        .into_iter()
+        .map(|(event, word)| {
+            let command = json!({"type": "command", "command": format!("{program} hook {word}"), "timeout": 5});
+            (event.to_owned(), json!([{"hooks": [command]}]))
+        })
+        .collect();
+    json!({"hooks": hooks})
 }
 
 pub fn pi(settings: &PiSettings, place: &RunPlace) -> Result<LaunchPlan, PlanError> {
@@ -182,7 +210,17 @@ pub fn acp(settings: &AcpSettings) -> Result<LaunchPlan, PlanError> {
 /// A one-shot command whose output is understood; `None` for any other command.
 pub fn one_shot(command: &str, place: &RunPlace) -> Option<LaunchPlan> {
     let protocol = OneShot::of_command(command)?;
-    let flags = protocol.resume_flags(place.resume.as_ref());
+    let mut flags = Vec::new();
+    let mut setting = |name: &str, value: &str| flags.extend(["-c".to_owned(), format!("{name}={value}")]);
+    if protocol.is_codex() && !command.contains("allow_login_shell") {
+        // A login shell would read its profile and lose the `PATH` that `tk` is on.
+        setting("allow_login_shell", "false");
+    }
+    if protocol.is_codex() && command.contains("workspace-write") && !command.contains("writable_roots") {
+        let roots = json!(git_roots(place.git_dir.as_deref(), place.git_common_dir.as_deref()));
+        setting("sandbox_workspace_write.writable_roots", &roots.to_string());
+    }
+    flags.extend(protocol.resume_flags(place.resume.as_ref()));
     let line = shell("exec", command, &flags).ok()?;
     Some(LaunchPlan { line, env: Vec::new(), protocol: Box::new(protocol) })
 }
@@ -247,6 +285,33 @@ mod tests {
         let plan = codex(&CodexSettings::default(), &place).unwrap();
         assert_eq!(plan.line, "codex app-server -c features.plugins=false -c features.apps=false");
         assert_eq!(plan.env, [("CODEX_HOME".to_owned(), "/state/codex".to_owned())]);
+    }
+
+    #[test]
+    fn hooks_come_with_the_command_line_unless_it_has_settings_of_its_own() {
+        let place = RunPlace { hook_program: Some("/opt/a b/dirigent".into()), ..RunPlace::default() };
+        let with = line(claude(&ClaudeSettings::default(), &place).unwrap());
+        assert!(with.contains("--settings '{\"hooks\":{") && with.contains("hook subagent-start"), "{with}");
+        let own = ClaudeSettings { command: "claude --settings mine.json".into(), ..ClaudeSettings::default() };
+        let off = ClaudeSettings { hooks: false, ..ClaudeSettings::default() };
+        for settings in [own, off] {
+            assert!(!line(claude(&settings, &place).unwrap()).contains("subagent-start"));
+        }
+    }
+
+    #[test]
+    fn a_sandboxed_one_shot_codex_may_write_what_a_commit_writes() {
+        let place = RunPlace {
+            git_dir: Some("/r/.git/worktrees/w".into()),
+            git_common_dir: Some("/r/.git".into()),
+            resume: Some(SessionId::new("abc")),
+            ..RunPlace::default()
+        };
+        let planned = |command: &str| line(one_shot(command, &place).unwrap());
+        let sandboxed = planned("codex exec --json --sandbox workspace-write");
+        assert!(sandboxed.contains("writable_roots=[\"/r/.git/worktrees/w\",\"/r/.git/objects\""), "{sandboxed}");
+        assert!(sandboxed.ends_with(" resume abc -"), "{sandboxed}");
+        assert!(!planned("codex exec --json --sandbox danger-full-access").contains("writable_roots"));
     }
 
     #[test]

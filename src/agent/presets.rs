@@ -67,6 +67,10 @@ impl OneShot {
         })
     }
 
+    pub fn is_codex(&self) -> bool {
+        self.dialect == Dialect::Codex
+    }
+
     /// What continues an earlier session; the prompt still comes from stdin.
     pub fn resume_flags(&self, session: Option<&SessionId>) -> Vec<String> {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();

@@ -9,6 +9,9 @@ use crate::domain::usage::Usage;
 /// More calls than this are never open at once in earnest.
 const OPEN_TOOLS: usize = 1024;
 const SAID_LIMIT: usize = 500;
+/// Less than this can wait for the next report.
+const TOKENS_WORTH_TELLING: u64 = 500;
+const COST_WORTH_TELLING: u64 = 10_000;
 
 #[derive(Debug, Default)]
 pub struct Tally {
@@ -35,6 +38,11 @@ impl Tally {
     pub fn used(&mut self, usage: Usage) {
         self.news = true;
         self.usage += usage;
+    }
+
+    /// Whether the usage that no report has carried is more than small change.
+    pub fn is_worth_telling(&self) -> bool {
+        self.usage.tokens() >= TOKENS_WORTH_TELLING || self.usage.cost_microusd >= COST_WORTH_TELLING
     }
 
     pub fn tool_started(&mut self, id: &str, at: Timestamp) {

@@ -67,6 +67,11 @@ pub enum Command {
     Agents(AgentsArgs),
     /// Feed a recorded run through the engine again and show every decision
     Replay(ReplayArgs),
+    /// For agents that call hooks: reads the hook's JSON on stdin, records a teammate of the run, never fails
+    Hook {
+        /// subagent-start, subagent-stop, teammate-idle, task-completed or stop
+        event: Option<String>,
+    },
     /// Show the effective configuration, or its schema
     Config(ConfigArgs),
     /// Print a completion script for your shell

@@ -9,6 +9,7 @@ mod doctor;
 mod explain;
 mod failure;
 mod gc;
+mod hook;
 mod init;
 mod live;
 mod logs;
@@ -36,6 +37,10 @@ pub use failure::Failure;
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
     if let Some(rest) = tk_arguments(&arguments) {
         return tk::run(rest);
+    }
+    if arguments.get(1).is_some_and(|word| word == "hook") && arguments.get(2).is_none_or(|word| word != "--help") {
+        let event = arguments.get(2).map(|event| event.to_string_lossy()).unwrap_or_default();
+        return hook::hook(&event);
     }
     let args = match Args::try_parse_from(arguments) {
         Ok(args) => args,
@@ -86,6 +91,8 @@ fn dispatch(args: Args) -> Result<(), Failure> {
         Command::Agents(args) => agents::agents(&context, &args),
         Command::Replay(args) => replay::replay(&args),
         Command::Config(args) => config::config(&context, &args),
+        // Served before anything else can fail.
+        Command::Hook { .. } => Ok(()),
         Command::Completion { shell } => {
             clap_complete::generate(shell, &mut Args::command(), "dirigent", &mut std::io::stdout());
             Ok(())

@@ -14,6 +14,8 @@ pub struct ClaudeSettings {
     /// Passed on unchanged.
     pub permission_mode: Option<String>,
     pub allowed_tools: Vec<String>,
+    /// Hook commands for the run that record its subagents. The user's settings are not touched.
+    pub hooks: bool,
     #[serde(flatten)]
     pub timeouts: Timeouts,
 }
@@ -25,6 +27,7 @@ impl Default for ClaudeSettings {
             model: None,
             permission_mode: None,
             allowed_tools: Vec::new(),
+            hooks: true,
             timeouts: Timeouts::default(),
         }
     }

@@ -368,7 +368,7 @@ impl Driver {
                 }
                 let word = spoken(by, text, urgent);
                 self.step(Event::HumanSaid { ticket: ticket.clone(), word });
-                Ok(self.where_it_stands(Some(&ticket)))
+                Ok(format!("{}; {}", self.where_it_stands(Some(&ticket)), self.how_it_arrives(&ticket)))
             }
             Command::Poll => {
                 let _ = self.poll_wanted.try_send(());
@@ -378,6 +378,19 @@ impl Driver {
                 self.step(Event::Shutdown);
                 Ok(format!("shutting down; {} run(s) are being stopped", self.state.runs.len()))
             }
+        }
+    }
+
+    fn how_it_arrives(&self, ticket: &TicketId) -> &'static str {
+        match self.state.jobs.get(ticket).map(|job| &job.stage) {
+            Some(Stage::Working { .. }) => {
+                "an agent that can listen while it works hears it now; any other reads it with `tk show --new`, and the next \
+                 prompt carries it"
+            }
+            Some(Stage::Done { .. } | Stage::Released { .. }) => {
+                "no agent will hear it: nobody works on this ticket any more"
+            }
+            _ => "the next prompt carries it",
         }
     }
 

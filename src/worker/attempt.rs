@@ -302,6 +302,7 @@ impl Worker {
             // Nothing left is the engine's to say; the agent wants a positive number.
             max_cost_usd: order.cost_left.map(|microusd| microusd.max(1) as f64 / 1_000_000.0),
             agent_home,
+            hook_program: fs::canonicalize(self.tools.join("tk")).ok(),
         };
         match chosen.runtime {
             Runtime::Codex => plan::codex(&settings.codex, &run_place),

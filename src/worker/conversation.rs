@@ -12,6 +12,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use super::desk::Desk;
 use super::desk_protocol::DeskResponse;
 use super::questions::{self, Verdict};
+use super::reports::Reports;
 use super::{Control, PromptRequest, RunOrder, TicketAnswer, Worker, WorkerEvent, Workplace, desk_tools, guidance};
 use crate::agent::session::{Heard, Session, now, reset_time};
 use crate::agent::{Answer, Question, TurnEnd};
@@ -24,8 +25,6 @@ use crate::domain::ticket::{Ticket, state_in};
 use crate::domain::usage::RateLimit;
 use crate::launcher::Exit;
 
-/// Chatter is reported this often.
-const REPORT_EVERY: Duration = Duration::from_millis(500);
 /// How often the branch is looked at for new commits.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
 const TRACKER_LIMIT: Duration = Duration::from_secs(60);
@@ -169,15 +168,20 @@ enum Stage {
 impl Conversation<'_> {
     pub async fn hold(&mut self) -> End {
         let mut mind = Mind::default();
-        let mut report = interval(REPORT_EVERY);
-        report.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut reports = Reports::from(Instant::now());
         let mut look = interval(LOOK_EVERY);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         look.reset();
         let end = loop {
             let deadline = mind.deadline();
             let end = tokio::select! {
-                heard = self.session.next() => self.hear(&mut mind, heard),
+                heard = self.session.next() => match heard {
+                    Heard::Spent => {
+                        reports.spent(Instant::now());
+                        None
+                    }
+                    heard => self.hear(&mut mind, heard),
+                },
                 control = self.inbox.next() => self.obey(&mut mind, control),
                 answer = ask(&mut mind.asking), if mind.asking.is_some() => self.board_answered(&mut mind, answer),
                 Some(done) = mind.tools.join_next(), if !mind.tools.is_empty() => {
@@ -187,7 +191,8 @@ impl Conversation<'_> {
                     None
                 }
                 () = until(deadline), if deadline.is_some() => self.overdue(&mut mind),
-                _ = report.tick() => {
+                () = sleep_until(reports.due()) => {
+                    reports.made(Instant::now());
                     self.report();
                     None
                 }
@@ -251,6 +256,7 @@ impl Conversation<'_> {
                 None
             }
             Heard::Ended(exit) => Some(self.ended(mind, exit)),
+            Heard::Spent => None,
         }
     }
 

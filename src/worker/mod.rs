@@ -12,6 +12,7 @@ pub mod desk_protocol;
 mod desk_tools;
 mod guidance;
 mod questions;
+mod reports;
 mod route;
 mod ticket_text;
 

@@ -37,6 +37,8 @@ pub enum Heard {
     SteerFailed {
         text: String,
     },
+    /// Enough was spent since the last report that a budget may want to know.
+    Spent,
     /// The process tree is gone. Said again whenever it is asked.
     Ended(Exit),
 }
@@ -74,7 +76,14 @@ impl Session {
                 return self.tally.said(&format!("{name} {about}"));
             }
             AgentEvent::ToolFinished { id, .. } => return self.tally.tool_finished(&id),
-            AgentEvent::Usage(usage) => return self.tally.used(usage),
+            AgentEvent::Usage(usage) => {
+                self.tally.used(usage);
+                // One word for many reports that came together.
+                if !self.tally.is_worth_telling() || self.heard.contains(&Heard::Spent) {
+                    return;
+                }
+                Heard::Spent
+            }
             AgentEvent::RateLimited { description, reset } => {
                 Heard::RateLimited { description, reset_at: reset.map(|reset| reset_at(reset, at)) }
             }

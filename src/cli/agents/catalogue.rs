@@ -95,7 +95,7 @@ pub fn all() -> Vec<Preset> {
     presets.extend([
         once(
             "codex-exec",
-            "codex exec --json --sandbox danger-full-access",
+            "codex exec --json --sandbox workspace-write -c sandbox_workspace_write.network_access=true",
             Family::Codex,
             one_shot("tokens", "by flag"),
         ),

@@ -248,3 +248,44 @@ async fn claude_is_steered() {
 async fn pi_is_steered() {
     is_steered(Client::Pi).await;
 }
+
+/// Hooks come with the command line alone; the settings of the user are not even there.
+#[tokio::test]
+async fn claude_calls_the_hooks_of_the_run() {
+    let prompt = "MODEL:call Agent {\"description\":\"Look\",\"prompt\":\"MODEL:text Looked.\",\"subagent_type\":\"general-purpose\"}\nMODEL:text Done.";
+    let Some(mut scene) = Scene::set(Client::Claude, prompt, false) else { return };
+    scene.bench.settings.claude.allowed_tools = vec!["Agent".into(), "Task".into()];
+    let running = scene.start();
+    let run = running.run.clone();
+    let report = running.report().await;
+    assert_eq!(report.turns, 1, "{}", scene.bench.transcript(&run));
+    let record = scene.bench.path("state/runs").join(run.as_str()).join("artifacts/teammates.jsonl");
+    let lines =
+        std::fs::read_to_string(&record).unwrap_or_else(|error| panic!("{error}: {}", scene.bench.transcript(&run)));
+    let records: Vec<serde_json::Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    // The agent may say that it stops while its subagent still works.
+    let of = |event: &str| records.iter().find(|record| record["event"] == event).unwrap_or_else(|| panic!("{lines}"));
+    let (began, ended) = (of("subagent-start"), of("subagent-stop"));
+    assert_eq!((began["role"].as_str(), began["status"].as_str()), (Some("general-purpose"), Some("spawning")));
+    assert_eq!((&ended["name"], ended["status"].as_str()), (&began["name"], Some("completed")));
+    assert!(!of("stop")["session"].as_str().unwrap().is_empty());
+}
+
+/// The one-shot Codex commits in a linked worktree and declares through `tk`, both from inside its sandbox.
+#[tokio::test]
+async fn a_sandboxed_one_shot_codex_commits_and_declares() {
+    let prompt = "MODEL:shell echo hello > hello.txt && git add hello.txt && git -c user.name=m -c user.email=m@example.invalid commit -q -m 'Add hello.txt' && tk done 'It is done'; touch /usr/not-ours\nMODEL:text Said so.";
+    let Some(mut scene) = Scene::set(Client::Codex, prompt, false) else { return };
+    let program = scene.place.prefix.join("bin/codex").display().to_string();
+    let settings = &mut scene.bench.settings;
+    settings.worker.runtime = Runtime::Exec;
+    settings.exec.command =
+        format!("{program} exec --json --sandbox workspace-write -c sandbox_workspace_write.network_access=true");
+    let running = scene.start();
+    let run = running.run.clone();
+    let report = running.report().await;
+    let transcript = scene.bench.transcript(&run);
+    assert!(matches!(report.declared, Some(Declared::Done { .. })), "{transcript}");
+    assert_eq!(report.commits_ahead, 1, "{transcript}");
+    assert!(!std::path::Path::new("/usr/not-ours").exists(), "the sandbox holds");
+}

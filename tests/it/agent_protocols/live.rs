@@ -200,6 +200,7 @@ fn run(scenario: &Scenario, prefix: &Path) {
         }
     }
     stage.process.take().unwrap().end();
+    end_all_in(&place.worktree());
     scenarios::check(scenario, &stage.events);
     if scenario.facts.contains(&Fact::ModelSawSteering) {
         assert!(model.heard().contains(STEERING), "{:?}: the model was never told", scenario.client);
@@ -224,6 +225,16 @@ fn facts_after_a_turn(scenario: &Scenario, place: &Place, events: &[AgentEvent])
             Fact::NothingWritten => assert!(!worktree.join("written.txt").exists()),
             Fact::NoChildLeft => no_sleeper_left(&worktree),
             Fact::ModelSawSteering | Fact::SteeringNotLost => {}
+        }
+    }
+}
+
+/// What the client's shell left behind must not outlive the scenario.
+fn end_all_in(worktree: &Path) {
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let here = std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == worktree);
+        if let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()).filter(|_| here) {
+            let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL);
         }
     }
 }

@@ -31,8 +31,9 @@ fn workflow(client: Client, prefix: &Path, place: &Place) -> String {
         .map(|(name, value)| (name, value.into()))
         .collect();
     let worker = json!({"runtime": runtime, "env": env});
+    let gate = place.path("gate").display().to_string();
     format!(
-        "---\ntracker: {{kind: tk}}\npolling: {{interval_ms: 500}}\nworker: {worker}\n{runtime}: {section}\nagent: {{stop_grace_ms: 1000, max_turns: 1}}\n{MERGE}---\n"
+        "---\ntracker: {{kind: tk}}\npolling: {{interval_ms: 500}}\nworker: {worker}\n{runtime}: {section}\nagent: {{stop_grace_ms: 1000, max_turns: 1}}\ngates: {{task: [\"test -f hello.txt && touch {gate}\"]}}\n{MERGE}---\n"
     )
 }
 
@@ -93,6 +94,7 @@ fn goes_on(client: Client) {
     let second = board.start();
     board.until("the ticket is done", || board.phase("t-1") == "done");
     second.end();
+    assert!(place.path("gate").exists(), "the gate ran before the merge");
     assert_eq!(board.scratch.git(["show", "main:hello.txt"]), "hello");
     let after = transcripts(&board);
     assert_eq!(after.len(), before.len() + 1, "{client:?}: one more run: {after:#?}");
