@@ -16,6 +16,7 @@ use super::poller::PollPlan;
 use super::record::{Line, Recorder};
 use crate::config::policy::Policy;
 use crate::domain::ids::TicketId;
+use crate::domain::job::Stage;
 use crate::domain::snapshot::Snapshot;
 use crate::engine::effect::Effect;
 use crate::engine::event::Event;
