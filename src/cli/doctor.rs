@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use crate::config::Settings;
 use crate::config::policy::{ForgeKind, RolloutMode};
 use crate::config::tracker::TrackerKind;
 use crate::config::worker::Runtime;
@@ -11,6 +12,7 @@ use crate::config::workspace::WorkspaceMode;
 use crate::launcher::{LocalLauncher, find_program};
 use crate::runtime;
 use crate::workflow::Loaded;
+use crate::workspace::Workspaces;
 
 use super::Failure;
 use super::args::DoctorArgs;
@@ -96,8 +98,11 @@ fn print(report: &Report) -> Result<(), Failure> {
             lines.push(format!("{:21}fix: {fix}", ""));
         }
     }
+    let warnings = report.0.iter().filter(|finding| finding.verdict == Verdict::Warning).count();
     lines.push(if report.has_problems() {
         "\nnot ready: mend the problems above".into()
+    } else if warnings > 0 {
+        format!("\nready, with {warnings} warning(s): start with `dirigent run` (or `dirigent run --once`)")
     } else {
         "\nready: start with `dirigent run` (or `dirigent run --once`)".into()
     });
@@ -138,6 +143,7 @@ fn git(loaded: &Loaded, report: &mut Report) {
                 ),
                 Err(failure) => report.problem("git", failure.text(), "make the branch, or set workspace.base"),
             }
+            landing(settings, &workspaces, report);
         }
         Err(failure) => report.problem("git", failure.text(), "see above"),
     }
@@ -156,6 +162,18 @@ fn git(loaded: &Loaded, report: &mut Report) {
             "gates.task is empty: nothing checks the work before it is offered for merging",
             "name the command that tests your project under gates.task",
         );
+    }
+}
+
+/// New branches may start elsewhere than where they are merged.
+fn landing(settings: &Settings, workspaces: &Workspaces, report: &mut Report) {
+    let base = &settings.pr.base_branch;
+    if assemble::forge_kind(settings) != ForgeKind::Local || *base == settings.workspace.base {
+        return;
+    }
+    let found = assemble::block_on(async { workspaces.base_commit(base).await.map_err(Failure::plain) });
+    if let Err(failure) = found {
+        report.problem("git", failure.text(), "make the branch, or set pr.base_branch");
     }
 }
 
@@ -193,10 +211,17 @@ fn agent(context: &Context, loaded: &Loaded, report: &mut Report) {
 
 fn tracker(loaded: &Loaded, report: &mut Report) {
     let kind = loaded.settings.tracker.kind.name();
-    let probed = assemble::tracker(&loaded.settings)
-        .and_then(|tracker| assemble::block_on(async { tracker.probe().await.map_err(Failure::plain) }));
+    let probed = assemble::tracker(&loaded.settings).and_then(|tracker| {
+        let words = assemble::block_on(async { tracker.probe().await.map_err(Failure::plain) })?;
+        Ok((words, tracker.left_out()))
+    });
     match probed {
-        Ok(words) => report.ok("tracker", format!("{kind}: {words}")),
+        Ok((words, left_out)) => {
+            report.ok("tracker", format!("{kind}: {words}"));
+            for ticket in left_out {
+                report.warn("tracker", format!("left out: {ticket}"), "mend or remove the file");
+            }
+        }
         Err(failure) => {
             let fix = match loaded.settings.tracker.kind {
                 TrackerKind::Tk => {

@@ -24,7 +24,7 @@ const KNOWN: [(&str, &str); 4] = [
 ];
 
 pub fn init(context: &Context, args: &InitArgs) -> Result<(), Failure> {
-    let path = context.workflow_path(None);
+    let path = context.new_workflow_path();
     let repo = path.parent().unwrap_or(&context.cwd);
     let branch = Workspaces::current_branch(repo).map_err(Failure::plain)?;
     let (agent, remark) = agent(context, args);

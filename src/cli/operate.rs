@@ -1,7 +1,7 @@
 //! Commands that change something: told to the running instance, or written to the ledger where nobody runs.
 
 use crate::engine::event::{Event, OperatorCommand};
-use crate::engine::step;
+use crate::engine::{objection, step};
 use crate::ledger::{Holder, InstanceLock};
 use crate::runtime::{self, Reply, Request, find_ticket};
 
@@ -89,6 +89,9 @@ fn write_down(loaded: &Loaded, place: &Place, request: &Request) -> Result<(), F
         Request::Snapshot | Request::Message { .. } | Request::Poll | Request::Shutdown => return Err(no_runner()),
     };
     let mut state = ledger.load()?;
+    if let Some(objection) = objection(&state, &command) {
+        return Err(Failure::Plain(objection));
+    }
     let policy = loaded.settings.policy(&loaded.hash, false);
     // The state is not recovered, so nothing is started here: the effects wait in the outbox for the next run.
     let effects = step(&mut state, &policy, now, Event::Operator { command, by: "operator".into() });

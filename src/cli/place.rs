@@ -8,6 +8,8 @@ use crate::workflow::{self, Env, Loaded};
 
 use super::Failure;
 
+const USUAL_NAME: &str = "WORKFLOW.md";
+
 /// What every command starts from.
 pub struct Context {
     pub env: Env,
@@ -22,10 +24,27 @@ impl Context {
         Ok(Self { env: Env::of_process(), cwd, workflow })
     }
 
-    /// `--workflow`, else the positional path, else `./WORKFLOW.md`.
+    /// `--workflow`, else the positional path, else `WORKFLOW.md` here or in the nearest folder above, up to the
+    /// repository's top.
     pub fn workflow_path(&self, positional: Option<&Path>) -> PathBuf {
-        let path = self.workflow.as_deref().or(positional).unwrap_or(Path::new("WORKFLOW.md"));
-        self.cwd.join(path)
+        match self.workflow.as_deref().or(positional) {
+            Some(path) => self.cwd.join(path),
+            None => self.found_above().unwrap_or_else(|| self.cwd.join(USUAL_NAME)),
+        }
+    }
+
+    fn found_above(&self) -> Option<PathBuf> {
+        let top = workflow::resolve::usual_repo(&self.cwd);
+        let inside = self.cwd.ancestors().take_while(|folder| folder.starts_with(&top));
+        inside.map(|folder| folder.join(USUAL_NAME)).find(|file| file.is_file())
+    }
+
+    /// Where a new one belongs: what `--workflow` says, else the repository's top.
+    pub fn new_workflow_path(&self) -> PathBuf {
+        match &self.workflow {
+            Some(path) => self.cwd.join(path),
+            None => self.found_above().unwrap_or_else(|| workflow::resolve::usual_repo(&self.cwd).join(USUAL_NAME)),
+        }
     }
 
     pub fn load(&self, positional: Option<&Path>) -> Result<Loaded, Failure> {

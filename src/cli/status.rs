@@ -2,8 +2,10 @@
 
 use serde_json::Value;
 
+use crate::domain::job::SwitchSource;
 use crate::domain::phase::Phase;
-use crate::domain::snapshot::{JobView, Snapshot};
+use crate::domain::snapshot::{JobView, Snapshot, SwitchView};
+use crate::domain::time::Timestamp;
 use crate::engine;
 use crate::ledger::Ledger;
 use crate::runtime::{self, Client, ControlError, Reply, Request, find_ticket};
@@ -53,7 +55,22 @@ fn live(reply: Reply) -> Result<Seen, Failure> {
 
 fn written(loaded: &Loaded, place: &Place) -> Result<Seen, Failure> {
     let ledger = place.open_ledger()?;
-    Ok(Seen { snapshot: from_ledger(loaded, ledger.as_ref())?, live: false })
+    let mut snapshot = from_ledger(loaded, ledger.as_ref())?;
+    add_the_kill_switch_file(&mut snapshot, loaded);
+    for job in snapshot.jobs.iter_mut().filter(|job| job.run.is_some()) {
+        job.sentence = "its run was cut off when the runner ended without a word".into();
+        job.next = "start the runner: it saves what the run left and goes on".into();
+    }
+    Ok(Seen { snapshot, live: false })
+}
+
+/// The file alone says whether it is pulled; nobody has written it down.
+fn add_the_kill_switch_file(snapshot: &mut Snapshot, loaded: &Loaded) {
+    let file = &loaded.settings.rollout.kill_switch_file;
+    let Ok(found) = std::fs::symlink_metadata(file) else { return };
+    let since = found.modified().ok().and_then(|at| jiff::Timestamp::try_from(at).ok());
+    let since = since.map_or(snapshot.at, |at| Timestamp(at.as_millisecond()));
+    snapshot.switches.insert(0, SwitchView { source: SwitchSource::File, subject: file.display().to_string(), since });
 }
 
 /// What a run leaves people with: where every ticket stands, and what to type next.
@@ -121,10 +138,10 @@ fn heading(seen: &Seen) -> String {
     let snapshot = &seen.snapshot;
     let counts = &snapshot.counts;
     let mut lines = vec![format!(
-        "{} · mode {} · {} running · {} queued · {} retrying · {} waiting · {} blocked · {} done",
+        "{} · mode {} · {} · {} queued · {} retrying · {} waiting · {} blocked · {} done",
         if seen.live { "runner up" } else { "no runner up (from the ledger)" },
         snapshot.rollout,
-        counts.running,
+        if seen.live { format!("{} running", counts.running) } else { format!("{} cut off", counts.running) },
         counts.queued,
         counts.retrying,
         counts.waiting,
@@ -141,6 +158,9 @@ fn heading(seen: &Seen) -> String {
     }
     if let Some(error) = &snapshot.tracker.last_error {
         lines.push(format!("the board could not be read: {error}"));
+    }
+    for ticket in &snapshot.tracker.left_out {
+        lines.push(format!("left out: {ticket}"));
     }
     if let Some(error) = &snapshot.workflow.reload_error {
         lines.push(format!("WORKFLOW.md as it is now is not in force: {error}"));
@@ -213,7 +233,7 @@ fn order(phase: Phase) -> u8 {
 }
 
 /// One ticket, field by field.
-pub fn one(job: &JobView, at: crate::domain::time::Timestamp) -> String {
+pub fn one(job: &JobView, at: Timestamp) -> String {
     let mut rows = vec![
         ("ticket", format!("{} {}", job.key, job.title)),
         ("state", job.state.clone()),

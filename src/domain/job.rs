@@ -486,6 +486,8 @@ pub enum BlockCause {
         number: PrNumber,
     },
     StoppedByOperator,
+    /// Stopped by a person while its finished work was being judged: a retry goes on with that work.
+    SetAside,
     MergeRefused {
         because: String,
     },

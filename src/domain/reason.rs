@@ -2,7 +2,8 @@
 
 use super::failure::RunFailure;
 use super::job::{
-    BlockCause, CheckWait, DoneHow, HumanWait, MergeHold, ReleaseReason, ReworkTrigger, Stage, SwitchSource, Wait, Work,
+    BlockCause, CheckWait, DoneHow, HumanWait, Job, MergeHold, ReleaseReason, ReworkTrigger, Stage, SwitchSource, Wait,
+    Work,
 };
 use super::time::Timestamp;
 
@@ -16,6 +17,14 @@ pub struct Reason {
 
 fn reason(code: &'static str, sentence: impl Into<String>, next: impl Into<String>) -> Reason {
     Reason { code, sentence: sentence.into(), next: next.into() }
+}
+
+impl Job {
+    /// Why it is where it is, with its own key in what there is to type.
+    pub fn reason(&self, now: Timestamp) -> Reason {
+        let reason = self.stage.reason(now);
+        Reason { next: reason.next.replace("TICKET", self.ticket.key.as_str()), ..reason }
+    }
 }
 
 impl Stage {
@@ -232,7 +241,12 @@ fn blocked(cause: &BlockCause) -> Reason {
         BlockCause::ReworkLimitExceeded { limit, trigger } => reason(
             "rework_limit_exceeded",
             format!("{limit} rework rounds were not enough; the next trigger was {}", trigger.name()),
-            "look at the branch yourself, then run `dirigent retry TICKET` for another set of rounds",
+            match trigger {
+                ReworkTrigger::GateFailed => {
+                    "look at the branch and at the gate, then run `dirigent retry TICKET`: the gates run first, then another set of rounds"
+                }
+                _ => "look at the branch yourself, then run `dirigent retry TICKET` for another set of rounds",
+            },
         ),
         BlockCause::BudgetExceeded { what, figure, cap } => reason(
             "budget_exceeded",
@@ -252,6 +266,11 @@ fn blocked(cause: &BlockCause) -> Reason {
         BlockCause::StoppedByOperator => {
             reason("stopped", "a person stopped it", "run `dirigent retry TICKET` to go on")
         }
+        BlockCause::SetAside => reason(
+            "set_aside",
+            "a person set the finished work aside",
+            "run `dirigent retry TICKET` to have it checked again",
+        ),
         BlockCause::MergeRefused { because } => reason(
             "merge_refused",
             format!("the merge was refused: {because}"),
@@ -298,12 +317,12 @@ fn held(hold: &MergeHold, now: Timestamp) -> Reason {
         MergeHold::MergeDisabled => reason(
             "ready_for_you",
             "ready for you to merge: merge.mode is disabled",
-            "merge it, or set merge.mode: auto",
+            "merge it yourself, or set merge.mode: auto and rollout.mode: merge",
         ),
         MergeHold::RolloutForbids => reason(
             "ready_for_you",
             "ready for you to merge: rollout.mode does not allow merging",
-            "merge it, or set rollout.mode: merge",
+            "merge it yourself, or set rollout.mode: merge (and merge.mode: auto)",
         ),
         MergeHold::KillSwitch { source } => switch(*source),
         MergeHold::Forge { because, retry_at } => reason(

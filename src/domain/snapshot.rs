@@ -118,6 +118,9 @@ pub struct PoolView {
 pub struct TrackerView {
     pub last_ok: Option<Timestamp>,
     pub last_error: Option<String>,
+    /// Tickets that could not be read, with the reason.
+    #[serde(default)]
+    pub left_out: Vec<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,7 +9,7 @@ use crate::domain::job::{CheckWait, ChecksSummary, HumanWait, Job, PrFacts, Rewo
 use crate::domain::pr::{CheckStatus, Mergeability, PullRequest, Review, Verdict};
 use crate::domain::time::Timestamp;
 
-use super::phases::conflict;
+use super::delivery::conflict;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Assessment {

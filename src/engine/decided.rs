@@ -40,7 +40,7 @@ impl<'a> Decided<'a> {
         job.stage = stage;
         job.updated_at = self.now;
         let phase = job.stage.phase();
-        let reason = job.stage.reason(self.now);
+        let reason = job.reason(self.now);
         self.notes.push(Note {
             at: self.now,
             ticket: Some(job.ticket.id.clone()),
@@ -68,7 +68,7 @@ impl<'a> Decided<'a> {
     pub fn block(&mut self, job: &mut Job, cause: BlockCause, resume: Work) {
         let since = self.now;
         self.move_to(job, Stage::Blocked { cause: cause.clone(), resume, since });
-        let reason = job.stage.reason(since);
+        let reason = job.reason(since);
         self.act(Action::Comment {
             key: format!("blocked:{}:{}", job.attempts, since.0),
             said: Said::Blocked { cause, sentence: reason.sentence, next: reason.next },

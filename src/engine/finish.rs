@@ -1,8 +1,8 @@
 //! What follows when a run is over: completion is checked against the facts, failures are told apart.
 
 use super::decided::Decided;
+use super::delivery::{complete, follow_closed_pr, verify};
 use super::effect::{Action, Said};
-use super::phases::{complete, follow_closed_pr, verify};
 use super::retry;
 use crate::config::policy::ForgeKind;
 use crate::domain::evidence::{Evidence, EvidenceKind, Receipt, Verification};

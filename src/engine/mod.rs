@@ -8,6 +8,7 @@
 mod assess;
 mod budget;
 mod decided;
+mod delivery;
 mod due;
 pub mod effect;
 pub mod event;
@@ -15,6 +16,7 @@ mod fingerprint;
 mod finish;
 mod limits;
 mod outbox;
+mod people;
 pub mod permit;
 mod phases;
 mod quota;
@@ -30,5 +32,6 @@ mod workpad;
 
 pub use due::next_due;
 pub use outbox::circumstances;
+pub use people::objection;
 pub use step::step;
 pub use view::snapshot;

@@ -322,7 +322,7 @@ impl Step<'_> {
         }
         let worth_a_note = !matches!(want, Wait::Slot | Wait::StateSlot { .. } | Wait::Turn);
         *wait = want;
-        let reason = job.stage.reason(self.now);
+        let reason = job.reason(self.now);
         self.touch(id);
         if worth_a_note {
             self.note(Some(id), reason.code, format!("queued: {}", reason.sentence));

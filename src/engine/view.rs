@@ -33,7 +33,11 @@ pub fn snapshot(state: &State, policy: &Policy, now: Timestamp) -> Snapshot {
                 rate_limit: pool.rate_limit.as_ref().map(|limit| limit.description.clone()),
             })
             .collect(),
-        tracker: TrackerView { last_ok: state.tracker.last_ok, last_error: state.tracker.last_error.clone() },
+        tracker: TrackerView {
+            last_ok: state.tracker.last_ok,
+            last_error: state.tracker.last_error.clone(),
+            left_out: Vec::new(),
+        },
         workflow: WorkflowView { hash: policy.hash.clone(), reload_error: None },
         ledger_error: None,
         pending_effects: state.outbox.len(),
@@ -80,7 +84,7 @@ fn counts(state: &State) -> Counts {
 }
 
 fn job_view(state: &State, job: &Job, now: Timestamp) -> JobView {
-    let reason = job.stage.reason(now);
+    let reason = job.reason(now);
     JobView {
         id: job.ticket.id.to_string(),
         key: job.ticket.key.to_string(),

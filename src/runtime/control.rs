@@ -18,6 +18,7 @@ use crate::domain::snapshot::Snapshot;
 use crate::engine::event::OperatorCommand;
 
 const LONGEST_REQUEST: u64 = 1 << 20;
+const HELD_UP: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,6 +92,8 @@ async fn converse(stream: UnixStream, handle: Handle) -> Result<(), ControlError
 }
 
 async fn answer(request: Request, handle: &Handle) -> Reply {
+    // What happened before the question is part of the answer. A driver that is held up is shown as it was last seen.
+    let _ = tokio::time::timeout(HELD_UP, handle.command(Command::Look, "control")).await;
     let command = match to_command(request, &handle.snapshot()) {
         Ok(Some(command)) => command,
         Ok(None) => {

@@ -22,7 +22,7 @@ use crate::engine::effect::Effect;
 use crate::engine::event::Event;
 use crate::engine::permit::Reach;
 use crate::engine::state::{Changes, State};
-use crate::engine::{next_due, select, snapshot, step};
+use crate::engine::{next_due, objection, select, snapshot, step};
 use crate::ledger::{Ledger, LedgerError};
 
 /// How many messages one transaction may cover.
@@ -80,6 +80,8 @@ pub struct Driver {
     unperformed: Vec<Effect>,
     /// Answers to people, given once what they asked for is written and can be seen.
     unanswered: Vec<(oneshot::Sender<Answer>, Answer)>,
+    /// What of the board could not be read.
+    left_out: Vec<String>,
     reload_error: Option<String>,
     soft_since: Option<Instant>,
     stale_since: Option<Instant>,
@@ -116,6 +118,7 @@ impl Driver {
             unwritten: Changes::default(),
             unperformed: Vec::new(),
             unanswered: Vec::new(),
+            left_out: Vec::new(),
             reload_error: None,
             soft_since: None,
             stale_since: None,
@@ -187,7 +190,13 @@ impl Driver {
                 let answer = self.command(command, by);
                 self.unanswered.push((reply, answer));
             }
-            Message::PollOver => self.poll_is_over = true,
+            Message::PollOver { left_out } => {
+                self.poll_is_over = true;
+                if self.left_out != left_out {
+                    self.left_out = left_out;
+                    self.stale_since.get_or_insert_with(Instant::now);
+                }
+            }
         }
     }
 
@@ -307,6 +316,7 @@ impl Driver {
         failpoint!("driver.before_publish");
         let mut picture = snapshot(&self.state, &self.policy, now());
         picture.workflow.reload_error = self.reload_error.clone();
+        picture.tracker.left_out.clone_from(&self.left_out);
         picture.ledger_error = self.write_error.clone();
         self.published.send_replace(Arc::new(picture));
         self.stale_since = None;
@@ -360,6 +370,9 @@ impl Driver {
                 if ticket.as_ref().is_some_and(|id| !self.state.jobs.contains_key(id)) {
                     return Err("no such ticket on the board".into());
                 }
+                if let Some(objection) = objection(&self.state, &command) {
+                    return Err(objection);
+                }
                 self.step(Event::Operator { command, by });
                 Ok(self.where_it_stands(ticket.as_ref()))
             }
@@ -371,6 +384,7 @@ impl Driver {
                 self.step(Event::HumanSaid { ticket: ticket.clone(), word });
                 Ok(format!("{}; {}", self.where_it_stands(Some(&ticket)), self.how_it_arrives(&ticket)))
             }
+            Command::Look => Ok(String::new()),
             Command::Poll => {
                 let _ = self.poll_wanted.try_send(());
                 Ok("the board is being read".into())
@@ -398,7 +412,7 @@ impl Driver {
     fn where_it_stands(&self, ticket: Option<&TicketId>) -> String {
         match ticket.and_then(|id| self.state.jobs.get(id)) {
             Some(job) => {
-                let reason = job.stage.reason(now());
+                let reason = job.reason(now());
                 let paused = if job.pause.is_some() { " (paused)" } else { "" };
                 format!("{} is {}{paused}: {}", job.ticket.key, job.stage.phase(), reason.sentence)
             }

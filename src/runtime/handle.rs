@@ -38,14 +38,23 @@ pub enum Message {
         reply: oneshot::Sender<Answer>,
     },
     /// A complete poll of the board has been sent.
-    PollOver,
+    PollOver {
+        /// What of the board could not be read.
+        left_out: Vec<String>,
+    },
 }
 
 /// What a person can ask of a running instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     Operator(OperatorCommand),
-    Message { ticket: TicketId, text: String, urgent: bool },
+    Message {
+        ticket: TicketId,
+        text: String,
+        urgent: bool,
+    },
+    /// Publish what is new, so that the next look at the snapshot sees it.
+    Look,
     Poll,
     Shutdown,
 }

@@ -62,8 +62,8 @@ pub async fn poll(mut parts: PollerParts) {
         }
         let (event, pause) = ask(&parts, &plan).await;
         due = due.max(Instant::now() + pause);
-        if parts.inbox.send(Message::Event(event)).await.is_err() || parts.inbox.send(Message::PollOver).await.is_err()
-        {
+        let over = Message::PollOver { left_out: parts.tracker.left_out() };
+        if parts.inbox.send(Message::Event(event)).await.is_err() || parts.inbox.send(over).await.is_err() {
             return;
         }
     }

@@ -49,7 +49,7 @@ impl Words {
     /// Marker line, one fenced block that machines can read, a summary for people.
     pub fn workpad(&self, job: &Job, shows: &str) -> Result<String, String> {
         let block: Value = serde_json::from_str(shows).map_err(|error| error.to_string())?;
-        let reason = job.stage.reason(super::now());
+        let reason = job.reason(super::now());
         let data = json!({
             "marker": self.workpad_marker,
             // JSON is YAML; one line a field keeps it readable.

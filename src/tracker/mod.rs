@@ -50,6 +50,11 @@ pub trait Tracker: Send + Sync {
         None
     }
 
+    /// What the last reading of the board had to leave out, one sentence each: people must see it somewhere.
+    fn left_out(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// A look at whether the board can be reached at all, for `doctor`.
     async fn probe(&self) -> Result<String, TrackerError>;
 }

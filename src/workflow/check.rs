@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json};
 use super::duration;
 use super::error::{Finding, Source};
 use super::resolve::{Expanded, Expander};
-use super::schema::{LENIENT_MAPS, is_strict};
+use super::schema::{LENIENT_MAPS, STRICT_SECTIONS, is_strict};
 use super::shape::{Kind, branches, expected, fits, in_range, kind, one_of, types, words};
 use super::tree::{Node, Place, Value};
 use crate::config::wire::{FORMAT_DURATION, FORMAT_PATH, FORMAT_SECRET};
@@ -246,7 +246,9 @@ impl Walk<'_> {
             Some(near) => format!("did you mean `{parent}.{near}`?"),
             None => format!("known are {}", known.join(", ")),
         };
-        if is_strict(if parent.is_empty() { key } else { parent }) && !parent.is_empty() {
+        // What is nearly the name of a safety section holds settings that somebody counts on.
+        let misspelt_section = parent.is_empty() && is_a_slip(key, &STRICT_SECTIONS);
+        if misspelt_section || (!parent.is_empty() && is_strict(parent)) {
             self.error(&path, place, message, Some(hint));
         } else {
             self.warn(&path, place, format!("{message}; it is ignored"), Some(hint));
@@ -281,6 +283,13 @@ pub fn nearest<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
         .map(|(lower, word)| (strsim::jaro_winkler(&written, &lower), word))
         .max_by(|(a, _), (b, _)| a.total_cmp(b))
         .map(|(_, word)| word)
+}
+
+/// One or two wrong keystrokes away from a known word; a word of its own is further away.
+fn is_a_slip(written: &str, known: &[&str]) -> bool {
+    let allowed = if written.len() < 5 { 1 } else { 2 };
+    let written = written.to_lowercase();
+    known.iter().any(|word| strsim::damerau_levenshtein(&written, word) <= allowed)
 }
 
 /// A value that is passed on unchanged.

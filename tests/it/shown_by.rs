@@ -32,7 +32,7 @@ fn a_ticket_becomes_a_branch_a_note_and_no_worktree() {
     let again = board.fails(&["init"], 1);
     assert!(again.contains("is there already and stays as it is"), "{again}");
     let doctor = board.ok(&["doctor"]);
-    assert!(doctor.contains("ready: start with"), "{doctor}");
+    assert!(doctor.contains("ready, with 2 warning(s): start with"), "{doctor}");
     let id = board.ok(&["tk", "create", "Write something"]).trim().to_owned();
     board.ok(&["run", "--once"]);
 
@@ -41,9 +41,40 @@ fn a_ticket_becomes_a_branch_a_note_and_no_worktree() {
     assert!(board.ticket_text(&id).contains("Pull request #1 is open"), "{}", board.ticket_text(&id));
     assert!(board.worktrees().is_empty());
     let story = board.ok(&["explain", &id]);
-    for part in ["came onto the board", "implementing", "waits for approval", "Runs:"] {
+    for part in ["came onto the board", "implementing", "waits for approval", "Runs:", &format!("approve {id}")] {
         assert!(story.contains(part), "{part} is not in\n{story}");
     }
+    // What `init` wrote merges nothing by itself, and all of it after a word.
+    board.ok(&["approve", &id]);
+    board.ok(&["run", "--once"]);
+    assert_eq!(board.phase(&id), "done");
+}
+
+/// What a person sees when nobody runs: the switch that is pulled, a run that was cut off, a ticket that cannot be read.
+#[test]
+fn without_a_runner_status_and_doctor_still_tell_what_is_so() {
+    let board = Board::new(ENDLESS, MUTATE);
+    board.ticket("t-1", "One");
+    std::fs::write(board.ticket_path("t-2"), "---\nid: [\n").unwrap();
+    let runner = board.start();
+    board.until("it works", || at_it(&board, "t-1"));
+    board.until("the broken file is named", || board.ok(&["status"]).contains("left out: "));
+    runner.signal(Signal::SIGKILL);
+    drop(runner);
+    let pause = board.repo().join(".dirigent/pause");
+    std::fs::create_dir_all(pause.parent().unwrap()).unwrap();
+    std::fs::write(&pause, "").unwrap();
+    // Also from a folder below.
+    let below = board.repo().join("deep/down");
+    std::fs::create_dir_all(&below).unwrap();
+    let status = board.command(&["status"]).current_dir(&below).output().unwrap();
+    let status = String::from_utf8_lossy(&status.stdout).into_owned();
+    for part in ["no runner up", "1 cut off", "STOPPED: kill-switch file", "cut off when the runner ended"] {
+        assert!(status.contains(part), "{part} is not in\n{status}");
+    }
+    let doctor = board.ok(&["doctor"]);
+    assert!(doctor.contains("t-2.md") && doctor.contains("mend or remove the file"), "{doctor}");
+    assert!(board.fails(&["approve", "t-1"], 1).contains("no finished work to approve"));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use super::index::Index;
 use super::names;
 use super::notes;
 use super::record::{DIRIGENT_KEY, Record};
-use super::store::{Store, timestamp_now};
+use super::store::{Store, is_readme, timestamp_now};
 use super::ticket::{comment, priority_for_file, ticket};
 use super::watch::Watch;
 use crate::domain::comment::Comment;
@@ -34,6 +34,7 @@ pub struct TkTracker {
 struct Board {
     store: Store,
     index: Mutex<Index>,
+    left_out: Mutex<Vec<String>>,
 }
 
 impl TkTracker {
@@ -41,7 +42,7 @@ impl TkTracker {
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         let store = Store::at(dir);
         let index = Mutex::new(Index::new(store.clone()));
-        Self { board: Arc::new(Board { store, index }), watch: OnceLock::new() }
+        Self { board: Arc::new(Board { store, index, left_out: Mutex::default() }), watch: OnceLock::new() }
     }
 
     async fn work<T: Send + 'static>(
@@ -162,13 +163,16 @@ impl Tracker for TkTracker {
     async fn probe(&self) -> Result<String, TrackerError> {
         self.work(|board| {
             let listing = board.store.list().map_err(|error| TrackerError::Request(error.to_string()))?;
-            let dir = board.store.dir().display();
-            match listing.broken.len() {
-                0 => Ok(format!("{} tickets in {dir}", listing.records.len())),
-                broken => Ok(format!("{} tickets in {dir}, {broken} broken files left out", listing.records.len())),
-            }
+            let index = board.refreshed()?;
+            board.note_what_is_left_out(&index);
+            drop(index);
+            Ok(format!("{} tickets in {}", listing.records.len(), board.store.dir().display()))
         })
         .await
+    }
+
+    fn left_out(&self) -> Vec<String> {
+        self.board.left_out.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -183,6 +187,7 @@ impl Board {
             })
             .map(str::to_owned)
             .collect();
+        self.note_what_is_left_out(&index);
         let mut tickets = Vec::with_capacity(wanted.len());
         for id in wanted {
             match self.ticket(&mut index, &id) {
@@ -192,6 +197,17 @@ impl Board {
             }
         }
         Ok(tickets)
+    }
+
+    fn note_what_is_left_out(&self, index: &Index) {
+        let unread = index.ids().filter(|id| !is_readme(id)).filter_map(|id| {
+            let why = match index.record(id) {
+                Ok(record) => record?.malformed()?,
+                Err(why) => why,
+            };
+            Some(format!("{}: {why}", self.store.path(id).display()))
+        });
+        *self.left_out.lock().unwrap_or_else(PoisonError::into_inner) = unread.collect();
     }
 
     fn by_ids(&self, ids: &[TicketId]) -> Result<Vec<Ticket>, TrackerError> {

@@ -247,7 +247,7 @@ pub fn id_of_file(name: &str) -> Option<&str> {
 }
 
 /// A README beside the tickets is no broken ticket.
-fn is_readme(id: &str) -> bool {
+pub fn is_readme(id: &str) -> bool {
     id.eq_ignore_ascii_case("readme")
 }
 

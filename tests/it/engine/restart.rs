@@ -108,7 +108,7 @@ fn an_effect_whose_purpose_is_gone_is_not_done_again() {
     let mut machine = Machine::working(policy());
     machine.run_ends("a", done_report(&commit("one")));
     machine.operator(OperatorCommand::Stop { ticket: super::fixtures::id("a") });
-    assert_eq!(machine.code("a"), "stopped");
+    assert_eq!(machine.code("a"), "set_aside");
     machine.restart();
     assert!(!machine.emitted_last(|action| matches!(action, Action::PushBranch { .. })));
 }

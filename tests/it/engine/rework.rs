@@ -183,6 +183,58 @@ fn a_failed_gate_with_its_output() {
     assert_eq!(machine.job("a").receipt.as_ref().unwrap().verification, Verification::Verified);
 }
 
+/// Whoever mends a gate and says retry wants the gate asked, not an agent paid.
+#[test]
+fn a_retry_after_a_failed_gate_asks_the_gate_first() {
+    let mut policy = policy();
+    policy.gates.has_task_gates = true;
+    policy.orchestration.max_rework_cycles = 0;
+    let mut machine = Machine::working(policy);
+    machine.run_ends("a", done_report(&commit("one")));
+    let gate = |action: &Action| matches!(action, Action::RunGate { .. });
+    let starts = |action: &Action| matches!(action, Action::StartRun { .. });
+    let result = |passed| GateResult {
+        name: "cargo test".into(),
+        passed,
+        exit_code: Some(i32::from(!passed)),
+        timed_out: false,
+        output_tail: String::new(),
+        duration_ms: 5,
+    };
+    machine.succeed(gate, EffectResult::Gated { results: vec![result(false)] });
+    assert_eq!(machine.code("a"), "rework_limit_exceeded");
+    let before = machine.emitted(starts);
+    machine.operator(OperatorCommand::Retry { ticket: id("a") });
+    assert_eq!(machine.code("a"), "gates");
+    // Set aside meanwhile, and taken up again: still the same work.
+    machine.operator(OperatorCommand::Stop { ticket: id("a") });
+    assert_eq!(machine.code("a"), "set_aside");
+    machine.operator(OperatorCommand::Retry { ticket: id("a") });
+    machine.succeed(gate, EffectResult::Gated { results: vec![result(true)] });
+    assert_eq!(machine.code("a"), "opening_pr");
+    assert_eq!(machine.emitted(starts), before);
+}
+
+#[test]
+fn commands_that_would_do_nothing_are_objected_to() {
+    use dirigent::engine::objection;
+    let mut machine = Machine::working(policy());
+    let ticket = id("a");
+    let approve = OperatorCommand::Approve { ticket: ticket.clone() };
+    let retry = OperatorCommand::Retry { ticket: ticket.clone() };
+    let stop = OperatorCommand::Stop { ticket: ticket.clone() };
+    let resume = OperatorCommand::Resume { ticket };
+    assert!(objection(&machine.state, &approve).is_some_and(|why| why.contains("no finished work")));
+    assert!(objection(&machine.state, &retry).is_some_and(|why| why.contains("a run is at it already")));
+    assert!(objection(&machine.state, &resume).is_some_and(|why| why.contains("not paused")));
+    assert_eq!(objection(&machine.state, &stop), None);
+    machine.run_delivers("a", "one");
+    assert_eq!(objection(&machine.state, &approve), None);
+    machine.operator(stop.clone());
+    assert!(objection(&machine.state, &stop).is_some_and(|why| why.contains("nothing to stop")));
+    assert_eq!(objection(&machine.state, &retry), None);
+}
+
 #[test]
 fn a_claim_that_the_facts_contradict() {
     let mut machine = Machine::working(policy());

@@ -97,6 +97,8 @@ fn blocks() -> Vec<BlockCause> {
         BlockCause::WorkerAsked { question: "which?".into() },
         BlockCause::PrClosed { number: PrNumber(1) },
         BlockCause::StoppedByOperator,
+        BlockCause::SetAside,
+        BlockCause::ReworkLimitExceeded { limit: 3, trigger: ReworkTrigger::GateFailed },
         BlockCause::MergeRefused { because: "protected".into() },
         BlockCause::EffectRefused { effect: "push_branch".into(), because: "no access".into() },
         BlockCause::ReviewPasses { limit: 2 },

@@ -167,6 +167,14 @@ fn unknown_keys_outside_the_safety_sections_are_warnings_with_a_suggestion() {
 }
 
 #[test]
+fn a_slip_in_the_name_of_a_safety_section_is_an_error() {
+    for (slip, meant) in [("gate: {}", "gates"), ("roll_out: {}", "rollout"), ("budgets: {}", "budget")] {
+        let error = Desk::new().load(&format!("---\ntracker: {{kind: tk}}\n{slip}\n---\n")).map(|_| ()).unwrap_err();
+        assert!(error.to_string().contains(&format!("did you mean `{meant}`?")), "{error}");
+    }
+}
+
+#[test]
 fn the_tracker_kind_is_required_and_owns_its_provider_keys() {
     let desk = Desk::new();
     let none = desk.load("Just a prompt.\n").map(|_| ()).unwrap_err();

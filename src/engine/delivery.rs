@@ -1,0 +1,242 @@
+//! From commits to a merge: gates, the pull request, what its state asks for, and its end.
+
+use super::assess::Assessment;
+use super::decided::Decided;
+use super::effect::{Action, Said};
+use super::phases::{judges_pr, stop, wait_for_checks, wait_for_human};
+use crate::config::policy::{ClosedPrPolicy, ForgeKind, RolloutMode};
+use crate::domain::evidence::{Evidence, EvidenceKind, GateResult, Receipt, Verification};
+use crate::domain::ids::{CommitId, PrNumber};
+use crate::domain::job::{
+    BlockCause, CheckWait, DoneHow, HumanWait, Job, MergeHold, ReworkCause, ReworkTrigger, Stage, Wait, Work,
+};
+use crate::domain::run::StopReason;
+
+/// A branch update that does not show as a new head by then is asked for again.
+const UPDATE_SHOWS_WITHIN: std::time::Duration = std::time::Duration::from_secs(10 * 60);
+
+/// The work of a run is there: check it on that very commit, or go on to publish it.
+pub fn verify(job: &mut Job, head: CommitId, out: &mut Decided<'_>) {
+    if out.policy.gates.has_task_gates {
+        let branch = job.branch.name.clone();
+        wait_for_checks(job, CheckWait::Gates { head: head.clone() }, out);
+        out.act(Action::RunGate { branch, head });
+    } else {
+        publish(job, head, out);
+    }
+}
+
+fn publish(job: &mut Job, head: CommitId, out: &mut Decided<'_>) {
+    if out.policy.pr.forge == ForgeKind::None || !out.policy.pr.auto_create {
+        let branch = job.branch.name.clone();
+        let said = Said::BranchReady { branch: branch.clone(), head: Some(head.clone()) };
+        out.act(Action::Comment { key: format!("branch-ready:{head}"), said });
+        wait_for_human(job, HumanWait::Branch { branch }, out);
+        return;
+    }
+    let branch = job.branch.name.clone();
+    wait_for_checks(job, CheckWait::Opening { head: head.clone() }, out);
+    out.act(Action::PushBranch { branch, head });
+}
+
+pub fn gates_reported(job: &mut Job, head: &CommitId, results: Vec<GateResult>, out: &mut Decided<'_>) {
+    let Stage::WaitingForChecks { on: CheckWait::Gates { head: waited }, .. } = &job.stage else { return };
+    if waited != head {
+        return;
+    }
+    let failed: Vec<&GateResult> = results.iter().filter(|result| !result.passed).collect();
+    let receipt = job.receipt.get_or_insert_with(|| Receipt {
+        verification: Verification::Unverified,
+        head: Some(head.clone()),
+        base: None,
+        commits: 0,
+        facts: Vec::new(),
+        gates: Vec::new(),
+    });
+    receipt.head = Some(head.clone());
+    receipt.gates = results.clone();
+    if failed.is_empty() {
+        receipt.verification = Verification::Verified;
+        publish(job, head.clone(), out);
+        return;
+    }
+    receipt.verification = Verification::Contradicted;
+    let cause = ReworkCause {
+        trigger: ReworkTrigger::GateFailed,
+        summary: format!("failed: {}", failed.iter().map(|gate| gate.name.as_str()).collect::<Vec<_>>().join(", ")),
+        evidence: failed
+            .iter()
+            .map(|gate| Evidence {
+                kind: EvidenceKind::Command {
+                    command: gate.name.clone(),
+                    output: gate.output_tail.clone(),
+                    exit_code: gate.exit_code.unwrap_or(-1),
+                },
+                timestamp: out.now,
+            })
+            .collect(),
+    };
+    out.rework(job, cause);
+}
+
+pub fn branch_pushed(job: &mut Job, head: &CommitId, out: &mut Decided<'_>) {
+    let Stage::WaitingForChecks { on: CheckWait::Opening { head: waited }, .. } = &job.stage else { return };
+    if waited == head {
+        out.act(Action::OpenPr { branch: job.branch.name.clone(), head: head.clone() });
+    }
+}
+
+pub fn pr_opened(job: &mut Job, number: PrNumber, url: Option<String>, out: &mut Decided<'_>) {
+    let Stage::WaitingForChecks { on: CheckWait::Opening { head }, .. } = &job.stage else { return };
+    let head = head.clone();
+    let said = Said::PrOpened {
+        number,
+        url,
+        branch: job.branch.name.clone(),
+        verification: job.receipt.as_ref().map(|receipt| receipt.verification),
+    };
+    out.act(Action::Comment { key: format!("pr:{number}"), said });
+    out.act(Action::InspectPr { number });
+    wait_for_checks(job, CheckWait::Forge { head }, out);
+}
+
+pub fn pr_assessed(job: &mut Job, assessment: Assessment, out: &mut Decided<'_>) {
+    if !judges_pr(&job.stage) {
+        return;
+    }
+    match assessment {
+        Assessment::Rework(cause) => out.rework(job, cause),
+        Assessment::Checks(on) => wait_for_checks(job, on, out),
+        Assessment::Human(on) => wait_for_human(job, on, out),
+        Assessment::NeedsUpdate { number, head } => {
+            let asked = matches!(&job.stage, Stage::WaitingForChecks { on: CheckWait::BranchUpdate { head: h }, .. } if *h == head);
+            if asked && out.now.since(job.stage.since()) < UPDATE_SHOWS_WITHIN {
+                return;
+            }
+            if job.rebase_attempts >= out.policy.merge.max_rebase_attempts {
+                let because =
+                    "the base kept moving on; the branch was updated as often as merge.max_rebase_attempts allows";
+                out.block(job, BlockCause::MergeRefused { because: because.into() }, Work::Implement);
+                return;
+            }
+            job.rebase_attempts += 1;
+            out.move_to(
+                job,
+                Stage::WaitingForChecks { on: CheckWait::BranchUpdate { head: head.clone() }, since: out.now },
+            );
+            out.act(Action::UpdateBranch { number, head });
+        }
+        Assessment::NeedsReview { head } => {
+            if job.review_passes >= out.policy.review.max_passes {
+                let limit = out.policy.review.max_passes;
+                out.block(job, BlockCause::ReviewPasses { limit }, Work::Review { head });
+                return;
+            }
+            job.review_passes += 1;
+            out.queue(job, Work::Review { head }, Wait::Turn);
+        }
+        Assessment::Ready { head } => {
+            let hold = if !out.policy.merge.auto {
+                MergeHold::MergeDisabled
+            } else if out.policy.rollout.mode != RolloutMode::Merge {
+                MergeHold::RolloutForbids
+            } else {
+                MergeHold::Slot { behind: None }
+            };
+            // One that is ready already keeps its place in the queue and what it waits for.
+            if !matches!(&job.stage, Stage::ReadyToMerge { head: known, .. } if *known == head) {
+                out.move_to(job, Stage::ReadyToMerge { head, hold, since: out.now });
+            }
+        }
+    }
+}
+
+/// A merge, by whomever, completes the job from any phase.
+pub fn pr_merged(job: &mut Job, commit: Option<CommitId>, by_us: bool, out: &mut Decided<'_>) {
+    match job.stage {
+        Stage::Done { .. } => {}
+        Stage::Working { .. } => stop(job, StopReason::Superseded, out),
+        // Our own merge, seen before its answer came.
+        Stage::Merging { .. } => complete(job, commit, true, out),
+        _ => complete(job, commit, by_us, out),
+    }
+}
+
+pub fn complete(job: &mut Job, commit: Option<CommitId>, by_us: bool, out: &mut Decided<'_>) {
+    let merged_head = job.pr.as_ref().map(|pr| pr.head.clone());
+    let how = DoneHow::Merged { commit: commit.clone(), by_us };
+    out.move_to(job, Stage::Done { how, ticket_closed: false, since: out.now });
+    if let Some(state) = &out.policy.tracker.completion_state {
+        out.actions.retain(|action| !matches!(action, Action::MoveTicket { .. }));
+        if !crate::domain::ticket::same_state(state, &job.ticket.state) {
+            out.act(Action::MoveTicket { state: state.clone() });
+        }
+    }
+    let verification = job.receipt.as_ref().map(|receipt| receipt.verification);
+    out.act(Action::Comment {
+        key: format!("done:{}", job.attempts),
+        said: Said::Done { commit, by_us, verification },
+    });
+    out.act(Action::CleanUp { branch: job.branch.name.clone(), merged_head });
+}
+
+pub fn pr_closed(job: &mut Job, number: PrNumber, out: &mut Decided<'_>) {
+    match (&job.stage, out.policy.pr.closed_pr) {
+        // What is blocked stays so; a merge in flight is settled first.
+        (Stage::Done { .. } | Stage::Released { .. } | Stage::Blocked { .. } | Stage::Merging { .. }, _) => {}
+        (Stage::Working { .. }, ClosedPrPolicy::Stop | ClosedPrPolicy::NewBranch) => {
+            stop(job, StopReason::Superseded, out);
+        }
+        _ => follow_closed_pr(job, number, out),
+    }
+}
+
+/// What `pr.closed_pr_policy` says, once no run is in the way.
+pub fn follow_closed_pr(job: &mut Job, number: PrNumber, out: &mut Decided<'_>) {
+    match out.policy.pr.closed_pr {
+        ClosedPrPolicy::Stop => {
+            let resume = match &job.stage {
+                Stage::Queued { work, .. } | Stage::Working { work, .. } => work.clone(),
+                _ => Work::Implement,
+            };
+            out.block(job, BlockCause::PrClosed { number }, resume);
+        }
+        ClosedPrPolicy::Reopen => {
+            out.act(Action::ReopenPr { number });
+            if let (true, Some(pr)) = (judges_pr(&job.stage), &job.pr) {
+                let head = pr.head.clone();
+                wait_for_checks(job, CheckWait::Forge { head }, out);
+            }
+        }
+        ClosedPrPolicy::NewBranch => {
+            job.pr = None;
+            job.head = None;
+            job.receipt = None;
+            job.branch.generation += 1;
+            job.branch.name = crate::domain::branch::branch_name(
+                &out.policy.branch_prefix,
+                job.ticket.key.as_str(),
+                &job.ticket.title,
+                job.branch.generation,
+            );
+            // Closing a pull request is a verdict: it uses up a round, so that this cannot go on for ever.
+            let cause = ReworkCause {
+                trigger: ReworkTrigger::ChangesRequested,
+                summary: format!("pull request {number} was closed without a merge; start afresh on a new branch"),
+                evidence: Vec::new(),
+            };
+            out.rework(job, cause);
+        }
+    }
+}
+
+pub fn conflict(files: &[String], now: crate::domain::time::Timestamp) -> ReworkCause {
+    ReworkCause {
+        trigger: ReworkTrigger::MergeConflict,
+        summary: format!("conflicts with the base in {}", files.join(", ")),
+        evidence: files
+            .iter()
+            .map(|file| Evidence { kind: EvidenceKind::Note { text: format!("conflict in {file}") }, timestamp: now })
+            .collect(),
+    }
+}
