@@ -173,6 +173,9 @@ pub struct PrFacts {
     pub head_since: Timestamp,
     /// The newest review or thread comment that was acted on.
     pub review_cursor: Option<CommentId>,
+    /// When we opened it again: a look that still shows it closed may be an old one.
+    #[serde(default)]
+    pub reopened_at: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -78,7 +78,11 @@ pub fn normalise_labels<S: AsRef<str>>(labels: impl IntoIterator<Item = S>) -> V
 
 /// States compare trimmed and lower case.
 pub fn same_state(a: &str, b: &str) -> bool {
-    a.trim().to_lowercase() == b.trim().to_lowercase()
+    let (a, b) = (a.trim(), b.trim());
+    if a.is_ascii() && b.is_ascii() {
+        return a.eq_ignore_ascii_case(b);
+    }
+    a.to_lowercase() == b.to_lowercase()
 }
 
 /// Whether `state` is one of `states`.

@@ -50,7 +50,8 @@ pub fn fold_checks(pr: &PullRequest) -> ChecksSummary {
 
 /// What the job remembers of this look. The head's age starts anew when the head moves.
 pub fn remember(old: Option<&PrFacts>, pr: &PullRequest, now: Timestamp) -> PrFacts {
-    let same_head = old.filter(|facts| facts.number == pr.number && facts.head == pr.head);
+    let old = old.filter(|facts| facts.number == pr.number);
+    let same_head = old.filter(|facts| facts.head == pr.head);
     PrFacts {
         number: pr.number,
         url: pr.url.clone(),
@@ -61,7 +62,8 @@ pub fn remember(old: Option<&PrFacts>, pr: &PullRequest, now: Timestamp) -> PrFa
         mergeability: pr.mergeability.clone(),
         checks: fold_checks(pr),
         head_since: same_head.map(|facts| facts.head_since).or(pr.pushed_at).unwrap_or(now),
-        review_cursor: old.filter(|facts| facts.number == pr.number).and_then(|facts| facts.review_cursor.clone()),
+        review_cursor: old.and_then(|facts| facts.review_cursor.clone()),
+        reopened_at: old.and_then(|facts| facts.reopened_at),
     }
 }
 

@@ -32,13 +32,12 @@ pub fn level(caps: &Caps, usage: &Usage, run: Duration) -> Level {
     let mut nearly = Level::Fine;
     for (what, cap, figure) in figures {
         let Some(cap) = cap else { continue };
-        let (what, figure_text, cap_text) = (what.to_owned(), figure.to_string(), cap.to_string());
         if figure >= cap {
-            return Level::Exceeded { what, figure: figure_text, cap: cap_text };
+            return Level::Exceeded { what: what.to_owned(), figure: figure.to_string(), cap: cap.to_string() };
         }
         // Integer form of figure >= 0.8 * cap.
         if figure.saturating_mul(5) >= cap.saturating_mul(4) && nearly == Level::Fine {
-            nearly = Level::Nearly { what, figure: figure_text, cap: cap_text };
+            nearly = Level::Nearly { what: what.to_owned(), figure: figure.to_string(), cap: cap.to_string() };
         }
     }
     nearly

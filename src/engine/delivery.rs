@@ -201,6 +201,9 @@ pub fn follow_closed_pr(job: &mut Job, number: PrNumber, out: &mut Decided<'_>) 
             };
             out.block(job, BlockCause::PrClosed { number }, resume);
         }
+        // A new one is on its way; two would be open.
+        ClosedPrPolicy::Reopen
+            if matches!(job.stage, Stage::WaitingForChecks { on: CheckWait::Opening { .. }, .. }) => {}
         ClosedPrPolicy::Reopen => {
             out.act(Action::ReopenPr { number });
             if let (true, Some(pr)) = (judges_pr(&job.stage), &job.pr) {

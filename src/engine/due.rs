@@ -9,11 +9,15 @@ use crate::domain::run::LiveRun;
 use crate::domain::time::Timestamp;
 
 /// `None` when only the outside can move anything.
-pub fn next_due(state: &State, policy: &Policy, now: Timestamp) -> Option<Timestamp> {
-    let jobs = state.jobs.values().filter_map(|job| job_due(job, policy));
+pub fn next_due(state: &State, policy: &Policy) -> Option<Timestamp> {
+    let jobs = state.jobs.values().filter_map(job_due);
+    let workpads = state.unshown.iter().filter_map(|id| {
+        let job = state.jobs.get(id).filter(|job| job.attempts > 0)?;
+        workpad::next_write(job, policy)
+    });
     // A run that is being stopped has no deadline left but the launcher's grace.
     let going_on = || state.runs.values().filter(|run| !is_stopping(state, run));
-    let runs = going_on().filter_map(|run| limits::next(run, &policy.agent, now));
+    let runs = going_on().filter_map(|run| limits::next(run, &policy.agent));
     let run_caps = going_on().filter_map(|run| {
         let spent = state.jobs.get(&run.ticket).map_or(0, |job| job.budget_run_ms);
         let cap = policy.budget.ticket.max_run?;
@@ -24,7 +28,7 @@ pub fn next_due(state: &State, policy: &Policy, now: Timestamp) -> Option<Timest
         PendingStatus::Due { at, .. } => Some(*at),
         PendingStatus::InFlight | PendingStatus::Held { .. } => None,
     });
-    jobs.chain(runs).chain(run_caps).chain(effects).min()
+    jobs.chain(workpads).chain(runs).chain(run_caps).chain(effects).min()
 }
 
 fn is_stopping(state: &State, run: &LiveRun) -> bool {
@@ -32,8 +36,8 @@ fn is_stopping(state: &State, run: &LiveRun) -> bool {
     job.is_some_and(|job| matches!(job.stage, Stage::Working { stopping: Some(_), .. }))
 }
 
-fn job_due(job: &Job, policy: &Policy) -> Option<Timestamp> {
-    let waited = match &job.stage {
+fn job_due(job: &Job) -> Option<Timestamp> {
+    match &job.stage {
         Stage::Queued { wait, .. } => match wait {
             Wait::Retry { due, .. } | Wait::Continuation { due } => Some(*due),
             Wait::Quota { until, .. } | Wait::DailyBudget { until, .. } => Some(*until),
@@ -41,10 +45,5 @@ fn job_due(job: &Job, policy: &Policy) -> Option<Timestamp> {
         },
         Stage::ReadyToMerge { hold: MergeHold::Forge { retry_at, .. }, .. } => Some(*retry_at),
         _ => None,
-    };
-    let workpad = (policy.orchestration.workpad && job.attempts > 0)
-        .then(|| workpad::next_write(job, policy))
-        .flatten()
-        .filter(|_| job.workpad.shows.as_deref() != Some(workpad::shows(job).as_str()));
-    waited.into_iter().chain(workpad).min()
+    }
 }

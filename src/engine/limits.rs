@@ -7,56 +7,77 @@ use crate::domain::failure::RunFailure;
 use crate::domain::run::{Life, LiveRun, StopReason};
 use crate::domain::time::Timestamp;
 
-/// One deadline of a run: when it passes, and what it then means.
+/// What a run may take its time for.
+#[derive(Clone, Copy)]
+enum Span {
+    Start,
+    Run,
+    Silence,
+    Turn,
+    Tool,
+    WithoutResult,
+}
+
 struct Deadline {
-    at: Timestamp,
-    reason: StopReason,
+    of: Span,
+    from: Timestamp,
+    limit: Duration,
+}
+
+impl Deadline {
+    fn at(&self) -> Timestamp {
+        self.from + self.limit
+    }
+
+    /// What it means that this one has passed.
+    fn reason(&self, now: Timestamp) -> StopReason {
+        let (took, limit) = (millis(now.since(self.from)), millis(self.limit));
+        let failure = match self.of {
+            Span::WithoutResult => return StopReason::FreshStart,
+            Span::Start => RunFailure::Handshake {
+                detail: format!("nothing was there after {took} ms (agent.start_timeout_ms is {limit})"),
+            },
+            Span::Run => RunFailure::RunTimeout { ran_ms: took, limit_ms: limit },
+            Span::Silence => RunFailure::Stalled { silent_ms: took, limit_ms: limit },
+            Span::Turn => RunFailure::TurnTimeout { silent_ms: took, limit_ms: limit },
+            Span::Tool => RunFailure::ToolTimeout { open_ms: took, limit_ms: limit },
+        };
+        StopReason::Limit { failure }
+    }
 }
 
 fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn deadlines(run: &LiveRun, policy: &AgentPolicy, now: Timestamp) -> Vec<Deadline> {
-    let mut all = Vec::new();
-    let mut add = |from: Timestamp, limit: Duration, failure: fn(u64, u64) -> RunFailure| {
-        if !limit.is_zero() {
-            let failure = failure(millis(now.since(from)), millis(limit));
-            all.push(Deadline { at: from + limit, reason: StopReason::Limit { failure } });
+/// Every deadline that counts for this run as it is. A limit of zero is none.
+fn deadlines(run: &LiveRun, policy: &AgentPolicy) -> impl Iterator<Item = Deadline> {
+    let deadline = |of, from, limit: Duration| (!limit.is_zero()).then_some(Deadline { of, from, limit });
+    let whole = deadline(Span::Run, run.started_at, policy.max_run);
+    let last = run.progress.last_event_at;
+    let (one, other) = match (&run.life, run.progress.tool_open_since) {
+        (Life::Spawning, _) => (deadline(Span::Start, run.started_at, policy.start_timeout), None),
+        (Life::Running { .. }, _) if run.progress.waiting_for_answer => (None, None),
+        // While a tool call is open the clock is the tool's.
+        (Life::Running { .. }, Some(since)) => (deadline(Span::Tool, since, policy.tool_timeout), None),
+        (Life::Running { .. }, None) => {
+            (deadline(Span::Silence, last, policy.stall_timeout), deadline(Span::Turn, last, policy.turn_timeout))
         }
     };
-    add(run.started_at, policy.max_run, |ran_ms, limit_ms| RunFailure::RunTimeout { ran_ms, limit_ms });
-    match (&run.life, run.progress.tool_open_since) {
-        (Life::Spawning, _) => add(run.started_at, policy.start_timeout, |waited, limit| RunFailure::Handshake {
-            detail: format!("nothing was there after {waited} ms (agent.start_timeout_ms is {limit})"),
-        }),
-        (Life::Running { .. }, _) if run.progress.waiting_for_answer => {}
-        // While a tool call is open the clock is the tool's.
-        (Life::Running { .. }, Some(since)) => {
-            add(since, policy.tool_timeout, |open_ms, limit_ms| RunFailure::ToolTimeout { open_ms, limit_ms });
-        }
-        (Life::Running { .. }, None) => {
-            let last = run.progress.last_event_at;
-            add(last, policy.stall_timeout, |silent_ms, limit_ms| RunFailure::Stalled { silent_ms, limit_ms });
-            add(last, policy.turn_timeout, |silent_ms, limit_ms| RunFailure::TurnTimeout { silent_ms, limit_ms });
-        }
-    }
-    if !policy.fresh_start.is_zero() && !run.progress.has_commit_or_evidence {
-        all.push(Deadline { at: run.started_at + policy.fresh_start, reason: StopReason::FreshStart });
-    }
-    all
+    let fresh = deadline(Span::WithoutResult, run.started_at, policy.fresh_start)
+        .filter(|_| !run.progress.has_commit_or_evidence);
+    [whole, one, other, fresh].into_iter().flatten()
 }
 
 /// The deadline that has passed first, if one has.
 pub fn overdue(run: &LiveRun, policy: &AgentPolicy, now: Timestamp) -> Option<StopReason> {
-    deadlines(run, policy, now)
-        .into_iter()
-        .filter(|deadline| deadline.at <= now)
-        .min_by_key(|deadline| deadline.at)
-        .map(|deadline| deadline.reason)
+    deadlines(run, policy)
+        .filter(|deadline| deadline.at() <= now)
+        .min_by_key(Deadline::at)
+        .map(|deadline| deadline.reason(now))
 }
 
 /// When to look again.
-pub fn next(run: &LiveRun, policy: &AgentPolicy, now: Timestamp) -> Option<Timestamp> {
-    deadlines(run, policy, now).into_iter().map(|deadline| deadline.at).min()
+pub fn next(run: &LiveRun, policy: &AgentPolicy) -> Option<Timestamp> {
+    deadlines(run, policy).map(|deadline| deadline.at()).min()
 }

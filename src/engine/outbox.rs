@@ -44,7 +44,16 @@ impl Step<'_> {
                 self.touch(&ticket);
                 self.decide(&ticket, Observation::PrOpened { number: pr.number, url: pr.url });
             }
-            (Action::ReopenPr { number }, _) | (Action::UpdateBranch { number, .. }, _) => {
+            (Action::ReopenPr { number }, _) => {
+                let job = self.state.jobs.get_mut(&ticket);
+                if let Some(pr) = job.and_then(|job| job.pr.as_mut()).filter(|pr| pr.number == number) {
+                    pr.state = PrState::Open;
+                    pr.reopened_at = Some(self.now);
+                    self.touch(&ticket);
+                }
+                self.emit(Some(&ticket), Action::InspectPr { number });
+            }
+            (Action::UpdateBranch { number, .. }, _) => {
                 self.emit(Some(&ticket), Action::InspectPr { number });
             }
             (Action::MergePr { .. }, EffectResult::Merged { commit }) => {
@@ -315,8 +324,13 @@ impl Step<'_> {
             }
             Action::UpdateBranch { head, .. } => !waits_for(CheckWait::BranchUpdate { head: head.clone() }),
             Action::MergePr { head, .. } => !matches!(&job.stage, Stage::Merging { head: on, .. } if on == head),
-            Action::ReopenPr { .. } => {
-                job.pr.is_none() || job.stage.phase().is_terminal() || matches!(job.stage, Stage::Blocked { .. })
+            Action::ReopenPr { number } => {
+                // What is being opened takes the place of what was closed.
+                let opening = matches!(&job.stage, Stage::WaitingForChecks { on: CheckWait::Opening { .. }, .. });
+                job.pr.as_ref().is_none_or(|pr| pr.number != *number)
+                    || opening
+                    || job.stage.phase().is_terminal()
+                    || matches!(job.stage, Stage::Blocked { .. })
             }
             Action::MoveTicket { state } => {
                 let superseded = job.moved_to.as_ref() != Some(state);

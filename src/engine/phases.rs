@@ -161,6 +161,8 @@ pub fn observe(job: &mut Job, observation: Observation, out: &mut Decided<'_>) {
         Observation::HumanCommented { word, addressed } => people::human_commented(job, word, addressed, out),
         Observation::OperatorStopped => people::operator_stopped(job, out),
         Observation::OperatorRetried => people::operator_retried(job, out),
+        // A merge in flight is settled first, and what is merged stays so.
+        Observation::OperatorForgot if matches!(job.stage, Stage::Merging { .. } | Stage::Done { .. }) => {}
         Observation::OperatorForgot => {
             // What was done is taken back: a later start begins with nothing.
             job.pr = None;
@@ -272,6 +274,11 @@ fn not_eligible(job: &mut Job, reason: StopReason, why: ReleaseReason, out: &mut
         return;
     }
     leave_anywhere(job, reason, why, out);
+}
+
+/// Stages that an active ticket leads out of; to the others it is no news, and every look at the board brings it.
+pub fn comes_back(stage: &Stage) -> bool {
+    matches!(stage, Stage::Released { .. } | Stage::Done { .. })
 }
 
 fn ticket_active(job: &mut Job, out: &mut Decided<'_>) {

@@ -14,7 +14,7 @@ use crate::domain::branch::branch_name;
 use crate::domain::ids::{CommitId, TicketId};
 use crate::domain::job::{BranchName, HumanWord, Job, Stage, TicketFacts};
 use crate::domain::pr::{PrState, PullRequest};
-use crate::domain::ticket::{Ticket, same_state, state_in};
+use crate::domain::ticket::{Ticket, normalise_labels, same_state, state_in};
 use crate::domain::time::Timestamp;
 
 impl Step<'_> {
@@ -30,25 +30,33 @@ impl Step<'_> {
             seen.insert(ticket.id.clone());
             self.ticket_seen(ticket);
         }
+        let held = self.held_back();
         let unseen: Vec<TicketId> = self
             .state
             .jobs
             .iter()
-            .filter(|(id, job)| !seen.contains(*id) && cares_about_ticket(job))
+            .filter(|(id, job)| !seen.contains(*id) && (cares_about_ticket(job) || held.contains(id)))
             .map(|(id, _)| id.clone())
             .collect();
         if !unseen.is_empty() {
             self.emit(None, Action::RefreshTickets { ids: unseen });
         }
-        self.look_at_prs();
+        self.look_at_prs(&held);
     }
 
-    fn look_at_prs(&mut self) {
+    /// Tickets with something left to write that a switch or the mode holds back. It goes on when the label goes, even on a
+    /// ticket that we are done with; so somebody has to look.
+    fn held_back(&self) -> BTreeSet<TicketId> {
+        let held = self.state.outbox.values().filter(|pending| matches!(pending.status, PendingStatus::Held { .. }));
+        held.filter_map(|pending| pending.effect.ticket.clone()).collect()
+    }
+
+    fn look_at_prs(&mut self, held: &BTreeSet<TicketId>) {
         let open: Vec<_> = self
             .state
             .jobs
             .iter()
-            .filter(|(_, job)| !job.stage.phase().is_terminal())
+            .filter(|(id, job)| !job.stage.phase().is_terminal() || held.contains(*id))
             .filter_map(|(id, job)| job.pr.as_ref().map(|pr| (id.clone(), pr.number)))
             .collect();
         for (id, number) in open {
@@ -84,8 +92,7 @@ impl Step<'_> {
         if job.ticket == facts && matches!(job.stage, Stage::Queued { .. }) {
             return;
         }
-        // An old reading must not bring a finished ticket back.
-        if job.stage.phase().is_terminal() && facts.updated_at.is_some() && facts.updated_at < job.ticket.updated_at {
+        if is_old_reading(job, &facts, self.policy) {
             return;
         }
         let news = new_words(&job.ticket, &ticket, self.policy);
@@ -108,6 +115,11 @@ impl Step<'_> {
         });
         let by_people = moved && !by_us && !moving;
         let done = matches!(job.stage, Stage::Done { .. });
+        let was_closed = select::is_terminal(&job.ticket.state, self.policy);
+        if let (Stage::Done { ticket_closed, .. }, true) = (&mut job.stage, by_people && was_closed) {
+            // Reopened before anybody looked at the column that we had put it in.
+            *ticket_closed = true;
+        }
         if job.ticket != facts {
             job.ticket = facts.clone();
             // Somebody moved it on from where we put it.
@@ -152,16 +164,23 @@ impl Step<'_> {
         let Some(job) = self.state.jobs.get_mut(&ticket) else { return };
         let Some(pr) = pr else { return };
         // A look that was under way while the job took a new branch is about another pull request.
-        if job.pr.as_ref().is_none_or(|facts| facts.number != pr.number) || job.stage.phase().is_terminal() {
+        let Some(facts) = job.pr.as_mut().filter(|facts| facts.number == pr.number) else { return };
+        if job.stage.phase().is_terminal() {
+            // What is over stays so; but a label may hold back what is left to write.
+            let labels = normalise_labels(&pr.labels);
+            if facts.labels != labels {
+                facts.labels = labels;
+                self.touch(&ticket);
+            }
             return;
         }
         let before = job.pr.clone();
         let facts = assess::remember(before.as_ref(), &pr, self.now);
-        if phases::judges_pr(&job.stage) {
-            job.head = Some(facts.head.clone());
-        }
+        let head = if phases::judges_pr(&job.stage) { Some(facts.head.clone()) } else { job.head.clone() };
+        let changed = before.as_ref() != Some(&facts) || job.head != head;
+        job.head = head;
         job.pr = Some(facts);
-        if job.pr != before {
+        if changed {
             self.touch(&ticket);
         }
         let observation = match &pr.state {
@@ -191,11 +210,28 @@ impl Step<'_> {
         self.decide(&ticket, observation);
     }
 
+    /// Our opening it again is on its way, or so fresh that an old look may still come. A closing is believed only if it lasts.
     fn is_reopening(&self, ticket: &TicketId) -> bool {
+        let reopened = self.state.jobs.get(ticket).and_then(|job| job.pr.as_ref()?.reopened_at);
+        let fresh = self.policy.polling_interval * 2;
+        if reopened.is_some_and(|at| at <= self.now && self.now.since(at) < fresh) {
+            return true;
+        }
         self.state.outbox.values().any(|pending| {
             pending.effect.ticket.as_ref() == Some(ticket) && matches!(pending.effect.action, Action::ReopenPr { .. })
         })
     }
+}
+
+/// An old reading must not bring a finished ticket back. One that is no newer than the last, and does not show the column
+/// that we have closed it with since, is old.
+fn is_old_reading(job: &Job, facts: &TicketFacts, policy: &Policy) -> bool {
+    let closed_by_us = matches!(job.stage, Stage::Done { .. })
+        && select::is_terminal(&job.ticket.state, policy)
+        && !select::is_terminal(&facts.state, policy);
+    job.stage.phase().is_terminal()
+        && facts.updated_at.is_some()
+        && (facts.updated_at < job.ticket.updated_at || (closed_by_us && facts.updated_at == job.ticket.updated_at))
 }
 
 /// A look that still shows where the ticket was before our own, fresh move. Believed only if it lasts.

@@ -27,6 +27,7 @@ impl Step<'_> {
             return;
         }
         self.state.recovered = true;
+        self.doubt_workpads();
         // Taken before anything new is decided: what this step itself hands out needs no repetition.
         let again: Vec<EffectId> = self
             .state

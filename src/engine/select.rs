@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::config::policy::{Order, Policy};
 use crate::domain::ids::{TicketId, TicketKey};
 use crate::domain::job::{Job, TicketFacts};
-use crate::domain::ticket::{Dispatchable, state_in};
+use crate::domain::run::StopReason;
+use crate::domain::ticket::{Dispatchable, same_state, state_in};
 use crate::domain::time::Timestamp;
 
 /// Every state in which a ticket is worked on, waited for, or asked back from.
@@ -27,7 +28,12 @@ pub fn is_terminal(state: &str, policy: &Policy) -> bool {
 
 /// A state in which a live run may go on: active ones, and the columns we move tickets to ourselves.
 pub fn is_live(state: &str, policy: &Policy) -> bool {
-    !is_terminal(state, policy) && state_in(state, &states_of_interest(policy))
+    let ours = || policy.orchestration.states.values().any(|column| same_state(column, state));
+    !is_terminal(state, policy)
+        && (state_in(state, &policy.tracker.active_states)
+            || state_in(state, &policy.orchestration.rework_states)
+            || state_in(state, &policy.merge.approval_states)
+            || ours())
 }
 
 /// Whether a queued job's ticket is where work may start: an active state, or, once work has begun, any live one.
@@ -82,6 +88,22 @@ pub fn open_blockers(ticket: &TicketFacts, policy: &Policy) -> Vec<TicketKey> {
         .filter(|blocker| blocker.failed || !blocker.state.as_deref().is_some_and(|state| is_terminal(state, policy)))
         .map(|blocker| blocker.key.clone())
         .collect()
+}
+
+/// Why a run that was decided on must not start after all, now that its ticket was read once more.
+pub fn too_late(ticket: Option<&TicketFacts>, policy: &Policy) -> Option<StopReason> {
+    let Some(ticket) = ticket else { return Some(StopReason::NotActive) };
+    if is_terminal(&ticket.state, policy) {
+        return Some(StopReason::TerminalState);
+    }
+    if !is_live(&ticket.state, policy) {
+        return Some(StopReason::NotActive);
+    }
+    if let Some(because) = lost_eligibility(ticket, policy) {
+        return Some(StopReason::NotEligible { because });
+    }
+    // A blocker that was opened again: the work stays queued behind it.
+    (!open_blockers(ticket, policy).is_empty()).then_some(StopReason::Superseded)
 }
 
 /// Priority 1..=4 first, then (with `critical_path`) the longest chain that waits for it, then oldest, then key.

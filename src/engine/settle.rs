@@ -30,13 +30,15 @@ impl Step<'_> {
         }
         self.roll_day();
         self.stop_what_must_stop();
-        self.release_effects();
         self.unblock_by_new_evidence();
         if self.state.shutting_down {
+            self.release_effects();
             self.say_that_it_ends();
         } else {
-            self.merge_next();
+            // Who is given back first: nothing more leaves for a ticket that is not ours.
             self.release_inactive();
+            self.release_effects();
+            self.merge_next();
             self.dispatch();
         }
         self.write_workpads();
@@ -48,6 +50,10 @@ impl Step<'_> {
             self.state.runs.values().map(|run| (run.id.clone(), run.ticket.clone())).collect();
         for (run, ticket) in live {
             let Some(job) = self.state.jobs.get(&ticket) else { continue };
+            // None of these reasons outranks the one that it is being stopped for.
+            if matches!(job.stage, Stage::Working { stopping: Some(_), .. }) {
+                continue;
+            }
             if self.state.switch_for(job, label).is_some() {
                 self.decide(&ticket, Observation::SwitchPulled);
             } else if self.policy.rollout.mode == RolloutMode::Observe {
@@ -237,6 +243,9 @@ impl Step<'_> {
         for (id, wait) in waits {
             self.set_wait(&id, wait);
         }
+        if ready.is_empty() {
+            return;
+        }
         ready.sort();
         let mut by_state: BTreeMap<String, usize> = BTreeMap::new();
         for run in self.state.runs.values() {
@@ -391,25 +400,30 @@ impl Step<'_> {
         if !self.policy.orchestration.workpad {
             return;
         }
-        let due: Vec<(TicketId, String)> = self
-            .state
-            .jobs
-            .iter()
-            .filter(|(_, job)| job.attempts > 0)
-            .filter_map(|(id, job)| {
-                let shows = workpad::shows(job);
-                let changed = job.workpad.shows.as_deref() != Some(shows.as_str());
-                let rested = workpad::next_write(job, self.policy).is_none_or(|at| at <= self.now);
-                (changed && rested).then(|| (id.clone(), shows))
-            })
-            .filter(|(id, _)| !self.workpad_in_flight(id))
-            .collect();
+        let mut due = Vec::new();
+        let mut up_to_date = Vec::new();
+        for id in &self.state.unshown {
+            let Some(job) = self.state.jobs.get(id) else { continue };
+            if workpad::next_write(job, self.policy).is_some_and(|at| at > self.now) {
+                continue;
+            }
+            let shows = workpad::shows(job);
+            if job.attempts == 0 || job.workpad.shows.as_deref() == Some(shows.as_str()) {
+                up_to_date.push(id.clone());
+            } else if !self.workpad_in_flight(id) {
+                due.push((id.clone(), shows));
+            }
+        }
+        for id in &up_to_date {
+            self.state.unshown.remove(id);
+        }
         for (id, shows) in due {
             if let Some(job) = self.state.jobs.get_mut(&id) {
                 job.workpad.shows = Some(shows.clone());
                 job.workpad.written_at = Some(self.now);
                 self.touch(&id);
             }
+            self.state.unshown.remove(&id);
             self.emit(Some(&id), Action::WriteWorkpad { shows });
         }
     }

@@ -26,6 +26,8 @@ pub struct State {
     pub shutting_down: bool,
     /// Nothing is decided before the past is settled.
     pub recovered: bool,
+    /// Jobs that changed since their workpad was last compared with them.
+    pub unshown: BTreeSet<TicketId>,
     pub changes: Changes,
 }
 

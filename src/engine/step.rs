@@ -49,6 +49,7 @@ impl Step<'_> {
             Event::PolicyReloaded => {
                 self.note(None, "policy", "the workflow was reloaded");
                 self.unblock_by_new_policy();
+                self.doubt_workpads();
             }
             Event::TimerFired => {}
             Event::Operator { command, by } => self.operator(command, by),
@@ -63,6 +64,9 @@ impl Step<'_> {
     /// Applies an observation to a job and takes over what it decided.
     pub fn decide(&mut self, id: &TicketId, observation: Observation) {
         let Some(job) = self.state.jobs.get_mut(id) else { return };
+        if observation == Observation::TicketActive && !phases::comes_back(&job.stage) {
+            return;
+        }
         let before = job.clone();
         let mut out = Decided::new(self.policy, self.now);
         phases::observe(job, observation, &mut out);
@@ -89,6 +93,16 @@ impl Step<'_> {
 
     pub fn touch(&mut self, id: &TicketId) {
         self.state.changes.jobs.insert(id.clone());
+        if self.policy.orchestration.workpad {
+            self.state.unshown.insert(id.clone());
+        }
+    }
+
+    /// After a restart or a new workflow every workpad may be out of date.
+    pub fn doubt_workpads(&mut self) {
+        if self.policy.orchestration.workpad {
+            self.state.unshown = self.state.jobs.keys().cloned().collect();
+        }
     }
 
     pub fn note(&mut self, ticket: Option<&TicketId>, code: &str, text: impl Into<String>) {

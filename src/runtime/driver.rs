@@ -330,7 +330,7 @@ impl Driver {
 
     fn wake_at(&self) -> Instant {
         let current = now();
-        let due = if self.state.shutting_down { None } else { next_due(&self.state, &self.policy, current) };
+        let due = if self.state.shutting_down { None } else { next_due(&self.state, &self.policy) };
         // Never sooner than a moment from now: what is due and cannot be done yet must not spin.
         let due = due.map(|at| Instant::now() + at.since(current).max(Duration::from_millis(20)));
         let publish = self.stale_since.map(|_| self.last_published + self.publish_every());

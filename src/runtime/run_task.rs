@@ -11,7 +11,7 @@ use crate::config::policy::Policy;
 use crate::domain::failure::RunFailure;
 use crate::domain::ids::EffectId;
 use crate::domain::job::{Job, TicketFacts, Work};
-use crate::domain::run::{RunOutcome, RunReport, StopReason};
+use crate::domain::run::{RunOutcome, RunReport};
 use crate::domain::ticket::Ticket;
 use crate::engine::event::{EffectError, Event};
 use crate::engine::permit::EffectKind;
@@ -52,7 +52,7 @@ impl RunTask {
                 return;
             }
         };
-        if let Some(reason) = self.why_not(ticket.as_ref()) {
+        if let Some(reason) = select::too_late(ticket.as_ref().map(TicketFacts::of).as_ref(), &self.policy) {
             self.finish(RunReport::bare(RunOutcome::Killed { reason })).await;
             return;
         }
@@ -74,19 +74,6 @@ impl RunTask {
         let report = self.work(permit, ticket).await;
         failpoint!("run.report_made");
         self.finish(report).await;
-    }
-
-    /// The ticket as it is now may no longer be ours to start.
-    fn why_not(&self, ticket: Option<&Ticket>) -> Option<StopReason> {
-        let Some(ticket) = ticket else { return Some(StopReason::NotActive) };
-        let facts = TicketFacts::of(ticket);
-        if select::is_terminal(&facts.state, &self.policy) {
-            return Some(StopReason::TerminalState);
-        }
-        if !select::is_live(&facts.state, &self.policy) {
-            return Some(StopReason::NotActive);
-        }
-        select::lost_eligibility(&facts, &self.policy).map(|because| StopReason::NotEligible { because })
     }
 
     async fn work(&mut self, permit: crate::domain::permit::Permit, ticket: Ticket) -> RunReport {

@@ -15,7 +15,6 @@ mod local_forge;
 mod memory_adapters;
 mod replay;
 mod shown_by;
-mod simulator;
 mod supervision;
 mod support;
 mod tk_command;

@@ -1,17 +1,23 @@
 #!/usr/bin/env bash
-# Applies each one-line fault to a scratch copy of the engine and shows that the engine tests or the simulator notice.
-# The scratch package holds only domain, engine and policy, so that a round is seconds. Usage: tests/mutations/run.sh [PATCH...]
+# Applies each one-line fault to a scratch copy and shows that the tests notice. Usage: tests/mutations/run.sh [PATCH...]
+#
+# Faults of the engine are tried in a package that holds only domain, engine and policy, so that a round is seconds; those
+# elsewhere in the whole program, with the tests that TESTS_OF names for their room.
+# MUTATION_TARGET_DIR keeps what was built between two calls, MUTATION_SEEDS bounds the simulator, PROPTEST_CASES the rest.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-export CARGO_TARGET_DIR=${MUTATION_TARGET_DIR:-$scratch/target}
+targets=${MUTATION_TARGET_DIR:-$scratch/target}
+seeds=${MUTATION_SEEDS:-1500}
+declare -A TESTS_OF=([launcher]="launcher")
 
-mkdir -p "$scratch/src/config" "$scratch/tests/it"
-cp "$root/Cargo.lock" "$scratch/"
-cat > "$scratch/Cargo.toml" <<'TOML'
+mkdir -p "$scratch/engine/src/config" "$scratch/engine/tests/it"
+cd "$scratch/engine"
+cp "$root/Cargo.lock" .
+cat > Cargo.toml <<'TOML'
 [package]
 name = "dirigent"
 version = "0.1.0"
@@ -26,53 +32,105 @@ ulid = "3"
 sha2 = "0.11"
 [dev-dependencies]
 proptest = { version = "1", default-features = false, features = ["std", "bit-set"] }
-[profile.dev]
-debug = "line-tables-only"
+[[test]]
+name = "sim"
+path = "tests/simulator/main.rs"
+harness = false
 [profile.test]
 opt-level = 1
 [workspace]
 TOML
-printf 'pub mod domain;\npub mod engine;\npub mod config {\n    pub mod policy;\n}\n' > "$scratch/src/lib.rs"
-printf 'mod engine;\nmod simulator;\n' > "$scratch/tests/it/main.rs"
-cp -r "$root/tests/it/engine" "$root/tests/it/simulator" "$scratch/tests/it/"
+printf 'pub mod domain;\npub mod engine;\npub mod config {\n    pub mod policy;\n}\n' > src/lib.rs
+printf 'mod engine;\n' > tests/it/main.rs
+cp -r "$root/tests/it/engine" tests/it/
+cp -r "$root/tests/simulator" tests/
 
-fresh() {
-  rm -rf "$scratch/src/domain" "$scratch/src/engine"
-  cp -r "$root/src/domain" "$root/src/engine" "$scratch/src/"
-  cp "$root/src/config/policy.rs" "$scratch/src/config/"
-  find "$scratch/src" -name '*.rs' -exec touch {} +
+fresh_engine() {
+  cd "$scratch/engine"
+  rm -rf src/domain src/engine
+  cp -r "$root/src/domain" "$root/src/engine" src/
+  cp "$root/src/config/policy.rs" src/config/
+  find src -name '*.rs' -exec touch {} +
 }
 
-attempt() {
-  (cd "$scratch" && ${MUTATION_WRAPPER:-} cargo test --test it 2>&1) > "$scratch/log" || return 1
+# The whole program, for what is not the engine's.
+fresh_program() {
+  rm -rf "$scratch/program"
+  mkdir "$scratch/program"
+  (cd "$root" && git ls-files -z --cached --others --exclude-standard | tar --null -T - -cf -) | tar -xf - -C "$scratch/program"
+  cd "$scratch/program"
 }
 
-fresh
-if ! attempt; then
-  grep -E '^(error|test .*FAILED)' -A5 "$scratch/log" | head -40
+cargo_test() {
+  ${MUTATION_WRAPPER:-} cargo test "$@"
+}
+
+# Runs the engine's tests and the simulator; says who noticed.
+try_engine() {
+  local noticed=""
+  export CARGO_TARGET_DIR=$targets/engine
+  if ! cargo_test --lib --test it > "$scratch/log" 2>&1; then
+    if grep -qE '^error(\[|:)' "$scratch/log" && ! grep -qE '^test .* FAILED$' "$scratch/log"; then
+      echo "BROKEN"
+      return
+    fi
+    noticed=$(failed_tests)
+  fi
+  if ! cargo_test --test sim -- --seeds "$seeds" > "$scratch/log" 2>&1; then
+    noticed="$noticed; simulator: $(sed -nE 's/^(seed [0-9]+) breaks a promise: (.{0,70}).*/\1, \2/p' "$scratch/log" | head -1)"
+  fi
+  echo "${noticed#; }"
+}
+
+try_program() {
+  export CARGO_TARGET_DIR=$targets/program
+  if cargo_test --lib --test it "$1" > "$scratch/log" 2>&1; then
+    return
+  fi
+  if grep -qE '^error(\[|:)' "$scratch/log" && ! grep -qE '^test .* FAILED$' "$scratch/log"; then
+    echo "BROKEN"
+  else
+    failed_tests
+  fi
+}
+
+failed_tests() {
+  local count
+  count=$(grep -cE '^test .* FAILED$' "$scratch/log" || true)
+  echo "$count test(s): $(sed -nE 's/^test (.*) \.\.\. FAILED$/`\1`/p' "$scratch/log" | sed -n '1,2p' | paste -sd' ')"
+}
+
+fresh_engine
+if [ -n "$(try_engine)" ]; then
+  tail -30 "$scratch/log"
   echo "the tests fail without any fault: nothing can be shown"
   exit 1
 fi
 
-survivors=0
+missed=0
 patches=("$@")
 [ ${#patches[@]} -gt 0 ] || patches=("$here"/*.patch)
 for patch in "${patches[@]}"; do
-  fresh
   name=$(basename "$patch" .patch)
-  if ! (cd "$scratch" && patch -s -p1 < "$patch"); then
-    echo "STALE     $name: the patch does not apply"
-    survivors=$((survivors + 1))
-  elif attempt; then
-    echo "SURVIVED  $name"
-    survivors=$((survivors + 1))
-  elif grep -qE '^error(\[|:)' "$scratch/log" && ! grep -qE '^test .* FAILED$' "$scratch/log"; then
-    echo "BROKEN    $name: it does not compile"
-    survivors=$((survivors + 1))
-  else
-    count=$(grep -cE '^test .* FAILED$' "$scratch/log" || true)
-    first=$(sed -nE 's/^test (.*) \.\.\. FAILED$/\1/p' "$scratch/log" | sed -n '1,3p' | paste -sd' ')
-    echo "caught    $name by $count: $first"
+  file=$(sed -n 's|^+++ b/||p' "$patch" | head -1)
+  room=$(echo "$file" | cut -d/ -f2)
+  case $room in
+    engine | domain) fresh_engine ;;
+    *) fresh_program ;;
+  esac
+  if ! patch -s -p1 < "$patch"; then
+    echo "| $name | STALE: the patch does not apply |"
+    missed=$((missed + 1))
+    continue
   fi
+  case $room in
+    engine | domain) noticed=$(try_engine) ;;
+    *) noticed=$(try_program "${TESTS_OF[$room]}") ;;
+  esac
+  case $noticed in
+    "") echo "| $name | SURVIVED |"; missed=$((missed + 1)) ;;
+    BROKEN) echo "| $name | BROKEN: it does not compile |"; missed=$((missed + 1)) ;;
+    *) echo "| $name | $noticed |" ;;
+  esac
 done
-exit $((survivors > 0))
+exit $((missed > 0))

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use dirigent::config::policy::Policy;
-use dirigent::domain::ids::TicketId;
+use dirigent::domain::ids::{EffectId, TicketId};
 use dirigent::domain::job::{BlockCause, CheckWait, HumanWait, Job, Stage, Wait};
 use dirigent::domain::time::Timestamp;
 use dirigent::engine::effect::{Action, Effect};
 use dirigent::engine::permit::{EffectKind, Reach, permit};
-use dirigent::engine::state::{PendingStatus, State};
+use dirigent::engine::state::{Changes, Pending, PendingStatus, State};
 use dirigent::engine::{circumstances, next_due, snapshot};
 
 /// Everything that is wrong with the state and the effects of the step that led to it.
@@ -16,18 +16,56 @@ pub fn broken(state: &State, policy: &Policy, now: Timestamp, effects: &[Effect]
     let mut found = Vec::new();
     runs_and_jobs_agree(state, &mut found);
     slots_are_kept(state, policy, effects, &mut found);
-    outbox_is_sound(state, effects, &mut found);
+    outbox_is_sound(state, &mut found);
+    effects_are_written_down(state, effects, &mut found);
     effects_are_permitted(state, policy, effects, &mut found);
     terminal_jobs_are_quiet(state, effects, &mut found);
     if state.recovered {
         for (id, job) in &state.jobs {
             everyone_says_why(id, job, now, &mut found);
-            what_is_waited_for_exists(state, policy, id, job, now, &mut found);
+            what_is_waited_for_exists(state, policy, id, job, &mut found);
         }
     }
     let picture = snapshot(state, policy, now);
     if picture.jobs.len() != state.jobs.len() {
         found.push("the snapshot leaves jobs out".into());
+    }
+    found
+}
+
+/// The same, but only of what one step changed. Quick; what changed without being marked escapes it.
+pub fn newly_broken(
+    state: &State,
+    policy: &Policy,
+    now: Timestamp,
+    effects: &[Effect],
+    changes: &Changes,
+) -> Vec<String> {
+    let mut found = Vec::new();
+    if !changes.runs.is_empty() || !changes.jobs.is_empty() {
+        runs_and_jobs_agree(state, &mut found);
+    }
+    slots_are_kept(state, policy, effects, &mut found);
+    for id in &changes.outbox {
+        if let Some(pending) = state.outbox.get(id) {
+            entry_is_sound(state, *id, pending, &mut found);
+        }
+    }
+    effects_are_written_down(state, effects, &mut found);
+    effects_are_permitted(state, policy, effects, &mut found);
+    terminal_jobs_are_quiet(state, effects, &mut found);
+    if state.recovered {
+        for id in &changes.jobs {
+            if let Some(job) = state.jobs.get(id) {
+                everyone_says_why(id, job, now, &mut found);
+                what_is_waited_for_exists(state, policy, id, job, &mut found);
+            }
+        }
+        if !changes.outbox.is_empty() {
+            for (id, job) in &state.jobs {
+                what_is_waited_for_exists(state, policy, id, job, &mut found);
+            }
+        }
     }
     found
 }
@@ -74,20 +112,27 @@ fn slots_are_kept(state: &State, policy: &Policy, effects: &[Effect], found: &mu
     }
 }
 
-fn outbox_is_sound(state: &State, effects: &[Effect], found: &mut Vec<String>) {
+fn outbox_is_sound(state: &State, found: &mut Vec<String>) {
     for (id, pending) in &state.outbox {
-        if pending.effect.id != *id || id.0 >= state.meta.next_effect {
-            found.push(format!("outbox entry {id:?} has a wrong number"));
-        }
-        if let Some(ticket) = &pending.effect.ticket
-            && !state.jobs.contains_key(ticket)
-        {
-            found.push(format!("outbox entry {id:?} is about {ticket}, which nobody knows"));
-        }
-        if !pending.effect.action.is_durable() {
-            found.push(format!("outbox entry {id:?} is not durable"));
-        }
+        entry_is_sound(state, *id, pending, found);
     }
+}
+
+fn entry_is_sound(state: &State, id: EffectId, pending: &Pending, found: &mut Vec<String>) {
+    if pending.effect.id != id || id.0 >= state.meta.next_effect {
+        found.push(format!("outbox entry {id:?} has a wrong number"));
+    }
+    if let Some(ticket) = &pending.effect.ticket
+        && !state.jobs.contains_key(ticket)
+    {
+        found.push(format!("outbox entry {id:?} is about {ticket}, which nobody knows"));
+    }
+    if !pending.effect.action.is_durable() {
+        found.push(format!("outbox entry {id:?} is not durable"));
+    }
+}
+
+fn effects_are_written_down(state: &State, effects: &[Effect], found: &mut Vec<String>) {
     let mut seen = BTreeSet::new();
     for effect in effects {
         if !seen.insert(effect.id) {
@@ -137,21 +182,14 @@ fn everyone_says_why(id: &TicketId, job: &Job, now: Timestamp, found: &mut Vec<S
     }
 }
 
-fn what_is_waited_for_exists(
-    state: &State,
-    policy: &Policy,
-    id: &TicketId,
-    job: &Job,
-    now: Timestamp,
-    found: &mut Vec<String>,
-) {
+fn what_is_waited_for_exists(state: &State, policy: &Policy, id: &TicketId, job: &Job, found: &mut Vec<String>) {
     let pending = |wanted: &dyn Fn(&Action) -> bool| {
         state.outbox.values().any(|entry| entry.effect.ticket.as_ref() == Some(id) && wanted(&entry.effect.action))
     };
     let sound = match &job.stage {
         Stage::Queued { wait: Wait::Retry { due, .. } | Wait::Continuation { due }, .. }
         | Stage::Queued { wait: Wait::Quota { until: due, .. } | Wait::DailyBudget { until: due, .. }, .. } => {
-            next_due(state, policy, now).is_some_and(|at| at <= *due)
+            next_due(state, policy).is_some_and(|at| at <= *due)
         }
         Stage::Queued { .. } | Stage::Working { .. } => true,
         Stage::WaitingForChecks { on, .. } => match on {

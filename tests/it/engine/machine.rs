@@ -12,11 +12,11 @@ use dirigent::domain::ticket::Ticket;
 use dirigent::domain::time::Timestamp;
 use dirigent::engine::effect::{Action, Effect};
 use dirigent::engine::event::{EffectError, EffectResult, Event, LostRun, OperatorCommand};
-use dirigent::engine::state::{Meta, State};
+use dirigent::engine::state::{Changes, Meta, State};
 use dirigent::engine::{next_due, step};
 
-use super::broken;
 use super::fixtures::{commit, done_report, id, pr};
+use super::{broken, newly_broken};
 
 pub const START: Timestamp = Timestamp(1_700_000_000_000);
 
@@ -66,18 +66,19 @@ impl Machine {
         let soft = matches!(event, Event::RunProgress { .. });
         self.last = step(&mut self.state, &self.policy, self.now, event);
         self.effects.extend(self.last.iter().cloned());
-        self.keep(soft);
-        let wrong = broken(&self.state, &self.policy, self.now, &self.last);
+        let changes = self.keep(soft);
+        let mut wrong = newly_broken(&self.state, &self.policy, self.now, &self.last, &changes);
+        wrong.extend(broken(&self.state, &self.policy, self.now, &self.last));
         assert!(wrong.is_empty(), "after {told}:\n  {}\n{:#?}", wrong.join("\n  "), self.state.jobs);
         &self.last
     }
 
     /// Takes the changes over as the ledger would, and checks that nothing was changed in secret.
-    fn keep(&mut self, soft: bool) {
+    fn keep(&mut self, soft: bool) -> Changes {
         let changes = self.state.take_changes();
         apply(&mut self.kept, &self.state, &changes);
         if soft {
-            return;
+            return changes;
         }
         // A checkpoint of usage is not the engine's to demand.
         for (id, run) in &self.state.runs {
@@ -91,6 +92,7 @@ impl Machine {
         }
         assert_eq!(self.kept.runs, self.state.runs, "runs were changed and not marked");
         assert_eq!(self.kept.outbox, self.state.outbox, "the outbox was changed and not marked");
+        changes
     }
 
     pub fn pass(&mut self, span: Duration) {
@@ -104,7 +106,7 @@ impl Machine {
 
     /// Goes to the next due time and fires the timer.
     pub fn wake(&mut self) {
-        let due = next_due(&self.state, &self.policy, self.now).expect("something is due");
+        let due = next_due(&self.state, &self.policy).expect("something is due");
         self.now = self.now.max(due);
         self.step(Event::TimerFired);
     }
@@ -248,7 +250,7 @@ impl Machine {
 }
 
 /// What one transaction does to the records of a ledger.
-pub fn apply(kept: &mut State, state: &State, changes: &dirigent::engine::state::Changes) {
+fn apply(kept: &mut State, state: &State, changes: &Changes) {
     for id in &changes.jobs {
         if let Some(job) = state.jobs.get(id) {
             kept.jobs.insert(id.clone(), job.clone());

@@ -4,6 +4,7 @@ mod attempts;
 mod board;
 mod delivery;
 pub mod fixtures;
+mod found;
 mod invariants;
 pub mod machine;
 pub mod random;
@@ -13,4 +14,4 @@ mod spending;
 mod switches;
 mod table;
 
-pub use invariants::broken;
+pub use invariants::{broken, newly_broken};

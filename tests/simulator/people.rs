@@ -3,24 +3,27 @@
 use dirigent::config::policy::RolloutMode;
 use dirigent::domain::comment::Standing;
 use dirigent::domain::ids::TicketId;
+use dirigent::domain::job::Stage;
 use dirigent::domain::pr::{CheckStatus, Mergeability, PrState, Verdict};
 use dirigent::domain::time::Timestamp;
 use dirigent::engine::event::{Event, OperatorCommand};
 
 use super::chance::Chance;
-use super::runner::Simulation;
-use crate::engine::fixtures::{SWITCH_LABEL, check};
+use super::driver::{Death, Simulation};
+use super::engine::fixtures::{SWITCH_LABEL, check};
 
 pub fn disturb(simulation: &mut Simulation, chance: &mut Chance) -> String {
     let ids: Vec<TicketId> = simulation.world.tickets.keys().cloned().collect();
     let ticket = chance.pick(&ids).clone();
     let number = 1 + chance.below(simulation.world.prs.len() as u64 + 1);
-    let now = simulation.now;
-    match chance.below(26) {
+    let now = simulation.outside_now();
+    match chance.below(31) {
         0..=2 => {
             let states = ["Todo", "In Progress", "Backlog", "Rework", "Approved", "Done", "Todo"];
             let state = *chance.pick(&states);
-            simulation.world.old_tickets = simulation.world.tickets.clone();
+            if state == "Approved" {
+                simulation.world.approved_tickets.insert(ticket.clone());
+            }
             if let Some(shown) = simulation.world.tickets.get_mut(&ticket) {
                 shown.state = state.into();
                 shown.updated_at = Some(now);
@@ -39,6 +42,7 @@ pub fn disturb(simulation: &mut Simulation, chance: &mut Chance) -> String {
             if let Some(shown) = simulation.world.tickets.get_mut(&ticket) {
                 let had = shown.labels.iter().any(|label| label == SWITCH_LABEL);
                 shown.labels = if had { Vec::new() } else { vec![SWITCH_LABEL.into()] };
+                shown.updated_at = Some(now);
             }
             format!("the kill-switch label of {ticket} changes")
         }
@@ -62,7 +66,7 @@ pub fn disturb(simulation: &mut Simulation, chance: &mut Chance) -> String {
         }
         16 => {
             let verdict = *chance.pick(&[Verdict::Approved, Verdict::ChangesRequested]);
-            simulation.world.reviewed(number, verdict);
+            simulation.world.review(number, verdict);
             format!("a member reviews #{number}: {verdict:?}")
         }
         17 => {
@@ -88,8 +92,15 @@ pub fn disturb(simulation: &mut Simulation, chance: &mut Chance) -> String {
                 3 => OperatorCommand::Resume { ticket },
                 4 => OperatorCommand::Stop { ticket },
                 5 => OperatorCommand::Approve { ticket },
+                6 if chance.one_in(4) => OperatorCommand::Forget { ticket },
                 _ => OperatorCommand::Retry { ticket },
             };
+            if let OperatorCommand::Approve { ticket } = &command {
+                simulation.world.approved_tickets.insert(ticket.clone());
+            }
+            if let OperatorCommand::Forget { ticket } = &command {
+                simulation.world.given_back.insert(ticket.clone());
+            }
             let told = format!("an operator says {command:?}");
             simulation.tell(Event::Operator { command, by: "ann".into() });
             told
@@ -106,13 +117,31 @@ pub fn disturb(simulation: &mut Simulation, chance: &mut Chance) -> String {
             simulation.jump(jump);
             format!("the clock jumps by {jump} ms")
         }
-        23 => {
-            simulation.crash(chance.one_in(2));
-            "the runner is killed".into()
+        23 | 26 => {
+            let deaths = [Death::Now, Death::BeforeCommit, Death::AfterCommit, Death::AfterFirstEffect];
+            let death = *chance.pick(&deaths);
+            simulation.crash(death);
+            format!("the runner is killed: {death:?}")
         }
         24 => {
             simulation.stale_reads = !simulation.stale_reads;
             format!("stale readings: {}", simulation.stale_reads)
+        }
+        27 => {
+            simulation.missing_reads = !simulation.missing_reads;
+            format!("pages lack or repeat a ticket: {}", simulation.missing_reads)
+        }
+        28 => {
+            simulation.world.flapping = !simulation.world.flapping;
+            format!("flapping checks: {}", simulation.world.flapping)
+        }
+        29 => {
+            simulation.world.gates_fail = !simulation.world.gates_fail;
+            format!("the gates fail: {}", simulation.world.gates_fail)
+        }
+        30 => {
+            simulation.ledger.full = !simulation.ledger.full;
+            format!("the disk is full: {}", simulation.ledger.full)
         }
         _ => {
             let statuses = [CheckStatus::Passed, CheckStatus::Passed, CheckStatus::Failed, CheckStatus::Pending];
@@ -139,21 +168,27 @@ fn with_pr(
 
 /// Everybody goes home: faults end, switches are released, questions are answered, CI is green.
 pub fn make_peace(simulation: &mut Simulation) {
+    let now = simulation.outside_now();
     let world = &mut simulation.world;
     world.kill_file = false;
     world.tracker_down = false;
     world.forge_down = false;
+    world.flapping = false;
+    world.gates_fail = false;
     world.next_checks = Some(CheckStatus::Passed);
-    for ticket in world.tickets.values_mut() {
+    for ticket in world.tickets.values_mut().filter(|ticket| !ticket.labels.is_empty()) {
         ticket.labels.clear();
+        ticket.updated_at = Some(now);
     }
     world.prs.values_mut().for_each(|pr| pr.labels.clear());
-    for pr in world.prs.values_mut().filter(|pr| pr.state == PrState::Open) {
+    for pr in world.prs.values_mut() {
         pr.checks = vec![check("build", CheckStatus::Passed)];
         pr.mergeability = Mergeability::Clean;
     }
     let ids: Vec<TicketId> = world.tickets.keys().cloned().collect();
+    simulation.ledger.full = false;
     simulation.stale_reads = false;
+    simulation.missing_reads = false;
     simulation.peaceful = true;
     simulation.policy.rollout.mode = RolloutMode::Merge;
     // After whatever the watcher was about to tell.
@@ -165,6 +200,35 @@ pub fn make_peace(simulation: &mut Simulation) {
     }
 }
 
+/// Everything that waits for a person gets its answer: retried, approved, green.
+pub fn answer(simulation: &mut Simulation) {
+    for pr in simulation.world.prs.values_mut() {
+        pr.checks = vec![check("build", CheckStatus::Passed)];
+        pr.mergeability = Mergeability::Clean;
+    }
+    let waiting: Vec<(TicketId, bool)> = simulation
+        .state
+        .jobs
+        .iter()
+        .filter_map(|(id, job)| match &job.stage {
+            Stage::Blocked { .. } => Some((id.clone(), false)),
+            Stage::WaitingForHuman { .. } => Some((id.clone(), true)),
+            _ => None,
+        })
+        .collect();
+    for (ticket, approve) in waiting {
+        let command = if approve {
+            simulation.world.approved_tickets.insert(ticket.clone());
+            OperatorCommand::Approve { ticket }
+        } else {
+            OperatorCommand::Retry { ticket }
+        };
+        simulation.tell(Event::Operator { command, by: "ann".into() });
+    }
+}
+
+/// How often people answer before they are entitled to a result.
+pub const ROUNDS: usize = 8;
 pub const DAY: i64 = 86_400_000;
 
 /// Long enough for every back-off, quota and midnight.

@@ -1,0 +1,188 @@
+//! Faults that the simulator has found, each as the few events that were needed for it.
+
+use std::time::Duration;
+
+use dirigent::config::policy::ClosedPrPolicy;
+use dirigent::domain::comment::Standing;
+use dirigent::domain::job::{ReleaseReason, Stage};
+use dirigent::domain::phase::Phase;
+use dirigent::domain::pr::{PrState, PullRequest};
+use dirigent::domain::run::StopReason;
+use dirigent::domain::ticket::Ticket;
+use dirigent::domain::time::Timestamp;
+use dirigent::engine::effect::Action;
+use dirigent::engine::event::{EffectError, EffectResult, OperatorCommand};
+use dirigent::engine::select;
+
+use super::fixtures::{SWITCH_LABEL, blocker, comment, commit, id, in_state, labelled, policy, ticket};
+use super::machine::Machine;
+
+fn is_reopen(action: &Action) -> bool {
+    matches!(action, Action::ReopenPr { .. })
+}
+
+fn is_move(action: &Action) -> bool {
+    matches!(action, Action::MoveTicket { .. })
+}
+
+fn closed(machine: &Machine) -> PullRequest {
+    PullRequest { state: PrState::Closed, ..machine.good_pr("a") }
+}
+
+fn at(updated: i64, ticket: Ticket) -> Ticket {
+    Ticket { updated_at: Some(Timestamp(updated)), ..ticket }
+}
+
+#[test]
+fn giving_back_a_finished_ticket_forgets_nothing() {
+    let mut machine = Machine::with_pr(policy());
+    machine.observe("a", machine.good_pr("a"));
+    machine.merge_succeeds();
+    machine.operator(OperatorCommand::Forget { ticket: id("a") });
+    assert_eq!(machine.phase("a"), Phase::Done);
+    assert!(machine.job("a").pr.is_some(), "what was merged is known");
+}
+
+#[test]
+fn giving_back_during_a_merge_waits_for_the_merge() {
+    let mut machine = Machine::with_pr(policy());
+    machine.observe("a", machine.good_pr("a"));
+    assert_eq!(machine.phase("a"), Phase::Merging);
+    machine.operator(OperatorCommand::Forget { ticket: id("a") });
+    machine.merge_succeeds();
+    assert_eq!(machine.phase("a"), Phase::Done);
+    assert!(machine.emitted(|action| matches!(action, Action::CleanUp { merged_head: Some(_), .. })) > 0);
+}
+
+#[test]
+fn what_a_label_holds_back_on_a_released_ticket_goes_on_when_the_label_goes() {
+    let mut machine = Machine::with_pr(policy());
+    let said = |n, ticket: Ticket| Ticket { comments: vec![comment(n, Standing::Member, "@dirigent more")], ..ticket };
+    machine.refresh(labelled("a", &[SWITCH_LABEL]));
+    machine.refresh(said(1, labelled("a", &[SWITCH_LABEL])));
+    machine.refresh(said(1, Ticket { state: "Backlog".into(), ..labelled("a", &[SWITCH_LABEL]) }));
+    assert_eq!(machine.phase("a"), Phase::Released);
+    assert!(
+        machine.pending(|action| matches!(action, Action::Comment { .. })).is_some(),
+        "the round is still to be told"
+    );
+    machine.poll(Vec::new());
+    assert!(
+        machine.emitted_last(|action| matches!(action, Action::RefreshTickets { ids } if ids.contains(&id("a")))),
+        "somebody has to look whether the label is gone"
+    );
+    machine.refresh(said(1, in_state("a", "Backlog")));
+    machine.perform_small();
+    assert!(machine.state.outbox.is_empty(), "{:?}", machine.state.outbox);
+}
+
+#[test]
+fn a_label_on_the_pull_request_of_a_finished_ticket_is_still_looked_at() {
+    let mut machine = Machine::with_pr(policy());
+    let stopped = PullRequest { labels: vec![SWITCH_LABEL.into()], ..machine.good_pr("a") };
+    machine.observe("a", stopped.clone());
+    machine.observe("a", PullRequest { state: PrState::Merged { commit: None }, ..stopped });
+    assert_eq!(machine.phase("a"), Phase::Done);
+    assert!(machine.pending(is_move).is_some(), "the column waits for the label to go");
+    machine.poll(vec![ticket("a")]);
+    assert!(machine.emitted_last(|action| matches!(action, Action::InspectPr { .. })));
+    machine.observe("a", PullRequest { state: PrState::Merged { commit: None }, ..machine.good_pr("a") });
+    assert!(machine.emitted_last(is_move), "{:?}", machine.last);
+}
+
+#[test]
+fn the_head_that_a_look_brings_is_written_down_even_if_nothing_else_is_new() {
+    let mut reopening = policy();
+    reopening.pr.closed_pr = ClosedPrPolicy::Reopen;
+    let mut machine = Machine::with_pr(reopening);
+    machine.observe("a", closed(&machine));
+    let moved = PullRequest { head: commit("theirs"), ..closed(&machine) };
+    machine.observe("a", moved.clone());
+    // The machine compares the ledger with the state after each step.
+    machine.observe("a", moved);
+    assert_eq!(machine.job("a").head, Some(commit("theirs")));
+}
+
+#[test]
+fn a_ticket_reopened_before_anybody_saw_it_closed_starts_anew() {
+    let mut machine = Machine::with_pr(policy());
+    machine.refresh(at(1, ticket("a")));
+    machine.observe("a", machine.good_pr("a"));
+    machine.merge_succeeds();
+    machine.refresh(at(1, ticket("a")));
+    assert_eq!(machine.phase("a"), Phase::Done, "a reading no newer than our own move is an old one");
+    machine.pass(Duration::from_secs(300));
+    machine.refresh(at(1, ticket("a")));
+    assert_eq!(machine.phase("a"), Phase::Done, "however late it comes");
+    machine.refresh(at(2, ticket("a")));
+    assert_eq!(machine.phase("a"), Phase::Implementing, "somebody opened it again");
+}
+
+#[test]
+fn a_start_that_was_decided_on_is_called_off_when_a_blocker_opens_again() {
+    let policy = policy();
+    let facts = |state| {
+        let ticket = Ticket { blocked_by: vec![blocker("b", Some(state))], ..ticket("a") };
+        dirigent::domain::job::TicketFacts::of(&ticket)
+    };
+    assert_eq!(select::too_late(Some(&facts("Done")), &policy), None);
+    assert_eq!(select::too_late(Some(&facts("Rework")), &policy), Some(StopReason::Superseded));
+    assert_eq!(select::too_late(None, &policy), Some(StopReason::NotActive));
+}
+
+#[test]
+fn nothing_is_reopened_for_a_ticket_that_is_given_back_in_the_same_breath() {
+    let mut reopening = policy();
+    reopening.pr.closed_pr = ClosedPrPolicy::Reopen;
+    let mut machine = Machine::with_pr(reopening);
+    machine.operator(OperatorCommand::Pause { ticket: id("a") });
+    machine.observe("a", closed(&machine));
+    assert!(machine.pending(is_reopen).is_some());
+    machine.refresh(Ticket { comments: vec![comment(1, Standing::Member, "@dirigent more")], ..ticket("a") });
+    machine.refresh(labelled("a", &[SWITCH_LABEL]));
+    machine.operator(OperatorCommand::Resume { ticket: id("a") });
+    machine.refresh(in_state("a", "Backlog"));
+    let given_back = matches!(machine.stage("a"), Stage::Released { why: ReleaseReason::NotActive { .. }, .. });
+    assert!(given_back, "{:?}", machine.stage("a"));
+    assert!(!machine.emitted_last(is_reopen), "{:?}", machine.last);
+}
+
+#[test]
+fn a_closed_pull_request_is_not_reopened_beside_the_one_that_is_being_opened() {
+    let mut reopening = policy();
+    reopening.pr.closed_pr = ClosedPrPolicy::Reopen;
+    let mut machine = Machine::with_pr(reopening);
+    machine.observe("a", closed(&machine));
+    let down = EffectError::Transient { detail: "down".into(), retry_after: None };
+    machine.fail(is_reopen, down);
+    // A round is asked for meanwhile; its end opens a pull request of its own.
+    machine.refresh(Ticket { comments: vec![comment(1, Standing::Member, "@dirigent more")], ..ticket("a") });
+    machine.run_starts("a");
+    let before = machine.job("a").head.clone();
+    let report = super::fixtures::done_report(&commit("two"));
+    machine.run_ends("a", dirigent::domain::run::RunReport { head_before: before, ..report });
+    machine.perform_small();
+    machine.seconds(600);
+    assert!(machine.pending(is_reopen).is_none(), "two would be open");
+}
+
+#[test]
+fn an_old_look_after_reopening_does_not_close_the_pull_request_again() {
+    let mut afresh = policy();
+    afresh.pr.closed_pr = ClosedPrPolicy::NewBranch;
+    afresh.orchestration.max_rework_cycles = 0;
+    let mut machine = Machine::with_pr(afresh);
+    let branch = machine.job("a").branch.clone();
+    machine.policy.pr.closed_pr = ClosedPrPolicy::Stop;
+    machine.observe("a", closed(&machine));
+    assert_eq!(machine.phase("a"), Phase::Blocked);
+    machine.policy.pr.closed_pr = ClosedPrPolicy::NewBranch;
+    let late = closed(&machine);
+    machine.operator(OperatorCommand::Retry { ticket: id("a") });
+    machine.succeed(is_reopen, EffectResult::Plain);
+    machine.observe("a", late.clone());
+    assert_eq!(machine.job("a").branch, branch, "the look was under way while it was opened again");
+    machine.pass(Duration::from_secs(300));
+    machine.observe("a", late);
+    assert_ne!(machine.job("a").branch, branch, "what lasts is believed");
+}

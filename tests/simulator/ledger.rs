@@ -1,0 +1,80 @@
+//! What a ledger would hold: only what was committed. A crash brings back this and nothing else.
+
+use std::collections::BTreeMap;
+
+use dirigent::domain::ids::{EffectId, RunId, TicketId};
+use dirigent::domain::job::Job;
+use dirigent::domain::run::LiveRun;
+use dirigent::engine::state::{Changes, Meta, Pending, State};
+
+#[derive(Default)]
+pub struct Ledger {
+    jobs: BTreeMap<TicketId, Job>,
+    runs: BTreeMap<RunId, LiveRun>,
+    outbox: BTreeMap<EffectId, Pending>,
+    meta: Meta,
+    /// A full disk: nothing is taken.
+    pub full: bool,
+}
+
+impl Ledger {
+    pub fn new(meta: Meta) -> Self {
+        Self { meta, ..Self::default() }
+    }
+
+    pub fn commit(&mut self, state: &State, changes: &Changes) {
+        for id in &changes.jobs {
+            if let Some(job) = state.jobs.get(id) {
+                self.jobs.insert(id.clone(), job.clone());
+            }
+        }
+        for id in &changes.runs {
+            match state.runs.get(id) {
+                Some(run) => self.runs.insert(id.clone(), run.clone()),
+                None => self.runs.remove(id),
+            };
+        }
+        for id in &changes.outbox {
+            match state.outbox.get(id) {
+                Some(pending) => self.outbox.insert(*id, pending.clone()),
+                None => self.outbox.remove(id),
+            };
+        }
+        if changes.meta || changes.soft {
+            self.meta.clone_from(&state.meta);
+        }
+    }
+
+    /// The state that a new life begins with.
+    pub fn reopened(&self) -> State {
+        State {
+            jobs: self.jobs.clone(),
+            runs: self.runs.clone(),
+            outbox: self.outbox.clone(),
+            ..State::new(self.meta.clone())
+        }
+    }
+
+    /// What the engine changed without saying so: a crash would forget it.
+    pub fn lacks(&self, state: &State) -> Option<String> {
+        for (id, job) in &state.jobs {
+            // Usage and last activity of live runs are checkpointed a little later.
+            if job.stage.run().is_none() && self.jobs.get(id) != Some(job) {
+                return Some(format!("{id} was changed and not marked"));
+            }
+        }
+        if !self.runs.keys().eq(state.runs.keys()) {
+            return Some("runs were changed and not marked".into());
+        }
+        (self.outbox != state.outbox).then(|| "the outbox was changed and not marked".into())
+    }
+}
+
+/// Adds what one step changed to what is still to be written.
+pub fn merge(into: &mut Changes, more: Changes) {
+    into.jobs.extend(more.jobs);
+    into.runs.extend(more.runs);
+    into.outbox.extend(more.outbox);
+    into.meta |= more.meta;
+    into.soft |= more.soft;
+}
