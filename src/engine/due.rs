@@ -12,7 +12,7 @@ use crate::domain::time::Timestamp;
 pub fn next_due(state: &State, policy: &Policy) -> Option<Timestamp> {
     let jobs = state.jobs.values().filter_map(job_due);
     let workpads = state.unshown.iter().filter_map(|id| {
-        let job = state.jobs.get(id).filter(|job| job.attempts > 0)?;
+        let job = state.jobs.get(id).filter(|job| job.attempts > 0 && !workpad::is_in_flight(state, id))?;
         workpad::next_write(job, policy)
     });
     // A run that is being stopped has no deadline left but the launcher's grace.

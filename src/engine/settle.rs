@@ -10,7 +10,6 @@ use super::limits;
 use super::phases::Observation;
 use super::quota;
 use super::select;
-use super::state::PendingStatus;
 use super::step::Step;
 use super::workpad;
 use crate::config::policy::RolloutMode;
@@ -404,13 +403,14 @@ impl Step<'_> {
         let mut up_to_date = Vec::new();
         for id in &self.state.unshown {
             let Some(job) = self.state.jobs.get(id) else { continue };
-            if workpad::next_write(job, self.policy).is_some_and(|at| at > self.now) {
+            let rests = workpad::next_write(job, self.policy).is_some_and(|at| at > self.now);
+            if rests || workpad::is_in_flight(self.state, id) {
                 continue;
             }
             let shows = workpad::shows(job);
             if job.attempts == 0 || job.workpad.shows.as_deref() == Some(shows.as_str()) {
                 up_to_date.push(id.clone());
-            } else if !self.workpad_in_flight(id) {
+            } else {
                 due.push((id.clone(), shows));
             }
         }
@@ -426,14 +426,6 @@ impl Step<'_> {
             self.state.unshown.remove(&id);
             self.emit(Some(&id), Action::WriteWorkpad { shows });
         }
-    }
-
-    fn workpad_in_flight(&self, ticket: &TicketId) -> bool {
-        self.state.outbox.values().any(|pending| {
-            pending.effect.ticket.as_ref() == Some(ticket)
-                && matches!(pending.effect.action, Action::WriteWorkpad { .. })
-                && pending.status == PendingStatus::InFlight
-        })
     }
 }
 

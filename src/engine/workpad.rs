@@ -2,7 +2,10 @@
 
 use serde_json::json;
 
+use super::effect::Action;
+use super::state::{PendingStatus, State};
 use crate::config::policy::Policy;
+use crate::domain::ids::TicketId;
 use crate::domain::job::{Job, Stage};
 use crate::domain::time::Timestamp;
 
@@ -27,4 +30,13 @@ pub fn shows(job: &Job) -> String {
 /// The earliest time of the next write.
 pub fn next_write(job: &Job, policy: &Policy) -> Option<Timestamp> {
     job.workpad.written_at.map(|at| at + policy.orchestration.workpad_min_interval)
+}
+
+/// The answer to the last write is still to come; until then there is nothing to do.
+pub fn is_in_flight(state: &State, ticket: &TicketId) -> bool {
+    state.outbox.values().any(|pending| {
+        pending.effect.ticket.as_ref() == Some(ticket)
+            && matches!(pending.effect.action, Action::WriteWorkpad { .. })
+            && pending.status == PendingStatus::InFlight
+    })
 }

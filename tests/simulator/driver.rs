@@ -29,6 +29,8 @@ use super::world::World;
 const START: Timestamp = Timestamp(1_700_000_000_000);
 /// More steps than this between two disturbances is a loop without an end.
 const SPIN: u64 = 200_000;
+/// So many wake-ups in a row, each right after the other, that changed nothing: the runner burns a processor.
+const IDLE_WAKES: u32 = 50;
 /// Every so many steps the complete state is checked, not only what changed.
 const COMPLETE_EVERY: u64 = 256;
 /// Usage and last activity reach the ledger this often.
@@ -75,6 +77,8 @@ pub struct Simulation {
     soft_since: Option<i64>,
     death: Option<Death>,
     lives: u32,
+    changed: bool,
+    idle_wakes: u32,
     queue: BTreeMap<(i64, u64), Scheduled>,
     sequence: u64,
     busy_until: BTreeMap<TicketId, i64>,
@@ -109,6 +113,8 @@ impl Simulation {
             soft_since: None,
             death: None,
             lives: 0,
+            changed: false,
+            idle_wakes: 0,
             queue: BTreeMap::new(),
             sequence: 0,
             busy_until: BTreeMap::new(),
@@ -252,8 +258,14 @@ impl Simulation {
             } else if at == self.next_poll {
                 self.poll();
             } else {
+                let soon = self.now.0 - self.next_timer < 1000;
                 self.next_timer = self.now.0 + 20;
+                self.changed = false;
                 self.tell(Event::TimerFired);
+                self.idle_wakes = if soon && !self.changed { self.idle_wakes + 1 } else { 0 };
+                if self.idle_wakes > IDLE_WAKES {
+                    self.fail("the runner wakes up again and again and does nothing".into());
+                }
             }
         }
         self.now = self.now.max(end);
@@ -290,6 +302,7 @@ impl Simulation {
             }
         }
         let changes = self.state.take_changes();
+        self.changed |= changes.is_hard() || !effects.is_empty();
         self.count_blocks(&changes);
         if let Some(first) = newly_broken(&self.state, &self.policy, self.now, &effects, &changes).into_iter().next() {
             self.fail(first);

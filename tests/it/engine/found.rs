@@ -186,3 +186,23 @@ fn an_old_look_after_reopening_does_not_close_the_pull_request_again() {
     machine.observe("a", late);
     assert_ne!(machine.job("a").branch, branch, "what lasts is believed");
 }
+
+#[test]
+fn a_workpad_that_is_under_way_wakes_nobody() {
+    let mut shown = policy();
+    shown.orchestration.workpad = true;
+    shown.agent.stall_timeout = Duration::ZERO;
+    shown.agent.turn_timeout = Duration::ZERO;
+    let mut machine = Machine::new(shown);
+    machine.poll(vec![ticket("a")]);
+    assert!(machine.pending(|action| matches!(action, Action::WriteWorkpad { .. })).is_some());
+    let run = machine.run_of("a");
+    machine.operator(OperatorCommand::Stop { ticket: id("a") });
+    machine.run_ends(
+        "a",
+        super::fixtures::report(dirigent::domain::run::RunOutcome::Killed { reason: StopReason::Operator }),
+    );
+    machine.pass(Duration::from_secs(3600));
+    assert!(machine.state.unshown.contains(&id("a")), "what {run} left is to be shown when the answer is there");
+    assert_eq!(dirigent::engine::next_due(&machine.state, &machine.policy), None);
+}
