@@ -36,8 +36,10 @@ impl Step<'_> {
             (Action::PushBranch { head, .. }, _) => self.decide(&ticket, Observation::BranchPushed { head }),
             (Action::OpenPr { branch, .. }, EffectResult::Opened { pr }) => {
                 let Some(job) = self.state.jobs.get_mut(&ticket) else { return };
-                // Opened for a branch that was given up meanwhile.
-                if job.branch.name != branch {
+                // Opened for a branch that was given up meanwhile, or beside a merge that came first.
+                if job.branch.name != branch || matches!(job.stage, Stage::Done { .. }) {
+                    let text = format!("{} was opened too late; nothing more is done with it", pr.number);
+                    self.note(Some(&ticket), "opened_late", text);
                     return;
                 }
                 job.pr = Some(assess::remember(job.pr.as_ref(), &pr, self.now));

@@ -13,6 +13,7 @@ mod launcher;
 mod ledger;
 mod local_forge;
 mod memory_adapters;
+mod mutations;
 mod replay;
 mod shown_by;
 mod supervision;

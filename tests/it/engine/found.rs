@@ -206,3 +206,21 @@ fn a_workpad_that_is_under_way_wakes_nobody() {
     assert!(machine.state.unshown.contains(&id("a")), "what {run} left is to be shown when the answer is there");
     assert_eq!(dirigent::engine::next_due(&machine.state, &machine.policy), None);
 }
+
+#[test]
+fn a_pull_request_that_opens_after_the_merge_of_another_changes_nothing() {
+    let mut machine = Machine::with_pr(policy());
+    let first = machine.good_pr("a");
+    machine.refresh(Ticket { comments: vec![comment(1, Standing::Member, "@dirigent more")], ..ticket("a") });
+    machine.run_starts("a");
+    let before = machine.job("a").head.clone();
+    let report = super::fixtures::done_report(&commit("two"));
+    machine.run_ends("a", dirigent::domain::run::RunReport { head_before: before, ..report });
+    machine.perform_small();
+    machine.succeed(|action| matches!(action, Action::PushBranch { .. }), EffectResult::Plain);
+    machine.observe("a", PullRequest { state: PrState::Merged { commit: None }, ..first.clone() });
+    assert_eq!(machine.phase("a"), Phase::Done);
+    let pr = PullRequest { number: dirigent::domain::ids::PrNumber(2), ..first };
+    machine.succeed(|action| matches!(action, Action::OpenPr { .. }), EffectResult::Opened { pr });
+    assert_eq!(machine.job("a").pr.as_ref().map(|pr| pr.number.0), Some(1));
+}
