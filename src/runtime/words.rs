@@ -28,6 +28,7 @@ impl Words {
         if let Value::Object(fields) = &mut data {
             fields.insert("key".into(), json!(job.ticket.key));
             fields.insert("title".into(), json!(job.ticket.title));
+            fields.insert("summary".into(), json!(job.summary));
         }
         (self.render)(template(said), &data)
     }

@@ -3,6 +3,7 @@
 pub mod bench;
 mod conversation;
 mod desk;
+mod desk_only;
 mod endings;
 mod floods;
 mod gates;

@@ -94,14 +94,16 @@ fn everything_the_engine_says_has_a_wording() {
             Said::Salvaged { run: "r1".into(), salvage, failure: None },
             "Uncommitted work of run r1 (2 files) was saved: `refs/dirigent/salvage/r1` (0123456789ab).\n`dirigent salvage show r1` lists it, `dirigent salvage restore r1` brings it back.\n\nToo large to be saved:\n- big.bin",
         ),
-        (Said::BranchReady { branch: "b".into(), head: None }, "The work is ready on branch `b`."),
+        (Said::BranchReady { branch: "b".into(), head: None }, "The work is ready on branch `b`.\n\nI did it."),
         (Said::Worker { run: "r1".into(), text: "hi".into() }, "hi"),
         (
             Said::Asked { run: "r1".into(), question: "May I?".into() },
             "**Question** of the worker:\n\n```\nMay I?\n```\n\nAnswer here with `approve`, `deny`, or in your own words.",
         ),
     ] {
-        let data = serde_json::to_value(&said).unwrap();
+        let mut data = serde_json::to_value(&said).unwrap();
+        let summary = if matches!(said, Said::BranchReady { .. }) { Some("I did it.") } else { None };
+        data["summary"] = serde_json::json!(summary);
         assert_eq!(templates.comment(data["kind"].as_str().unwrap(), &data).unwrap(), wording);
     }
 }

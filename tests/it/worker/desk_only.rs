@@ -1,0 +1,110 @@
+//! A worker that knows nothing but `tk` completes a ticket of a board that is no `tk` store, through the runner: the
+//! driver, a real process, a real worktree and the local forge; only the board is in memory.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dirigent::config::merge::{MergeMode, NoChecks};
+use dirigent::config::policy::{ForgeKind, Policy, RolloutMode};
+use dirigent::domain::ids::TicketId;
+use dirigent::domain::phase::Phase;
+use dirigent::forge::local::LocalForge;
+use dirigent::ledger::{Ledger, SqliteLedger};
+use dirigent::runtime::{
+    self, Adapters, Buried, Crew, Driver, DriverParts, Gatekeeper, PollerParts, Until, Words, plan_of,
+};
+use dirigent::tracker::Tracker;
+use dirigent::tracker::memory::MemoryTracker;
+use tokio::sync::{mpsc, watch};
+
+use super::bench::{Bench, PATIENCE, git};
+
+const SCRIPT: &str = r#"set -eu
+tk show | tee seen.txt
+grep -q 'Make it work' seen.txt
+rm seen.txt
+tk comment 'I am looking into it'
+echo answer > answer.txt
+git add answer.txt
+git -c user.name=agent -c user.email=agent@example.invalid commit -qm 'Answer'
+tk evidence --type command --command 'cat answer.txt' --output answer --exit-code 0
+tk done 'answer.txt holds the answer'
+"#;
+
+fn policy(bench: &Bench) -> Policy {
+    let mut policy = bench.settings.policy("hash", false);
+    policy.pr.forge = ForgeKind::Local;
+    policy.merge.checks_grace = Duration::ZERO;
+    policy.tracker.completion_state = Some("closed".into());
+    policy
+}
+
+fn crew(bench: &Bench) -> Crew {
+    let worker = Arc::new(bench.worker());
+    let base = worker.clone();
+    Crew {
+        run: Arc::new(move |permit, order, control, events| {
+            let worker = worker.clone();
+            Box::pin(async move { worker.run(permit, order, control, events).await })
+        }),
+        bury: Arc::new(|_| Box::pin(async { Buried::default() })),
+        gate: Arc::new(|_, _, _| Box::pin(async { Ok(Vec::new()) })),
+        base: Arc::new(move || {
+            let worker = base.clone();
+            Box::pin(async move {
+                let dirigent::worker::Workplace::Worktrees(workspaces) = &worker.workplace else { return None };
+                workspaces.base_commit("main").await.ok()
+            })
+        }),
+        clean: Arc::new(|_, _| Box::pin(async { Ok(()) })),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_script_of_tk_commands_completes_a_ticket_of_another_board() {
+    let mut bench = Bench::new(&[]);
+    std::fs::write(bench.path("agent.sh"), SCRIPT).unwrap();
+    bench.settings.exec.command = format!("sh '{}'", bench.path("agent.sh").display());
+    bench.settings.rollout.mode = RolloutMode::Merge;
+    bench.settings.merge.no_checks = NoChecks::Pass;
+    bench.settings.merge.mode = MergeMode::Auto;
+    bench.settings.merge.require_human_approval = false;
+    let ticket = bench.ticket.lock().unwrap().clone();
+    let board = Arc::new(MemoryTracker::new([ticket]));
+    let ledger_path = bench.path("ledger.db");
+    let ledger = SqliteLedger::open(&ledger_path).unwrap();
+    let state = ledger.load().unwrap();
+    let forge = Arc::new(LocalForge::open(&bench.repo(), &ledger_path, Duration::from_secs(60)).unwrap());
+    let policy = Arc::new(policy(&bench));
+    let crew = crew(&bench);
+    let words = Words::new(Arc::new(|name, data| Ok(format!("{name}: {data}"))), "workpad");
+    let kill_file = bench.path("pause");
+    let (plan, plan_seen) = watch::channel(plan_of(&policy));
+    let (kill_sender, _kill_seen) = watch::channel(kill_file.clone());
+    let (poll_wanted, wanted) = mpsc::channel(1);
+    let first = runtime::recover(&state, &crew).await;
+    let (driver, handle) = Driver::new(DriverParts {
+        state,
+        policy,
+        ledger: Box::new(ledger),
+        adapters: Adapters { tracker: board.clone(), forge: Some(forge), crew: crew.clone(), words },
+        gatekeeper: Arc::new(Gatekeeper::new(&kill_file)),
+        plan,
+        kill_file: kill_sender,
+        poll_wanted,
+        until: Until::Idle,
+        recorder: None,
+    });
+    let parts = PollerParts { tracker: board.clone(), crew, plan: plan_seen, wanted, inbox: handle.inbox.clone() };
+    tokio::spawn(runtime::poll(parts));
+    let end = tokio::time::timeout(PATIENCE, driver.run(first)).await.expect("it ends by itself").unwrap();
+
+    let id = TicketId::new("t-1");
+    assert_eq!(end.jobs[&id].stage.phase(), Phase::Done, "{:?}", end.jobs[&id]);
+    assert_eq!(git(&bench.repo(), &["show", "main:answer.txt"]), "answer");
+    let seen = board.fetch_by_ids(std::slice::from_ref(&id)).await.unwrap().remove(0);
+    assert_eq!(seen.state, "closed");
+    let said: Vec<String> = board.comments(&id).await.unwrap().into_iter().map(|comment| comment.body).collect();
+    assert!(said.iter().any(|body| body.contains("I am looking into it")), "{said:#?}");
+    assert!(said.iter().any(|body| body.contains("answer.txt holds the answer")), "{said:#?}");
+}
