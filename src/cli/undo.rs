@@ -77,6 +77,14 @@ fn revert(loaded: &Loaded, job: &JobView) -> Result<(), Failure> {
         })?;
         let branch =
             format!("{}undo-{}", loaded.settings.workspace.branch_prefix, crate::workspace::path::sanitise(&job.key));
+        if let Some(made) = workspaces.branch_head(&branch).await.map_err(Failure::plain)? {
+            return output::print(&format!(
+                "{} is taken back on branch {branch} already ({})\n  land: git merge {branch}\n  make it anew: git branch -D {branch}, then `dirigent undo {}`",
+                job.key,
+                made.short(),
+                job.key
+            ));
+        }
         let head = workspaces.revert(&permit::by_hand(), &merged, &base, &branch).await.map_err(Failure::plain)?;
         output::print(&format!(
             "{} was merged as {}; branch {branch} takes it back ({})\n  look: git diff {base}...{branch}\n  land: git merge {branch}",

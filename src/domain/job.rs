@@ -187,6 +187,17 @@ pub enum ChecksSummary {
     Failed,
 }
 
+impl ChecksSummary {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NoneYet => "none yet",
+            Self::Pending => "pending",
+            Self::Passed => "passed",
+            Self::Failed => "failed",
+        }
+    }
+}
+
 /// A column that the ticket left because we moved it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moved {

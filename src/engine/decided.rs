@@ -46,7 +46,11 @@ impl<'a> Decided<'a> {
             ticket: Some(job.ticket.id.clone()),
             run: job.stage.run().cloned(),
             code: reason.code.to_owned(),
-            text: format!("{from} -> {phase}: {}", reason.sentence),
+            text: if from == phase {
+                format!("{phase}: {}", reason.sentence)
+            } else {
+                format!("{from} -> {phase}: {}", reason.sentence)
+            },
         });
         if from != phase {
             self.follow_with_column(job);

@@ -149,6 +149,19 @@ pub enum EffectResult {
     },
 }
 
+impl std::fmt::Display for EffectError {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Permanent { detail } | Self::Transient { detail, .. } | Self::NotNow { because: detail } => {
+                out.write_str(detail)
+            }
+            Self::Refused { refusal } => refusal.fmt(out),
+            Self::HeadMoved { actual } => write!(out, "the branch is at {}", actual.short()),
+            Self::Conflict { files } => write!(out, "conflicts in {}", files.join(", ")),
+        }
+    }
+}
+
 /// Why an effect failed, by what has to happen next.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "error")]

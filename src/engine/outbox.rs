@@ -117,7 +117,7 @@ impl Step<'_> {
         match (error, &pending.effect.action) {
             (EffectError::Refused { refusal }, _) => self.refused(id, refusal),
             (error, Action::StartRun { run, .. }) => {
-                let (detail, permanent) = in_words(error);
+                let (detail, permanent) = (error.to_string(), matches!(error, EffectError::Permanent { .. }));
                 let failure = RunFailure::Launch { detail, permanent };
                 self.run_finished(run.clone(), RunReport::bare(RunOutcome::Failed { failure }));
             }
@@ -367,17 +367,6 @@ pub fn circumstances(
         rollout: policy.rollout.mode,
         preflight_missing: policy.rollout.preflight_missing,
         owned: job.is_none_or(|job| select::lost_eligibility(&job.ticket, policy).is_none()),
-    }
-}
-
-/// An error of a start, and whether trying again is pointless.
-fn in_words(error: EffectError) -> (String, bool) {
-    match error {
-        EffectError::Permanent { detail } => (detail, true),
-        EffectError::Transient { detail, .. } | EffectError::NotNow { because: detail } => (detail, false),
-        EffectError::Refused { refusal } => (refusal.to_string(), false),
-        EffectError::HeadMoved { actual } => (format!("the branch is at {}", actual.short()), false),
-        EffectError::Conflict { files } => (format!("conflicts in {}", files.join(", ")), false),
     }
 }
 

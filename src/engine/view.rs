@@ -108,7 +108,7 @@ fn job_view(state: &State, job: &Job, now: Timestamp) -> JobView {
                 crate::domain::pr::PrState::Merged { .. } => "merged",
             }
             .to_owned(),
-            checks: format!("{:?}", pr.checks).to_lowercase(),
+            checks: pr.checks.name().to_owned(),
         }),
         attempts: job.attempts,
         failures: job.failures,

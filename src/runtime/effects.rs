@@ -262,7 +262,7 @@ async fn perform_action(adapters: Adapters, gatekeeper: Arc<Gatekeeper>, task: T
                 Some(Halt::Refused(refusal)) => EffectError::Refused { refusal },
                 Some(Halt::Pointless) => error,
                 None => {
-                    tracing::warn!(effect = kind, ?error, "an effect failed");
+                    tracing::warn!(effect = kind, "{kind} did not work this time: {error}");
                     error
                 }
             };

@@ -204,6 +204,8 @@ fn undo_takes_back_what_was_done_without_losing_it() {
     let said = board.ok(&["undo", "t-1"]);
     assert!(said.contains("git merge dirigent/undo-t-1"), "{said}");
     assert!(exists(&board.repo().join("t-1.txt")), "the user's tree was touched");
+    let again = board.ok(&["undo", "t-1"]);
+    assert!(again.contains("already") && again.contains("git merge dirigent/undo-t-1"), "{again}");
     board.scratch.git(["stash", "-q", "-u"]);
     board.scratch.git(["merge", "-q", "dirigent/undo-t-1"]);
     assert!(!exists(&board.repo().join("t-1.txt")));

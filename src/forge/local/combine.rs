@@ -38,6 +38,17 @@ pub fn is_in(repo: &Repository, commit: Oid, tip: Oid) -> Result<bool, git2::Err
     Ok(commit == tip || repo.graph_descendant_of(tip, commit)?)
 }
 
+/// Whether the base holds the branch's work under other commits: somebody squashed or rebased it by hand.
+pub fn is_in_otherwise(repo: &Repository, head: Oid, base: Oid) -> Result<bool, git2::Error> {
+    let (head, base) = (repo.find_commit(head)?, repo.find_commit(base)?);
+    let common = repo.find_commit(repo.merge_base(base.id(), head.id())?)?;
+    if common.tree_id() == head.tree_id() || common.id() == base.id() {
+        return Ok(false);
+    }
+    let mut merged = repo.merge_commits(&base, &head, None)?;
+    Ok(settled(repo, &mut merged)? == Some(base.tree_id()))
+}
+
 /// The files in which the two cannot be merged.
 pub fn conflicts(repo: &Repository, base: Oid, head: Oid) -> Result<Vec<String>, git2::Error> {
     let merged = repo.merge_commits(&repo.find_commit(base)?, &repo.find_commit(head)?, None)?;

@@ -185,7 +185,10 @@ impl Inner {
         }
         // The record's head was beyond the base when it was written.
         let seen = oid(&record.head)?;
-        let contained = |commit| combine::is_in(repo, commit, base).unwrap_or(false);
+        let contained = |commit| {
+            combine::is_in(repo, commit, base).unwrap_or(false)
+                || combine::is_in_otherwise(repo, commit, base).unwrap_or(false)
+        };
         if contained(seen) && head_of(repo, &record.head_branch).is_none_or(contained) {
             self.book.merged(record.number, &record.head, &commit_id(base)).map_err(|error| recorded(&error))?;
             return self.record(record.number);

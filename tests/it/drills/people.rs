@@ -185,9 +185,11 @@ fn what_waits_to_be_merged_keeps_its_place_and_does_not_fill_the_ledger() {
     board.until("it waits", || board.phase("t-1") == "ready_to_merge");
     let notes = || {
         let story: serde_json::Value = serde_json::from_str(&board.ok(&["explain", "t-1", "--json"])).unwrap();
-        let moves = story["notes"].as_array().unwrap().iter().filter(|note| {
-            note["text"].as_str().is_some_and(|text| text.starts_with("ready_to_merge -> ready_to_merge"))
-        });
+        let moves = story["notes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|note| note["text"].as_str().is_some_and(|text| text.starts_with("ready_to_merge: ")));
         moves.count()
     };
     for _ in 0..5 {

@@ -143,6 +143,19 @@ async fn a_merge_by_hand_is_seen() {
 }
 
 #[tokio::test]
+async fn a_squash_by_hand_is_seen_and_work_that_is_not_there_is_not() {
+    let scratch = Scratch::new();
+    let head = scratch.branch_with("dirigent/a", "a", "a\n");
+    let other = scratch.branch_with("dirigent/b", "b", "b\n");
+    let forge = scratch.forge();
+    let (pr, waits) = (open(&forge, "dirigent/a", &head).await, open(&forge, "dirigent/b", &other).await);
+    scratch.git(["merge", "-q", "--squash", "dirigent/a"]);
+    scratch.git(["commit", "-q", "-m", "By hand"]);
+    assert!(matches!(forge.inspect(pr.number).await.unwrap().state, PrState::Merged { .. }));
+    assert_eq!(forge.inspect(waits.number).await.unwrap().state, PrState::Open);
+}
+
+#[tokio::test]
 async fn a_branch_set_back_into_the_base_is_not_a_merge() {
     let scratch = Scratch::new();
     let head = scratch.branch_with("dirigent/a", "a", "a\n");
