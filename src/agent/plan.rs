@@ -352,7 +352,10 @@ mod tests {
     #[test]
     fn one_shot_commands_are_known_by_their_json_mode() {
         let place = RunPlace { resume: Some(SessionId::new("s1")), ..RunPlace::default() };
-        assert_eq!(line(one_shot("codex exec --json", &place).unwrap()), "codex exec --json resume s1 -");
+        assert_eq!(
+            line(one_shot("codex exec --json", &place).unwrap()),
+            "codex exec --json -c allow_login_shell=false resume s1 -"
+        );
         assert!(one_shot("make work", &place).is_none());
     }
 }
