@@ -12,27 +12,19 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::aftermath::{self, Outcome, Past, Place};
-use super::conversation::{Conversation, End, Inbox, Talk};
+use super::conversation::{Conversation, End, Talk};
 use super::desk::{Desk, DeskOrder};
-use super::route::{self, Chosen};
+use super::inbox::Inbox;
+use super::route;
 use super::ticket_text::Audience;
-use super::{
-    Control, PromptRequest, RunOrder, Worker, WorkerEvent, Workplace, desk_tools, run_directory, transcript_path,
-};
-use crate::agent::codex;
-use crate::agent::exec::Exec;
-use crate::agent::plan::{self, LaunchPlan, PlanError, RunPlace};
-use crate::agent::session::{HandshakeLimits, Session};
-use crate::agent::transcript::{self, Transcript};
-use crate::agent::{Opening, Protocol};
-use crate::config::worker::Runtime;
+use super::{Control, PromptRequest, RunOrder, Worker, WorkerEvent, Workplace, run_directory};
+use crate::agent::session::Session;
 use crate::domain::failure::RunFailure;
-use crate::domain::ids::{CommitId, SessionId};
+use crate::domain::ids::CommitId;
 use crate::domain::permit::Permit;
 use crate::domain::phase::Phase;
 use crate::domain::run::{RunKind, RunOutcome, RunReport, StopReason};
-use crate::launcher::environment::{self, Sources, WorkerVariables};
-use crate::launcher::{LaunchError, LaunchOrder};
+use crate::launcher::environment::WorkerVariables;
 use crate::workspace::WorkspaceError;
 use crate::workspace::hooks::{Hook, run_hook};
 
@@ -240,88 +232,6 @@ impl Worker {
         }
     }
 
-    async fn open(
-        &self,
-        permit: &Permit,
-        order: &RunOrder,
-        place: &Place,
-        variables: &WorkerVariables,
-        chosen: &Chosen,
-        resume: Option<SessionId>,
-    ) -> Result<Opened, RunFailure> {
-        let mut env = self.environment(chosen.runtime, Some(variables));
-        let isolated = chosen.runtime == Runtime::Codex && self.settings.codex.isolated_home;
-        let agent_home = isolated
-            .then(|| codex::home::prepare(&self.state_dir.join("agents"), &env))
-            .transpose()
-            .map_err(|error| RunFailure::Launch { detail: error.to_string(), permanent: error.is_permanent() })?;
-        let planned = self
-            .plan(order, place, chosen, resume.clone(), agent_home)
-            .map_err(|error| RunFailure::Launch { detail: error.to_string(), permanent: true })?;
-        env.extend(planned.env);
-        let launch = LaunchOrder::shell(variables.run.clone(), &planned.line, place.path().into(), env);
-        let transcript = Transcript::create(&transcript_path(&self.state_dir, &variables.run), transcript::DEFAULT_CAP)
-            .map_err(|error| RunFailure::Workspace { detail: error.to_string(), permanent: false })?;
-        let child = self.launcher.launch(permit, launch).await.map_err(|error| launch_failure(&error))?;
-        let opening = Opening {
-            cwd: place.path().into(),
-            resume,
-            model: chosen.model.clone(),
-            thinking_level: chosen.thinking_level.clone(),
-            tools: desk_tools::offered(self.settings.gates.allow_followups),
-        };
-        let one_shot = planned.protocol.one_shot();
-        let response = self.settings.timeouts(chosen.runtime).read;
-        let limits = HandshakeLimits { start: self.settings.agent.start_timeout, response };
-        let session = Session::open(child, planned.protocol, transcript, &opening, limits);
-        Ok(Opened { session, one_shot })
-    }
-
-    fn plan(
-        &self,
-        order: &RunOrder,
-        place: &Place,
-        chosen: &Chosen,
-        resume: Option<SessionId>,
-        agent_home: Option<PathBuf>,
-    ) -> Result<LaunchPlan, PlanError> {
-        let settings = &self.settings;
-        let common = match &self.workplace {
-            Workplace::Worktrees(workspaces) => Some(workspaces.git_dir().to_owned()),
-            Workplace::Directories(_) => None,
-        };
-        let own = common.as_ref().zip(place.path().file_name()).map(|(git, name)| git.join("worktrees").join(name));
-        let run_place = RunPlace {
-            git_dir: own,
-            git_common_dir: common,
-            state_dir: self.state_dir.join("agents"),
-            resume,
-            model: chosen.model.clone(),
-            thinking_level: chosen.thinking_level.clone(),
-            runs_as_root: nix::unistd::geteuid().is_root(),
-            // Nothing left is the engine's to say; the agent wants a positive number.
-            max_cost_usd: order.cost_left.map(|microusd| microusd.max(1) as f64 / 1_000_000.0),
-            agent_home,
-            hook_program: fs::canonicalize(self.tools.join("tk")).ok(),
-        };
-        match chosen.runtime {
-            Runtime::Codex => plan::codex(&settings.codex, &run_place),
-            Runtime::Claude => plan::claude(&settings.claude, &run_place),
-            Runtime::Pi => plan::pi(&settings.pi, &run_place),
-            Runtime::Acp => plan::acp(&settings.acp),
-            Runtime::Exec => {
-                let command = settings.exec.command.trim();
-                if command.is_empty() {
-                    return Err(PlanError::NoCommand { runtime: "exec" });
-                }
-                Ok(plan::one_shot(command, &run_place).unwrap_or_else(|| {
-                    let protocol: Box<dyn Protocol> = Box::new(Exec::new(settings.exec.events));
-                    LaunchPlan { line: command.to_owned(), env: Vec::new(), protocol }
-                }))
-            }
-        }
-    }
-
     fn desk_order(&self, order: &RunOrder, events: &mpsc::UnboundedSender<WorkerEvent>) -> DeskOrder {
         let tracker = &self.settings.tracker;
         DeskOrder {
@@ -348,23 +258,6 @@ impl Worker {
             prompt_file: files.prompt.clone(),
             artifacts: files.artifacts.clone(),
         }
-    }
-
-    /// The allow-listed environment with what the runtime needs.
-    pub fn environment(&self, runtime: Runtime, worker: Option<&WorkerVariables>) -> BTreeMap<String, String> {
-        use secrecy::ExposeSecret;
-        let pass: Vec<String> = runtime
-            .env_pass()
-            .iter()
-            .map(|name| (*name).to_owned())
-            .chain(self.settings.worker.env_pass.clone())
-            .collect();
-        let set = &self.settings.worker.env;
-        let set: BTreeMap<String, String> =
-            set.iter().map(|(name, value)| (name.clone(), value.expose_secret().to_owned())).collect();
-        let sources =
-            Sources { parent: &self.environment, pass: &pass, set: &set, secrets: &self.secrets, tools: &self.tools };
-        environment::build(sources, worker)
     }
 
     /// Runs one of the workspace hooks, if it is set.
@@ -404,11 +297,6 @@ async fn tell(mut told: mpsc::UnboundedReceiver<WorkerEvent>, events: mpsc::Send
             return;
         }
     }
-}
-
-struct Opened {
-    session: Session,
-    one_shot: bool,
 }
 
 /// A run's own files, outside of its worktree.
@@ -451,10 +339,6 @@ pub(super) fn phase_of(kind: RunKind) -> Phase {
 
 pub(super) fn workspace_failure(error: &WorkspaceError) -> RunFailure {
     RunFailure::Workspace { detail: error.to_string(), permanent: error.is_permanent() }
-}
-
-fn launch_failure(error: &LaunchError) -> RunFailure {
-    RunFailure::Launch { detail: error.to_string(), permanent: error.is_permanent() }
 }
 
 fn io_failure(doing: &str, path: &Path, source: &std::io::Error) -> RunFailure {

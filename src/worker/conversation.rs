@@ -11,11 +11,12 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use super::desk::Desk;
 use super::desk_protocol::DeskResponse;
-use super::questions::{self, Verdict};
+use super::inbox::Inbox;
+use super::interference::{Parked, Stage, Stopping};
 use super::reports::Reports;
-use super::{Control, PromptRequest, RunOrder, TicketAnswer, Worker, WorkerEvent, Workplace, desk_tools, guidance};
+use super::{PromptRequest, RunOrder, TicketAnswer, Worker, WorkerEvent, Workplace, guidance};
 use crate::agent::session::{Heard, Session, now, reset_time};
-use crate::agent::{Answer, Question, TurnEnd};
+use crate::agent::{Answer, TurnEnd};
 use crate::config::worker::Runtime;
 use crate::domain::failure::{RunFailure, TurnError};
 use crate::domain::ids::{CommitId, SessionId};
@@ -28,9 +29,6 @@ use crate::launcher::Exit;
 /// How often the branch is looked at for new commits.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
 const TRACKER_LIMIT: Duration = Duration::from_secs(60);
-/// An interrupted turn gets at most this long before the process is asked.
-const ABORT_LIMIT: Duration = Duration::from_secs(2);
-const KILL_LIMIT: Duration = Duration::from_secs(30);
 
 /// How the talking ended.
 #[derive(Debug)]
@@ -53,57 +51,6 @@ pub struct Talk {
     pub ticket: Option<Ticket>,
 }
 
-/// The words to a running worker. A runner that is gone means stop.
-pub struct Inbox {
-    control: mpsc::Receiver<Control>,
-    early: VecDeque<Control>,
-    closed: bool,
-}
-
-impl Inbox {
-    pub fn new(control: mpsc::Receiver<Control>) -> Self {
-        Self { control, early: VecDeque::new(), closed: false }
-    }
-
-    /// Whether a stop was asked for; other words are kept for later.
-    pub fn stop_asked(&mut self) -> Option<StopReason> {
-        loop {
-            match self.control.try_recv() {
-                Ok(Control::Stop(reason)) => return Some(reason),
-                Ok(other) => self.early.push_back(other),
-                Err(_) => return None,
-            }
-        }
-    }
-
-    /// Waits for a stop alone.
-    pub async fn stopped(&mut self) -> StopReason {
-        loop {
-            match self.control.recv().await {
-                Some(Control::Stop(reason)) => return reason,
-                Some(other) => self.early.push_back(other),
-                None => return StopReason::Shutdown,
-            }
-        }
-    }
-
-    async fn next(&mut self) -> Control {
-        if let Some(early) = self.early.pop_front() {
-            return early;
-        }
-        if self.closed {
-            return std::future::pending().await;
-        }
-        match self.control.recv().await {
-            Some(control) => control,
-            None => {
-                self.closed = true;
-                Control::Stop(StopReason::Shutdown)
-            }
-        }
-    }
-}
-
 pub struct Conversation<'a> {
     pub worker: &'a Worker,
     pub order: &'a RunOrder,
@@ -122,47 +69,27 @@ pub struct Conversation<'a> {
 
 /// What the loop keeps in mind.
 #[derive(Default)]
-struct Mind {
-    prompted: bool,
+pub(super) struct Mind {
+    pub prompted: bool,
     resume_failed: bool,
     /// Words for the next prompt.
-    words: Vec<HumanWord>,
-    wrap_up: WrapUp,
-    last_turn: bool,
+    pub words: Vec<HumanWord>,
+    pub wrap_up: WrapUp,
+    pub last_turn: bool,
     /// A one-shot command said that its turn failed; its end is still to come.
     failed: Option<RunFailure>,
-    parked: VecDeque<Parked>,
-    stopping: Option<Stopping>,
-    tools: JoinSet<(String, DeskResponse)>,
+    pub parked: VecDeque<Parked>,
+    pub stopping: Option<Stopping>,
+    pub tools: JoinSet<(String, DeskResponse)>,
     asking: Option<TicketAnswer>,
 }
 
 #[derive(Default)]
-enum WrapUp {
+pub(super) enum WrapUp {
     #[default]
     No,
     ToSay,
     Said,
-}
-
-struct Parked {
-    ask: String,
-    question: Question,
-    until: Instant,
-}
-
-struct Stopping {
-    reason: StopReason,
-    stage: Stage,
-    next: Instant,
-    kill_at: Instant,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    Aborting,
-    Terminating,
-    Killing,
 }
 
 impl Conversation<'_> {
@@ -345,9 +272,8 @@ impl Conversation<'_> {
             WrapUp::Said => return Some(End::TurnsOver),
         }
         if !mind.words.is_empty() {
-            let words = std::mem::take(&mut mind.words);
-            self.session.prompt(&guidance::words(&words));
-            return None;
+            let ticket = self.talk.ticket.clone().unwrap_or_else(|| self.order.ticket.clone());
+            return self.go_on(mind, &ticket);
         }
         let answer = (self.worker.read_ticket)(self.order.ticket.id.clone());
         mind.asking = Some(Box::pin(async move {
@@ -374,10 +300,15 @@ impl Conversation<'_> {
         if !active {
             return Some(End::TurnsOver);
         }
+        self.go_on(mind, &ticket)
+    }
+
+    /// The next turn on the same session: guidance, with what people said meanwhile.
+    fn go_on(&mut self, mind: &mut Mind, ticket: &Ticket) -> Option<End> {
         let words = std::mem::take(&mut mind.words);
         let request = PromptRequest {
             order: self.order,
-            ticket: &ticket,
+            ticket,
             worktree: self.worktree,
             turn: self.talk.turns + 1,
             words: &words,
@@ -390,115 +321,6 @@ impl Conversation<'_> {
                 None
             }
             Err(detail) => Some(End::Failed(RunFailure::Prompt { detail })),
-        }
-    }
-
-    fn asked(&mut self, mind: &mut Mind, ask: String, question: Question) -> Option<End> {
-        if let Question::Tool { name, arguments } = &question
-            && let Ok(verb) = desk_tools::read(name, arguments)
-        {
-            let answer = self.desk.serve(verb);
-            mind.tools.spawn(async move { (ask, answer.await) });
-            return None;
-        }
-        if let Question::Tool { name, arguments } = &question {
-            let output = desk_tools::read(name, arguments).err().unwrap_or_default();
-            self.session.answer(&ask, &Answer::ToolResult { success: false, output });
-            return None;
-        }
-        match questions::decide(&self.worker.settings.agent, &question) {
-            Verdict::Answer(answer) => {
-                self.session.answer(&ask, &answer);
-                None
-            }
-            Verdict::Ask(text) => {
-                self.tell(Activity::Asked { question: text });
-                let until = Instant::now() + self.worker.settings.agent.ask_timeout;
-                mind.parked.push_back(Parked { ask, question, until });
-                None
-            }
-            Verdict::Fail(question) => Some(End::Failed(RunFailure::InputRequired { question })),
-        }
-    }
-
-    fn obey(&mut self, mind: &mut Mind, control: Control) -> Option<End> {
-        match control {
-            Control::Stop(reason) => self.stop(mind, reason),
-            Control::Steer(word) => self.steer(mind, word),
-            Control::WrapUp => {
-                mind.wrap_up = WrapUp::Said;
-                if !self.session.steer(guidance::WRAP_UP) {
-                    mind.wrap_up = WrapUp::ToSay;
-                    let text = guidance::WRAP_UP.to_owned();
-                    self.desk.hear(HumanWord { from: "dirigent".into(), text, at: now(), urgent: true });
-                }
-            }
-            Control::StopAfterTurn => mind.last_turn = true,
-        }
-        None
-    }
-
-    /// Abort, then TERM, then KILL; asked a second time it kills at once.
-    fn stop(&mut self, mind: &mut Mind, reason: StopReason) {
-        if let Some(stopping) = &mut mind.stopping {
-            self.session.kill();
-            stopping.advance(Stage::Killing);
-            return;
-        }
-        let grace = self.worker.settings.agent.stop_grace;
-        let start = Instant::now();
-        let kill_at = start + grace;
-        self.session.note(&format!("stopping: {}", reason.code()));
-        let mut stopping =
-            Stopping { reason, stage: Stage::Aborting, next: start + (grace / 4).min(ABORT_LIMIT), kill_at };
-        if !(mind.prompted && self.session.interrupt()) {
-            self.session.terminate();
-            stopping.advance(Stage::Terminating);
-        }
-        mind.stopping = Some(stopping);
-    }
-
-    fn steer(&mut self, mind: &mut Mind, word: HumanWord) {
-        if let Some(parked) = mind.parked.pop_front() {
-            self.session.answer(&parked.ask, &questions::reply(&parked.question, &word.text));
-            return;
-        }
-        if mind.stopping.is_some() {
-            return;
-        }
-        let urgent_stop = word.urgent && mind.prompted && self.session.interrupt();
-        if urgent_stop || !self.session.steer(&guidance::words(std::slice::from_ref(&word))) {
-            mind.words.push(word.clone());
-            self.desk.hear(word);
-        }
-    }
-
-    fn overdue(&mut self, mind: &mut Mind) -> Option<End> {
-        if let Some(stopping) = &mut mind.stopping {
-            match stopping.stage {
-                Stage::Aborting => {
-                    self.session.terminate();
-                    stopping.advance(Stage::Terminating);
-                }
-                Stage::Terminating => {
-                    self.session.kill();
-                    stopping.advance(Stage::Killing);
-                }
-                // The aftermath finds out that it is still there.
-                Stage::Killing => return Some(End::Stopped(stopping.reason.clone())),
-            }
-            return None;
-        }
-        let parked = mind.parked.pop_front()?;
-        match questions::unanswered(&self.worker.settings.agent, &parked.question) {
-            Some(answer) => {
-                self.session.answer(&parked.ask, &answer);
-                None
-            }
-            None => {
-                let question = questions::sentence(&parked.question);
-                Some(End::Failed(RunFailure::InputRequired { question }))
-            }
         }
     }
 
@@ -524,7 +346,7 @@ impl Conversation<'_> {
         }
     }
 
-    fn tell(&self, activity: Activity) {
+    pub(super) fn tell(&self, activity: Activity) {
         self.events.send(WorkerEvent::Activity(activity)).ok();
     }
 }
@@ -535,13 +357,6 @@ impl Mind {
             Some(stopping) => Some(stopping.next),
             None => self.parked.front().map(|parked| parked.until),
         }
-    }
-}
-
-impl Stopping {
-    fn advance(&mut self, stage: Stage) {
-        self.stage = stage;
-        self.next = if stage == Stage::Killing { Instant::now() + KILL_LIMIT } else { self.kill_at };
     }
 }
 

@@ -1,5 +1,6 @@
 //! Whole runs with real processes and real git.
 
+mod bad_agents;
 pub mod bench;
 mod conversation;
 mod desk;

@@ -1,0 +1,158 @@
+//! What comes between an agent and its work: its own questions, people's words, a budget, a stop. Each is answered without waiting.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::conversation::{Conversation, End, Mind, WrapUp};
+use super::questions::{self, Verdict};
+use super::{Control, desk_tools, guidance};
+use crate::agent::session::now;
+use crate::agent::{Answer, Question};
+use crate::domain::failure::RunFailure;
+use crate::domain::job::HumanWord;
+use crate::domain::run::{Activity, StopReason};
+
+/// An interrupted turn gets at most this long before the process is asked.
+const ABORT_LIMIT: Duration = Duration::from_secs(2);
+const KILL_LIMIT: Duration = Duration::from_secs(30);
+
+/// A question that waits for a person.
+pub(super) struct Parked {
+    pub ask: String,
+    pub question: Question,
+    pub until: Instant,
+}
+
+/// On the way from asking to killing.
+pub(super) struct Stopping {
+    pub reason: StopReason,
+    pub stage: Stage,
+    pub next: Instant,
+    kill_at: Instant,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    Aborting,
+    Terminating,
+    Killing,
+}
+
+impl Conversation<'_> {
+    pub(super) fn asked(&mut self, mind: &mut Mind, ask: String, question: Question) -> Option<End> {
+        if let Question::Tool { name, arguments } = &question
+            && let Ok(verb) = desk_tools::read(name, arguments)
+        {
+            let answer = self.desk.serve(verb);
+            mind.tools.spawn(async move { (ask, answer.await) });
+            return None;
+        }
+        if let Question::Tool { name, arguments } = &question {
+            let output = desk_tools::read(name, arguments).err().unwrap_or_default();
+            self.session.answer(&ask, &Answer::ToolResult { success: false, output });
+            return None;
+        }
+        match questions::decide(&self.worker.settings.agent, &question) {
+            Verdict::Answer(answer) => {
+                self.session.answer(&ask, &answer);
+                None
+            }
+            Verdict::Ask(text) => {
+                self.tell(Activity::Asked { question: text });
+                let until = Instant::now() + self.worker.settings.agent.ask_timeout;
+                mind.parked.push_back(Parked { ask, question, until });
+                None
+            }
+            Verdict::Fail(question) => Some(End::Failed(RunFailure::InputRequired { question })),
+        }
+    }
+
+    pub(super) fn obey(&mut self, mind: &mut Mind, control: Control) -> Option<End> {
+        match control {
+            Control::Stop(reason) => self.stop(mind, reason),
+            Control::Steer(word) => self.steer(mind, word),
+            Control::WrapUp => {
+                mind.wrap_up = WrapUp::Said;
+                if !self.session.steer(guidance::WRAP_UP) {
+                    mind.wrap_up = WrapUp::ToSay;
+                    let text = guidance::WRAP_UP.to_owned();
+                    self.desk.hear(HumanWord { from: "dirigent".into(), text, at: now(), urgent: true });
+                }
+            }
+            Control::StopAfterTurn => mind.last_turn = true,
+        }
+        None
+    }
+
+    /// Abort, then TERM, then KILL; asked a second time it kills at once.
+    fn stop(&mut self, mind: &mut Mind, reason: StopReason) {
+        if let Some(stopping) = &mut mind.stopping {
+            self.session.kill();
+            stopping.advance(Stage::Killing);
+            return;
+        }
+        let grace = self.worker.settings.agent.stop_grace;
+        let start = Instant::now();
+        let kill_at = start + grace;
+        self.session.note(&format!("stopping: {}", reason.code()));
+        let mut stopping =
+            Stopping { reason, stage: Stage::Aborting, next: start + (grace / 4).min(ABORT_LIMIT), kill_at };
+        if !(mind.prompted && self.session.interrupt()) {
+            self.session.terminate();
+            stopping.advance(Stage::Terminating);
+        }
+        mind.stopping = Some(stopping);
+    }
+
+    fn steer(&mut self, mind: &mut Mind, word: HumanWord) {
+        if let Some(parked) = mind.parked.pop_front() {
+            self.session.answer(&parked.ask, &questions::reply(&parked.question, &word.text));
+            return;
+        }
+        if mind.stopping.is_some() {
+            return;
+        }
+        let urgent_stop = word.urgent && mind.prompted && self.session.interrupt();
+        if urgent_stop || !self.session.steer(&guidance::words(std::slice::from_ref(&word))) {
+            mind.words.push(word.clone());
+            self.desk.hear(word);
+        }
+    }
+
+    pub(super) fn overdue(&mut self, mind: &mut Mind) -> Option<End> {
+        if let Some(stopping) = &mut mind.stopping {
+            match stopping.stage {
+                Stage::Aborting => {
+                    self.session.terminate();
+                    stopping.advance(Stage::Terminating);
+                }
+                Stage::Terminating => {
+                    self.session.kill();
+                    stopping.advance(Stage::Killing);
+                }
+                // The aftermath finds out that it is still there.
+                Stage::Killing => return Some(End::Stopped(stopping.reason.clone())),
+            }
+            return None;
+        }
+        let parked = mind.parked.pop_front()?;
+        match questions::unanswered(&self.worker.settings.agent, &parked.question) {
+            Some(answer) => {
+                self.session.answer(&parked.ask, &answer);
+                None
+            }
+            None => {
+                let question = questions::sentence(&parked.question);
+                Some(End::Failed(RunFailure::InputRequired { question }))
+            }
+        }
+    }
+}
+
+impl Stopping {
+    pub fn advance(&mut self, stage: Stage) {
+        self.stage = stage;
+        self.next = if stage == Stage::Killing { Instant::now() + KILL_LIMIT } else { self.kill_at };
+    }
+}

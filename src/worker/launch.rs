@@ -1,0 +1,131 @@
+//! How a run's agent is started: its environment, its command line, its process, and the session with it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use super::aftermath::Place;
+use super::route::Chosen;
+use super::{RunOrder, Worker, Workplace, desk_tools, transcript_path};
+use crate::agent::codex;
+use crate::agent::exec::Exec;
+use crate::agent::plan::{self, LaunchPlan, PlanError, RunPlace};
+use crate::agent::session::{HandshakeLimits, Session};
+use crate::agent::transcript::{self, Transcript};
+use crate::agent::{Opening, Protocol};
+use crate::config::worker::Runtime;
+use crate::domain::failure::RunFailure;
+use crate::domain::ids::SessionId;
+use crate::domain::permit::Permit;
+use crate::launcher::environment::{self, Sources, WorkerVariables};
+use crate::launcher::{LaunchError, LaunchOrder};
+
+pub(super) struct Opened {
+    pub session: Session,
+    pub one_shot: bool,
+}
+
+impl Worker {
+    pub(super) async fn open(
+        &self,
+        permit: &Permit,
+        order: &RunOrder,
+        place: &Place,
+        variables: &WorkerVariables,
+        chosen: &Chosen,
+        resume: Option<SessionId>,
+    ) -> Result<Opened, RunFailure> {
+        let mut env = self.environment(chosen.runtime, Some(variables));
+        let isolated = chosen.runtime == Runtime::Codex && self.settings.codex.isolated_home;
+        let agent_home = isolated
+            .then(|| codex::home::prepare(&self.state_dir.join("agents"), &env))
+            .transpose()
+            .map_err(|error| RunFailure::Launch { detail: error.to_string(), permanent: error.is_permanent() })?;
+        let planned = self
+            .plan(order, place, chosen, resume.clone(), agent_home)
+            .map_err(|error| RunFailure::Launch { detail: error.to_string(), permanent: true })?;
+        env.extend(planned.env);
+        let launch = LaunchOrder::shell(variables.run.clone(), &planned.line, place.path().into(), env);
+        let transcript = Transcript::create(&transcript_path(&self.state_dir, &variables.run), transcript::DEFAULT_CAP)
+            .map_err(|error| RunFailure::Workspace { detail: error.to_string(), permanent: false })?;
+        let child = self.launcher.launch(permit, launch).await.map_err(|error| launch_failure(&error))?;
+        let opening = Opening {
+            cwd: place.path().into(),
+            resume,
+            model: chosen.model.clone(),
+            thinking_level: chosen.thinking_level.clone(),
+            tools: desk_tools::offered(self.settings.gates.allow_followups),
+        };
+        let one_shot = planned.protocol.one_shot();
+        let response = self.settings.timeouts(chosen.runtime).read;
+        let limits = HandshakeLimits { start: self.settings.agent.start_timeout, response };
+        let session = Session::open(child, planned.protocol, transcript, &opening, limits);
+        Ok(Opened { session, one_shot })
+    }
+
+    fn plan(
+        &self,
+        order: &RunOrder,
+        place: &Place,
+        chosen: &Chosen,
+        resume: Option<SessionId>,
+        agent_home: Option<PathBuf>,
+    ) -> Result<LaunchPlan, PlanError> {
+        let settings = &self.settings;
+        let common = match &self.workplace {
+            Workplace::Worktrees(workspaces) => Some(workspaces.git_dir().to_owned()),
+            Workplace::Directories(_) => None,
+        };
+        let own = common.as_ref().zip(place.path().file_name()).map(|(git, name)| git.join("worktrees").join(name));
+        let run_place = RunPlace {
+            git_dir: own,
+            git_common_dir: common,
+            state_dir: self.state_dir.join("agents"),
+            resume,
+            model: chosen.model.clone(),
+            thinking_level: chosen.thinking_level.clone(),
+            runs_as_root: nix::unistd::geteuid().is_root(),
+            // Nothing left is the engine's to say; the agent wants a positive number.
+            max_cost_usd: order.cost_left.map(|microusd| microusd.max(1) as f64 / 1_000_000.0),
+            agent_home,
+            hook_program: fs::canonicalize(self.tools.join("tk")).ok(),
+        };
+        match chosen.runtime {
+            Runtime::Codex => plan::codex(&settings.codex, &run_place),
+            Runtime::Claude => plan::claude(&settings.claude, &run_place),
+            Runtime::Pi => plan::pi(&settings.pi, &run_place),
+            Runtime::Acp => plan::acp(&settings.acp),
+            Runtime::Exec => {
+                let command = settings.exec.command.trim();
+                if command.is_empty() {
+                    return Err(PlanError::NoCommand { runtime: "exec" });
+                }
+                Ok(plan::one_shot(command, &run_place).unwrap_or_else(|| {
+                    let protocol: Box<dyn Protocol> = Box::new(Exec::new(settings.exec.events));
+                    LaunchPlan { line: command.to_owned(), env: Vec::new(), protocol }
+                }))
+            }
+        }
+    }
+
+    /// The allow-listed environment with what the runtime needs.
+    pub fn environment(&self, runtime: Runtime, worker: Option<&WorkerVariables>) -> BTreeMap<String, String> {
+        use secrecy::ExposeSecret;
+        let pass: Vec<String> = runtime
+            .env_pass()
+            .iter()
+            .map(|name| (*name).to_owned())
+            .chain(self.settings.worker.env_pass.clone())
+            .collect();
+        let set = &self.settings.worker.env;
+        let set: BTreeMap<String, String> =
+            set.iter().map(|(name, value)| (name.clone(), value.expose_secret().to_owned())).collect();
+        let sources =
+            Sources { parent: &self.environment, pass: &pass, set: &set, secrets: &self.secrets, tools: &self.tools };
+        environment::build(sources, worker)
+    }
+}
+
+fn launch_failure(error: &LaunchError) -> RunFailure {
+    RunFailure::Launch { detail: error.to_string(), permanent: error.is_permanent() }
+}
