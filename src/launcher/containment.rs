@@ -88,13 +88,19 @@ impl Wrapper {
         Some(Self { containment, prefix })
     }
 
-    /// The full command line for `program` (an absolute path) and its arguments.
-    pub fn wrap(&self, status_file: &Path, program: &Path, arguments: &[String]) -> Vec<OsString> {
+    /// What stands before the program of a command line.
+    pub fn before(&self, status_file: &Path) -> Vec<OsString> {
         let mut line = self.prefix.clone();
         if self.containment.is_namespace() {
             line.extend(["/bin/sh", "-c", FIRST_PROCESS, "dirigent-run"].map(OsString::from));
             line.push(status_file.into());
         }
+        line
+    }
+
+    /// The full command line for `program` (an absolute path) and its arguments.
+    pub fn wrap(&self, status_file: &Path, program: &Path, arguments: &[String]) -> Vec<OsString> {
+        let mut line = self.before(status_file);
         line.push(program.into());
         line.extend(arguments.iter().map(OsString::from));
         line

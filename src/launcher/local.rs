@@ -1,5 +1,6 @@
 //! Workers on this machine.
 
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -116,6 +117,10 @@ impl Launcher for LocalLauncher {
             first_process: None,
             exit: None,
         })
+    }
+
+    fn holder(&self) -> Vec<OsString> {
+        self.wrapper.before(Path::new("/dev/null"))
     }
 
     fn probe(&self, mark: ProcessMark) -> bool {

@@ -11,6 +11,7 @@ mod spawner;
 mod sweep;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
@@ -36,6 +37,10 @@ pub trait Launcher: Send + Sync {
     fn how(&self) -> &'static str;
 
     async fn launch(&self, permit: &Permit, order: LaunchOrder) -> Result<Child, LaunchError>;
+
+    /// What stands before a command that others start and wait for, so that it is held together as a worker is. Empty where
+    /// there is nothing for it but a process group.
+    fn holder(&self) -> Vec<OsString>;
 
     /// Whether the very process that was marked is alive.
     fn probe(&self, mark: ProcessMark) -> bool;

@@ -282,7 +282,7 @@ impl Worker {
         ]);
         let env: BTreeMap<OsString, OsString> =
             env.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
-        match run_hook(hook, script, workspace, &env, hooks.timeout).await {
+        match run_hook(hook, script, workspace, &env, hooks.timeout, &self.launcher.holder()).await {
             Ok(_) => Ok(()),
             Err(WorkspaceError::Hook { hook, detail }) => Err(RunFailure::Hook { hook: hook.into(), detail }),
             Err(error) => Err(RunFailure::Hook { hook: hook.name().into(), detail: error.to_string() }),

@@ -21,6 +21,8 @@ const DRAIN_AFTER_EXIT: Duration = Duration::from_secs(2);
 pub struct Invocation {
     pub program: OsString,
     pub args: Vec<OsString>,
+    /// Whether it is to lead a process group. One that makes a session of its own leads one anyway, and must not before.
+    pub leads_group: bool,
     pub cwd: PathBuf,
     /// The whole environment: nothing is inherited.
     pub env: Vec<(OsString, OsString)>,
@@ -102,8 +104,10 @@ pub async fn run(invocation: Invocation) -> Result<Finished, CommandError> {
         .stdin(stdin)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .process_group(0)
         .kill_on_drop(true);
+    if invocation.leads_group {
+        command.process_group(0);
+    }
     let child = command.spawn().map_err(|source| CommandError::Start {
         program: program.clone(),
         cwd: invocation.cwd.clone(),
@@ -225,6 +229,7 @@ pub fn shell(script: &str, cwd: &Path, env: Vec<(OsString, OsString)>, timeout: 
     Invocation {
         program: "sh".into(),
         args: vec!["-lc".into(), script.into()],
+        leads_group: true,
         cwd: cwd.to_owned(),
         env,
         stdin: Input::Nothing,

@@ -107,6 +107,7 @@ impl Git {
         }
         let finished = command::run(Invocation {
             program: "sh".into(),
+            leads_group: true,
             args: vec!["-c".into(), command.into()],
             cwd: tree.path.clone(),
             env,
@@ -145,6 +146,7 @@ impl Git {
         env.extend(more_env);
         let finished = command::run(Invocation {
             program: self.program.clone(),
+            leads_group: true,
             args: FIXED.iter().map(OsString::from).chain(args).collect(),
             cwd: cwd.to_owned(),
             env,

@@ -45,17 +45,25 @@ pub struct HookOutput {
     pub stderr: String,
 }
 
-/// Runs `script` with `sh -lc` in `workspace`. `env` is its whole environment. A timeout ends the whole group.
+/// Runs `script` with `sh -lc` in `workspace`, behind `holder` (which holds its processes together, so that none outlives
+/// the hook or a killed runner). `env` is its whole environment. A timeout ends the whole group.
 pub async fn run_hook(
     hook: Hook,
     script: &str,
     workspace: &Path,
     env: &BTreeMap<OsString, OsString>,
     timeout: Duration,
+    holder: &[OsString],
 ) -> Result<HookOutput, WorkspaceError> {
     let failed = |detail: String| WorkspaceError::Hook { hook: hook.name(), detail };
     let env = env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-    let finished = match command::run(command::shell(script, workspace, env, timeout, OUTPUT_LIMIT)).await {
+    let mut invocation = command::shell(script, workspace, env, timeout, OUTPUT_LIMIT);
+    if let Some((first, rest)) = holder.split_first() {
+        let shell = std::mem::replace(&mut invocation.program, first.clone());
+        invocation.args.splice(0..0, rest.iter().cloned().chain([shell]));
+        invocation.leads_group = false;
+    }
+    let finished = match command::run(invocation).await {
         Ok(finished) => finished,
         Err(CommandError::TimedOut { limit, stderr, .. }) => {
             let limit = limit.as_millis();

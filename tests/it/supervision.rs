@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use dirigent::domain::ids::RunId;
 use dirigent::engine::permit::EffectKind;
 use dirigent::launcher::{Containment, LaunchOrder, Launcher, LocalLauncher};
+use dirigent::workspace::hooks::{Hook, run_hook};
 use nix::sys::signal::Signal;
 
 use super::support::allowed;
@@ -197,4 +198,56 @@ fn killing_the_runner_again_and_again_leaves_nothing_behind() {
     assert!(board.worktrees().is_empty(), "{:?}", board.worktrees());
     let worktrees = board.scratch.git(["worktree", "list", "--porcelain"]);
     assert_eq!(worktrees.matches("worktree ").count(), 1, "{worktrees}");
+}
+
+#[test]
+fn hooks_and_gates_end_with_a_killed_runner() {
+    let dir = tempfile::tempdir().unwrap();
+    if !LocalLauncher::start(dir.path()).unwrap().containment().is_namespace() {
+        println!("skipped: without a namespace the next start sweeps");
+        return;
+    }
+    // A child of its own, one that has left for a session of its own, and the hook itself, which does not end.
+    let attack =
+        |flag: &str, rest: &str| format!("(setsid {rest} >/dev/null 2>&1 &); {rest} & echo up > \"{flag}\"; {rest}");
+    for place in ["hook", "gate"] {
+        let rest = fresh_rest();
+        let flag = dir.path().join(format!("up-{place}"));
+        let script = attack(&flag.display().to_string(), &rest);
+        let more = match place {
+            "hook" => format!("{MUTATE}hooks:\n  before_run: |\n    {script}\n"),
+            _ => format!("{MUTATE}gates:\n  task:\n    - run: |\n        {script}\n"),
+        };
+        let agent = "echo x > \"$DIRIGENT_TICKET_KEY.txt\"; git add -A; git commit -qm x; tk done ok\n";
+        let board = Board::new(agent, &more);
+        board.ticket("t-1", "Check");
+        let runner = board.start();
+        board.until(&format!("the {place} is up"), || flag.exists());
+        assert!(!sleepers(&rest).is_empty());
+        runner.signal(Signal::SIGKILL);
+        drop(runner);
+        poll(&format!("the {place} of a killed runner is gone"), || sleepers(&rest).is_empty());
+    }
+}
+
+#[test]
+fn what_a_hook_leaves_running_ends_with_it() {
+    let dir = tempfile::tempdir().unwrap();
+    for launcher in launchers(dir.path()).into_iter().filter(|launcher| launcher.containment().is_namespace()) {
+        let rest = fresh_rest();
+        let script = format!("(setsid {rest} >/dev/null 2>&1 &); echo here; exit 3");
+        let env = BTreeMap::from([("PATH".into(), std::env::var_os("PATH").unwrap())]);
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let ran = runtime.block_on(run_hook(
+            Hook::BeforeRun,
+            &script,
+            dir.path(),
+            &env,
+            Duration::from_secs(60),
+            &launcher.holder(),
+        ));
+        let said = ran.unwrap_err().to_string();
+        assert!(said.contains("exit status: 3") && said.ends_with("here"), "{}: {said}", launcher.how());
+        poll("nothing of it is left", || sleepers(&rest).is_empty());
+    }
 }

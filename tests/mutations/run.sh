@@ -69,7 +69,7 @@ cargo_test() {
 try_engine() {
   local noticed=""
   export CARGO_TARGET_DIR=$targets/engine
-  if ! cargo_test --lib --test it > "$scratch/log" 2>&1; then
+  if ! cargo_test --test it > "$scratch/log" 2>&1; then
     if grep -qE '^error(\[|:)' "$scratch/log" && ! grep -qE '^test .* FAILED$' "$scratch/log"; then
       echo "BROKEN"
       return

@@ -30,6 +30,7 @@ pub async fn find(program: &str, env: &BTreeMap<String, String>) -> Option<Insta
     let known = |name: &&str| env.get(*name).map(|value| (OsString::from(*name), OsString::from(value)));
     let invocation = Invocation {
         program: path.clone().into(),
+        leads_group: true,
         args: vec!["--version".into()],
         cwd: std::env::temp_dir(),
         env: VARIABLES.iter().filter_map(known).collect(),

@@ -13,7 +13,8 @@ fn environment() -> BTreeMap<OsString, OsString> {
 async fn spec_9_a_hook_runs_in_the_workspace_with_the_given_environment_only() {
     let dir = tempfile::tempdir().unwrap();
     let script = "pwd -P; echo $GREETING; echo ${HOME:-no home} >&2";
-    let output = run_hook(Hook::BeforeRun, script, dir.path(), &environment(), Duration::from_secs(60)).await.unwrap();
+    let output =
+        run_hook(Hook::BeforeRun, script, dir.path(), &environment(), Duration::from_secs(60), &[]).await.unwrap();
     assert_eq!(output.stdout, format!("{}\nhello\n", dir.path().canonicalize().unwrap().display()));
     assert_eq!(output.stderr, "no home\n");
 }
@@ -22,7 +23,7 @@ async fn spec_9_a_hook_runs_in_the_workspace_with_the_given_environment_only() {
 async fn spec_9_a_failing_hook_says_why() {
     let dir = tempfile::tempdir().unwrap();
     let script = "echo it broke >&2; exit 3";
-    let error = run_hook(Hook::AfterCreate, script, dir.path(), &environment(), Duration::from_secs(60)).await;
+    let error = run_hook(Hook::AfterCreate, script, dir.path(), &environment(), Duration::from_secs(60), &[]).await;
     let error = error.unwrap_err().to_string();
     assert!(error.starts_with("hook `after_create` failed in ") && error.ends_with("it broke"), "{error}");
     assert!(Hook::AfterCreate.is_fatal() && Hook::BeforeRun.is_fatal());
@@ -33,7 +34,7 @@ async fn spec_9_a_failing_hook_says_why() {
 async fn spec_9_a_hanging_hook_is_stopped() {
     let dir = tempfile::tempdir().unwrap();
     let script = "echo waiting >&2; sleep 600 | cat";
-    let error = run_hook(Hook::BeforeRun, script, dir.path(), &environment(), Duration::from_millis(1500)).await;
+    let error = run_hook(Hook::BeforeRun, script, dir.path(), &environment(), Duration::from_millis(1500), &[]).await;
     let error = error.unwrap_err().to_string();
     assert!(error.contains("ran longer than hooks.timeout_ms (1500)") && error.ends_with("waiting"), "{error}");
 }
