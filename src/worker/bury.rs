@@ -42,6 +42,8 @@ impl Worker {
             return BuriedRun { removed: true, ..buried };
         };
         buried.head = workspaces.branch_head(&lost.branch).await.ok().flatten();
+        // Saved already, by a life that ended before it could say so.
+        buried.salvage = workspaces.salvaged(&lost.run).await.ok().flatten();
         let Some(path) = lost.worktree.clone().or(made_but_not_told(workspaces, &lost.run).await) else {
             return BuriedRun { removed: true, ..buried };
         };
@@ -61,7 +63,7 @@ impl Worker {
         };
         match workspaces.remove(&worktree).await {
             Ok(removal) => {
-                buried.salvage = removal.salvage;
+                buried.salvage = removal.salvage.or(buried.salvage.take());
                 buried.removed = true;
             }
             Err(error) => buried.trouble = Some(error.to_string()),

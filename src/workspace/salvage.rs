@@ -14,6 +14,7 @@ use crate::domain::ids::RunId;
 use crate::domain::run::Salvage;
 
 pub(super) const SALVAGE_REFS: &str = "refs/dirigent/salvage/";
+const LEFT_OUT: &str = "Left out: ";
 /// The commit that the salvaged work is shown against.
 pub(super) const AGAINST: &str = "Dirigent-Against: ";
 
@@ -29,6 +30,27 @@ impl Workspaces {
         let (worktree, run): (PathBuf, RunId) = (worktree.to_owned(), run.clone());
         self.blocking("salvaging", move |shared| salvage(shared, &worktree, &run)).await
     }
+
+    /// What was saved of this run earlier, for whoever could not write it down any more.
+    pub async fn salvaged(&self, run: &RunId) -> Result<Option<Salvage>, WorkspaceError> {
+        let run = run.clone();
+        self.blocking("looking for saved work", move |shared| salvaged(shared, &run)).await
+    }
+}
+
+fn salvaged(shared: &Shared, run: &RunId) -> Result<Option<Salvage>, WorkspaceError> {
+    let failed = |source| WorkspaceError::libgit("read the saved work", &shared.root, source);
+    let repo = shared.place.open()?;
+    let reference = reference_of(run);
+    let Some(id) = commit_at(&repo, &reference) else { return Ok(None) };
+    let commit = repo.find_commit(id).map_err(failed)?;
+    let before = commit.parent(0).and_then(|parent| parent.tree()).ok();
+    let tree = commit.tree().map_err(failed)?;
+    let changed = repo.diff_tree_to_tree(before.as_ref(), Some(&tree), None).map_err(failed)?;
+    let said = commit.message().unwrap_or_default().lines();
+    let left_out = said.filter_map(|line| line.strip_prefix(LEFT_OUT)).map(str::to_owned).collect();
+    let files = u32::try_from(changed.deltas().len()).unwrap_or(u32::MAX);
+    Ok(Some(Salvage { reference, commit: commit_id(id), files, left_out }))
 }
 
 pub(super) fn salvage(shared: &Shared, tree_dir: &Path, run: &RunId) -> Result<Option<Salvage>, WorkspaceError> {
@@ -136,7 +158,7 @@ fn message(run: &RunId, found: &Found) -> String {
         text.push_str("The run had left its branch; the commits it made are in this history.\n");
     }
     for left_out in found.taken.iter().flat_map(|taken| &taken.left_out) {
-        text.push_str(&format!("Left out: {}\n", left_out.replace('\n', "?")));
+        text.push_str(&format!("{LEFT_OUT}{}\n", left_out.replace('\n', "?")));
     }
     if let Some(record) = &found.record {
         text.push_str(&format!("\n{AGAINST}{}\n", record.head_before));

@@ -330,11 +330,13 @@ async fn a_lost_run_is_buried_with_its_processes_salvaged_and_removed() {
     let buried = worker.bury(&lost).await;
     reaper.join().unwrap().unwrap();
     assert!(buried.removed && buried.killed == 1 && buried.trouble.is_none(), "{buried:?}");
-    assert_eq!(bench.content(&buried.salvage.unwrap().reference, "new.txt"), "unfinished");
+    let saved = buried.salvage.unwrap();
+    assert_eq!(bench.content(&saved.reference, "new.txt"), "unfinished");
     assert_eq!(buried.head.unwrap(), worktree.head_before);
     bench.assert_nothing_left(&run);
     let again = worker.bury(&LostRun { worktree: Some(worktree.path), ..lost }).await;
     assert!(again.removed && again.killed == 0 && again.trouble.is_none(), "{again:?}");
+    assert_eq!(again.salvage, Some(saved), "a life that died before it could say so is spoken for");
 }
 
 #[tokio::test]
