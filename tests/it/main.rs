@@ -15,6 +15,7 @@ mod local_forge;
 mod memory_adapters;
 mod mutations;
 mod replay;
+mod resources;
 mod shown_by;
 mod supervision;
 mod support;

@@ -224,3 +224,20 @@ fn a_pull_request_that_opens_after_the_merge_of_another_changes_nothing() {
     machine.succeed(|action| matches!(action, Action::OpenPr { .. }), EffectResult::Opened { pr });
     assert_eq!(machine.job("a").pr.as_ref().map(|pr| pr.number.0), Some(1));
 }
+
+#[test]
+fn a_late_gate_result_is_not_taken_for_the_new_head() {
+    let mut gated = policy();
+    gated.gates.has_task_gates = true;
+    let mut machine = Machine::working(gated);
+    machine.run_ends("a", super::fixtures::done_report(&commit("one")));
+    let first = machine.pending(|action| matches!(action, Action::RunGate { .. })).expect("a gate");
+    machine.refresh(Ticket { comments: vec![comment(1, Standing::Member, "@dirigent more")], ..ticket("a") });
+    machine.run_starts("a");
+    machine.run_ends("a", super::fixtures::done_report(&commit("two")));
+    let passed = EffectResult::Gated { results: Vec::new() };
+    machine.step(dirigent::engine::event::Event::EffectDone { effect: first, result: passed });
+    assert_eq!(machine.emitted(|action| matches!(action, Action::PushBranch { .. })), 0, "nobody has judged `two` yet");
+    let second = machine.pending(|action| matches!(action, Action::RunGate { head, .. } if *head == commit("two")));
+    assert!(second.is_some());
+}

@@ -1,0 +1,200 @@
+//! What the machine and the repository may lack or be like: each is worked with, or told in a sentence, and nothing is lost.
+//! The rest of the list is in `bad_input` (a full disk), `workspace::prepare` (bare, shallow and linked repositories, a branch
+//! checked out elsewhere, the user's hooks, sparse checkout, rewritten addresses), `workspace::filters` (what LFS does) and
+//! `local_forge::tree` (a locked index).
+
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use super::support::board::{Board, MERGE, text};
+use super::support::{commit_in, git_in, write_in};
+
+const GOOD: &str = "echo work > \"$DIRIGENT_TICKET_KEY.txt\"\ngit add -A\ngit commit -qm \"Work\"\ntk done 'did it'\n";
+const DIRTY_FIRST: &str =
+    "if [ \"$DIRIGENT_ATTEMPT\" = 1 ]; then echo unsaved > \"$DIRIGENT_TICKET_KEY.txt\"; exit 3; fi\n";
+
+/// Goes with its test.
+struct Mount(PathBuf);
+
+impl Mount {
+    /// A small file system of its own, where that is allowed.
+    fn new(place: PathBuf) -> Option<Self> {
+        std::fs::create_dir_all(&place).unwrap();
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=64m", "tmpfs"]).arg(&place).output();
+        if mounted.is_ok_and(|output| output.status.success()) {
+            return Some(Self(place));
+        }
+        println!("skipped: nothing can be mounted here");
+        None
+    }
+
+    fn remount(&self, how: &str) {
+        let done = Command::new("mount").args(["-o", &format!("remount,{how}")]).arg(&self.0).output().unwrap();
+        assert!(done.status.success(), "{}", text(&done.stderr));
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).stderr(Stdio::null()).status();
+    }
+}
+
+/// The binary behind a shell that has set its limits first, and told to end after a while.
+fn behind(board: &Board, limits: &str, args: &[&str]) -> Output {
+    let plain = board.command(args);
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(format!("{limits}; exec timeout \"$@\"")).arg(plain.get_program()).args(plain.get_args());
+    command.current_dir(board.repo()).env_clear().stdin(Stdio::null());
+    for (name, value) in plain.get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
+    command.output().unwrap()
+}
+
+fn is_merged(board: &Board) {
+    assert_eq!(board.scratch.git(["show", "main:t-1.txt"]), "work");
+    assert!(board.worktrees().is_empty(), "{:?}", board.worktrees());
+}
+
+#[test]
+fn a_repository_with_twenty_thousand_files() {
+    let board = Board::new(GOOD, MERGE);
+    for number in 0..20_000 {
+        write_in(&board.repo(), &format!("many/{}/{number}.txt", number % 100), "x\n");
+    }
+    commit_in(&board.repo(), "many files");
+    board.ticket("t-1", "Work");
+    board.ok(&["run", "--once"]);
+    is_merged(&board);
+    assert_eq!(board.scratch.git(["status", "--porcelain", "--", "many"]), "", "the user's tree is as it was");
+}
+
+#[test]
+fn a_repository_with_submodules() {
+    let board = Board::new(GOOD, MERGE);
+    let part = board.scratch.dir.path().join("part");
+    std::fs::create_dir(&part).unwrap();
+    git_in(&part, ["init", "-q", "-b", "main"]);
+    board.scratch.identify(&part);
+    write_in(&part, "part.txt", "part\n");
+    let pinned = commit_in(&part, "a part");
+    let from = part.display().to_string();
+    board.scratch.git(["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &from, "part"]);
+    board.scratch.commit("with a part");
+    board.ticket("t-1", "Work");
+    board.ok(&["run", "--once"]);
+    is_merged(&board);
+    assert_eq!(board.scratch.git(["rev-parse", "main:part"]), pinned, "the pinned commit is as it was");
+    assert_eq!(board.scratch.read("part/part.txt"), "part\n");
+    assert_eq!(board.scratch.git(["status", "--porcelain", "--", "part", ".gitmodules"]), "");
+}
+
+#[test]
+fn files_that_lfs_would_fetch_stay_pointers() {
+    let board = Board::new(GOOD, MERGE);
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n";
+    board.scratch.write(".gitattributes", "*.bin filter=lfs diff=lfs merge=lfs -text\n");
+    board.scratch.write("big.bin", pointer);
+    board.scratch.commit("a large file");
+    board.ticket("t-1", "Work");
+    board.ok(&["run", "--once"]);
+    is_merged(&board);
+    assert_eq!(board.scratch.git(["show", "main:big.bin"]), pointer.trim_end());
+}
+
+#[test]
+fn a_user_on_no_branch_stays_where_they_are() {
+    let board = Board::new(GOOD, MERGE);
+    board.scratch.git(["checkout", "-q", "--detach", "main"]);
+    let stood = board.scratch.head("HEAD");
+    board.ticket("t-1", "Work");
+    board.ok(&["run", "--once"]);
+    is_merged(&board);
+    assert_eq!(board.scratch.head("HEAD"), stood, "nobody moves the user");
+    assert!(!board.repo().join("t-1.txt").exists());
+}
+
+#[test]
+fn workspaces_on_another_file_system() {
+    let board = Board::new(&format!("{DIRTY_FIRST}{GOOD}"), "");
+    let Some(mount) = Mount::new(board.scratch.dir.path().join("elsewhere")) else { return };
+    let root = mount.0.join("trees");
+    board.workflow(&format!("{MERGE}workspace: {{root: {}}}\n", root.display()));
+    board.scratch.commit("elsewhere");
+    board.ticket("t-1", "Fail, then work");
+    board.ok(&["run", "--once"]);
+    let saved = board.scratch.git(["for-each-ref", "--format=%(refname)", "refs/dirigent/salvage"]);
+    let first = saved.lines().next().unwrap();
+    assert_eq!(board.scratch.git(["show", &format!("{first}:t-1.txt")]), "unsaved");
+    assert_eq!(board.scratch.git(["show", "main:t-1.txt"]), "work");
+    let left: Vec<_> = std::fs::read_dir(&root).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    let trees = left.iter().filter(|path| path.join(".git").exists()).count();
+    assert_eq!(trees, 0, "{left:?}");
+}
+
+#[test]
+fn a_ledger_that_is_read_only_is_told_before_anything_is_begun() {
+    let board = Board::new(GOOD, MERGE);
+    let Some(mount) = Mount::new(board.home()) else { return };
+    board.ok(&["run", "--once"]);
+    board.ticket("t-1", "Work");
+    mount.remount("ro");
+    let output = board.run(&["run", "--once"]);
+    let said = text(&output.stderr);
+    assert!(!output.status.success(), "{said}");
+    assert!(said.to_lowercase().contains("read-only") || said.to_lowercase().contains("readonly"), "{said}");
+    assert!(!said.contains("panicked"), "{said}");
+    assert!(!board.ticket_text("t-1").contains("Started"), "{}", board.ticket_text("t-1"));
+    mount.remount("rw");
+    board.ok(&["run", "--once"]);
+    is_merged(&board);
+}
+
+#[test]
+fn too_few_file_descriptors_are_told_and_cost_nothing() {
+    let board = Board::new(GOOD, MERGE);
+    board.ticket("t-1", "Work");
+    // With the smallest it cannot begin; with a few more it begins, and cannot start anything.
+    for limit in [8, 12, 16, 28] {
+        let output = behind(&board, &format!("ulimit -n {limit}; set -- -s TERM 15 \"$0\" \"$@\""), &["run", "--once"]);
+        let said = text(&output.stderr) + &text(&output.stdout);
+        assert!(!said.contains("panicked"), "with {limit}: {said}");
+        assert!(
+            said.to_lowercase().contains("too many open files") || said.contains("could not"),
+            "with {limit}: {said}"
+        );
+    }
+    board.ok(&["retry", "t-1"]);
+    board.ok(&["run", "--once"]);
+    is_merged(&board);
+    assert_eq!(board.scratch.git(["log", "--oneline", "main", "--", "t-1.txt"]).lines().count(), 1);
+}
+
+#[test]
+fn without_a_way_to_watch_files_the_board_is_still_polled() {
+    let board = Board::new(GOOD, MERGE);
+    board.ticket("t-1", "Work");
+    let plain = board.command(&["run", "--once"]);
+    let script = "echo 0 > /proc/sys/user/max_inotify_instances && exec \"$0\" \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "sh", "-c", script]).arg(plain.get_program()).args(plain.get_args());
+    command.current_dir(board.repo()).env_clear().stdin(Stdio::null());
+    for (name, value) in plain.get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
+    let output = command.output().unwrap();
+    let said = text(&output.stderr);
+    if said.contains("unshare:") || said.contains("max_inotify_instances:") {
+        println!("skipped: {said}");
+        return;
+    }
+    assert!(!said.contains("panicked"), "{said}");
+    if output.status.success() {
+        is_merged(&board);
+        return;
+    }
+    assert!(said.contains("inotify") || said.contains("watch"), "it ends without a sentence about it: {said}");
+    board.ok(&["run", "--once"]);
+    is_merged(&board);
+}
