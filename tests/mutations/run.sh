@@ -12,6 +12,9 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 targets=${MUTATION_TARGET_DIR:-$scratch/target}
 seeds=${MUTATION_SEEDS:-1500}
+patches=()
+for patch in "$@"; do patches+=("$(realpath "$patch")"); done
+[ ${#patches[@]} -gt 0 ] || patches=("$here"/*.patch)
 declare -A TESTS_OF=([launcher]="launcher")
 
 mkdir -p "$scratch/engine/src/config" "$scratch/engine/tests/it"
@@ -108,8 +111,6 @@ if [ -n "$(try_engine)" ]; then
 fi
 
 missed=0
-patches=("$@")
-[ ${#patches[@]} -gt 0 ] || patches=("$here"/*.patch)
 for patch in "${patches[@]}"; do
   name=$(basename "$patch" .patch)
   file=$(sed -n 's|^+++ b/||p' "$patch" | head -1)
