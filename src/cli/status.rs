@@ -141,7 +141,7 @@ fn heading(seen: &Seen) -> String {
         "{} · mode {} · {} · {} queued · {} retrying · {} waiting · {} blocked · {} done",
         if seen.live { "runner up" } else { "no runner up (from the ledger)" },
         snapshot.rollout,
-        if seen.live { format!("{} running", counts.running) } else { format!("{} cut off", counts.running) },
+        format!("{} {}", counts.running, if seen.live || counts.running == 0 { "running" } else { "cut off" }),
         counts.queued,
         counts.retrying,
         counts.waiting,

@@ -136,6 +136,10 @@ pub enum Activity {
         ticket: super::ticket::NewTicket,
         key: String,
     },
+    /// What people said has reached the agent.
+    Heard {
+        words: Vec<super::job::HumanWord>,
+    },
     /// The agent asks for an approval or an answer.
     Asked {
         question: String,

@@ -135,6 +135,11 @@ fn ended_well(job: &mut Job, work: Work, report: &RunReport, out: &mut Decided<'
         out.rework(job, cause);
         return;
     }
+    if has_work && !job.unheard.is_empty() {
+        // Said while the run was on, and never read: nothing is published past a person's words.
+        out.rework(job, unread(job, out.now));
+        return;
+    }
     match (&report.head, has_work) {
         (Some(head), true) if declared_done || out.policy.pr.forge != ForgeKind::None => {
             job.fruitless = None;
@@ -158,12 +163,21 @@ fn ended_well(job: &mut Job, work: Work, report: &RunReport, out: &mut Decided<'
     }
 }
 
+fn unread(job: &Job, now: crate::domain::time::Timestamp) -> ReworkCause {
+    let note = |text: String| Evidence { kind: EvidenceKind::Note { text }, timestamp: now };
+    ReworkCause {
+        trigger: ReworkTrigger::TicketComment,
+        summary: "a person said something that the last run did not read".to_owned(),
+        evidence: job.unheard.iter().map(|word| note(format!("{}: {}", word.from, word.text))).collect(),
+    }
+}
+
 /// Says done; what do the facts say?
 fn contradictions(job: &Job, work: &Work, report: &RunReport, out: &Decided<'_>) -> Vec<String> {
     let mut found = Vec::new();
     if report.commits_ahead == 0 {
         found.push("the worker says done, but the branch has no commit beyond the base".to_owned());
-    } else if matches!(work, Work::Rework { .. }) && !report.made_commits() {
+    } else if wants_a_commit(work) && !report.made_commits() {
         found.push("the worker says the rework is done, but made no new commit".to_owned());
     }
     for wanted in &out.policy.gates.required_evidence {
@@ -270,4 +284,9 @@ fn killed(job: &mut Job, work: Work, reason: StopReason, out: &mut Decided<'_>) 
         }
         StopReason::Limit { failure } => failed(job, work, failure, out),
     }
+}
+
+/// A person's words may need no change at all; every other trigger names something to mend.
+fn wants_a_commit(work: &Work) -> bool {
+    matches!(work, Work::Rework { cause } if cause.trigger != ReworkTrigger::TicketComment)
 }

@@ -177,6 +177,12 @@ impl Step<'_> {
                     self.note(Some(&ticket), "followup_refused", "gates.allow_followups is off: no ticket was created");
                 }
             }
+            Activity::Heard { words } => {
+                if let Some(job) = self.state.jobs.get_mut(&ticket) {
+                    job.unheard.retain(|word| !words.contains(word));
+                }
+                self.touch(&ticket);
+            }
             Activity::Asked { question } => {
                 live.progress.waiting_for_answer = true;
                 let key = format!("asked:{run}:{}", self.state.meta.next_effect);

@@ -318,6 +318,9 @@ impl Conversation<'_> {
         match (self.worker.render)(&request) {
             Ok(prompt) => {
                 self.session.prompt(&prompt);
+                if !words.is_empty() {
+                    self.tell(Activity::Heard { words });
+                }
                 None
             }
             Err(detail) => Some(End::Failed(RunFailure::Prompt { detail })),

@@ -347,6 +347,9 @@ impl Counter {
         book.seen = ticket.comments.iter().map(|comment| comment.id.clone()).chain(seen.iter().cloned()).collect();
         let words = if only_new { std::mem::take(&mut book.words) } else { book.words.clone() };
         drop(book);
+        if !words.is_empty() {
+            self.tell(Activity::Heard { words: words.clone() });
+        }
         let shown = if only_new {
             let fresh: Vec<_> = ticket
                 .comments

@@ -108,6 +108,7 @@ impl Conversation<'_> {
     fn steer(&mut self, mind: &mut Mind, word: HumanWord) {
         if let Some(parked) = mind.parked.pop_front() {
             self.session.answer(&parked.ask, &questions::reply(&parked.question, &word.text));
+            self.tell(Activity::Heard { words: vec![word] });
             return;
         }
         if mind.stopping.is_some() {
@@ -117,6 +118,8 @@ impl Conversation<'_> {
         if urgent_stop || !self.session.steer(&guidance::words(std::slice::from_ref(&word))) {
             mind.words.push(word.clone());
             self.desk.hear(word);
+        } else {
+            self.tell(Activity::Heard { words: vec![word] });
         }
     }
 

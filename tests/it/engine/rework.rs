@@ -5,7 +5,7 @@ use dirigent::domain::evidence::{EvidenceKind, GateResult, Verification};
 use dirigent::domain::job::{BlockCause, HumanWord, ReworkTrigger, Stage, Work};
 use dirigent::domain::phase::Phase;
 use dirigent::domain::pr::{CheckStatus, Mergeability, Verdict};
-use dirigent::domain::run::{Declared, RunOutcome, RunReport};
+use dirigent::domain::run::{Activity, Declared, RunOutcome, RunReport};
 use dirigent::engine::effect::{Action, Said};
 use dirigent::engine::event::{EffectError, EffectResult, Event, OperatorCommand};
 
@@ -355,6 +355,31 @@ fn words_during_a_run_reach_the_agent_and_the_next_prompt() {
     assert!(machine.emitted_last(|action| matches!(action, Action::StartRun { unheard, .. } if unheard.len() == 1)));
     machine.run_starts("a");
     assert!(machine.job("a").unheard.is_empty());
+}
+
+/// Nothing is published past what a person said into a run that did not read it.
+#[test]
+fn a_word_that_nobody_read_is_worked_on_before_anything_is_published() {
+    for read in [false, true] {
+        let mut machine = Machine::working(policy());
+        let word = HumanWord { from: "ann".into(), text: "not like this".into(), at: machine.now, urgent: false };
+        machine.step(Event::HumanSaid { ticket: id("a"), word: word.clone() });
+        if read {
+            machine.progress("a", Activity::Heard { words: vec![word.clone()] });
+        }
+        machine.run_ends("a", done_report(&commit("one")));
+        if read {
+            assert_eq!(machine.code("a"), "opening_pr");
+            continue;
+        }
+        assert_eq!(trigger(&machine), Some(ReworkTrigger::TicketComment));
+        assert!(evidence(&machine).contains("not like this"));
+        machine.run_starts("a");
+        // The words may need no change: the worker says so, and the work goes on.
+        let before = machine.job("a").head.clone();
+        machine.run_ends("a", RunReport { head_before: before, ..done_report(&commit("one")) });
+        assert_eq!(machine.code("a"), "opening_pr");
+    }
 }
 
 #[test]

@@ -282,6 +282,7 @@ fn run_events(run: RunId) -> Vec<Event> {
         Activity::TurnEnded { turns: 1 },
         Activity::Committed { head: commit("two") },
         Activity::Commented { text: "hello".into() },
+        Activity::Heard { words: Vec::new() },
         Activity::Asked { question: "?".into() },
     ] {
         all.push(Event::RunProgress { run: run.clone(), activity });
