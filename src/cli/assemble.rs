@@ -174,6 +174,7 @@ fn prompt(prompts: &Prompts, settings: &Settings, request: &PromptRequest<'_>) -
             summary: previous.summary.as_deref(),
             failure: failure.as_deref(),
             head: previous.head.as_ref().map(CommitId::as_str),
+            salvage: previous.salvage.as_deref(),
         }),
     };
     let rendered = match request.turn {
@@ -289,6 +290,8 @@ pub struct Runner {
     driver: Driver,
     first: Event,
     socket: PathBuf,
+    /// Whoever asked for one round wants to know that it could not be made.
+    once: bool,
 }
 
 impl Runner {
@@ -348,7 +351,7 @@ impl Runner {
         }));
         runtime::serve(&place.socket, handle.clone())?;
         follow_workflow(context, loaded, place.clone(), workshop, worker, templates, inbox)?;
-        Ok(Self { handle, driver, first, socket: place.socket.clone() })
+        Ok(Self { handle, driver, first, socket: place.socket.clone(), once: until == Until::Idle })
     }
 
     /// Works until told to stop, or until idle.
@@ -356,7 +359,10 @@ impl Runner {
         let result = self.driver.run(self.first).await;
         // Nobody listens any more.
         let _ = std::fs::remove_file(&self.socket);
-        result.map(|_| ()).map_err(Failure::plain)
+        match result.map_err(Failure::plain)?.tracker.last_error {
+            Some(error) if self.once => Err(Failure::plain(format!("the board could not be read: {error}"))),
+            _ => Ok(()),
+        }
     }
 }
 

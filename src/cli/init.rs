@@ -36,6 +36,11 @@ pub fn init(context: &Context, args: &InitArgs) -> Result<(), Failure> {
     write_new(&path, &text)?;
     let tickets = repo.join(".tickets");
     std::fs::create_dir_all(&tickets)?;
+    // Lock files are of this machine; tickets are for everybody.
+    match write_new(&tickets.join(".gitignore"), ".*\n!.gitignore\n") {
+        Err(_) if tickets.join(".gitignore").exists() => {}
+        result => result?,
+    }
     // The folder of the kill switch: `touch .dirigent/pause` must work in an emergency.
     std::fs::create_dir_all(repo.join(".dirigent"))?;
     output::print(&format!(

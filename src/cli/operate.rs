@@ -6,6 +6,7 @@ use crate::ledger::{Holder, InstanceLock};
 use crate::runtime::{self, Reply, Request, find_ticket};
 
 use super::args::{MaybeTicketArgs, MessageArgs, TicketArgs};
+use super::assemble;
 use super::output;
 use super::place::{Context, Place};
 use super::reach::{self, Reached};
@@ -92,7 +93,7 @@ fn write_down(loaded: &Loaded, place: &Place, request: &Request) -> Result<(), F
     if let Some(objection) = objection(&state, &command) {
         return Err(Failure::Plain(objection));
     }
-    let policy = loaded.settings.policy(&loaded.hash, false);
+    let policy = assemble::policy(loaded, ledger.as_ref())?;
     // The state is not recovered, so nothing is started here: the effects wait in the outbox for the next run.
     let effects = step(&mut state, &policy, now, Event::Operator { command, by: "operator".into() });
     let waiting = effects.len();

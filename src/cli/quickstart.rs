@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use crate::domain::phase::Phase;
+use crate::launcher::find_program;
 use crate::runtime::Until;
 use crate::tracker::tk::{Draft, Store};
 use crate::workspace::Workspaces;
@@ -34,6 +35,7 @@ const TICKETS: [(&str, &str, &[&str]); 5] = [
 
 pub fn quickstart(context: &Context, args: &QuickstartArgs) -> Result<(), Failure> {
     let repo = make_folder(args)?;
+    let program = program(context);
     make_repository(&repo)?;
     output::print(&format!("a sample repository with {} tickets: {}\n", TICKETS.len(), repo.display()))?;
     let loaded = crate::workflow::load(&repo.join("WORKFLOW.md"), &context.env)?;
@@ -47,18 +49,27 @@ pub fn quickstart(context: &Context, args: &QuickstartArgs) -> Result<(), Failur
     let blocked: Vec<_> = snapshot.jobs.iter().filter(|job| job.phase == Phase::Blocked).collect();
     let seen = status::Seen { snapshot: snapshot.clone(), live: false };
     output::print(&format!("\n{}", status::all(&seen, false)))?;
-    output::print(&summary(&repo, done, &blocked.iter().map(|job| job.sentence.clone()).collect::<Vec<_>>()))?;
     if done != TICKETS.len() - 1 || blocked.len() != 1 {
+        let first = blocked.first().map_or("demo-1", |job| job.key.as_str());
         return Err(Failure::plain(format!(
-            "the sample board did not end as it should: {done} merged, {} blocked\n  fix: see what happened with `dirigent explain demo-1` in {}",
+            "the sample board did not end as it should: {done} merged, {} blocked\n  fix: see what happened, in {}: `{program} explain {first}`, `{program} logs {first}`",
             blocked.len(),
             repo.display()
         )));
     }
-    Ok(())
+    output::print(&summary(&repo, &program, done, &blocked.iter().map(|job| job.sentence.clone()).collect::<Vec<_>>()))
 }
 
-fn summary(repo: &Path, done: usize, blocked: &[String]) -> String {
+/// What to type: the bare name works only where it is on the path.
+fn program(context: &Context) -> String {
+    let path = context.env.vars().get("PATH").cloned().unwrap_or_default();
+    match std::env::current_exe() {
+        Ok(here) if find_program("dirigent", &path).is_none() => here.display().to_string(),
+        _ => "dirigent".into(),
+    }
+}
+
+fn summary(repo: &Path, program: &str, done: usize, blocked: &[String]) -> String {
     let mut lines =
         vec![format!("\n{done} tickets were worked on in worktrees of their own, checked and merged into main.")];
     lines.push("demo-4 failed its check at first and was reworked with the check's output in the prompt.".into());
@@ -66,7 +77,7 @@ fn summary(repo: &Path, done: usize, blocked: &[String]) -> String {
         lines.push(format!("demo-5 waits for you: {sentence}"));
     }
     lines.push(format!(
-        "\nlook around:\n  cd {}\n  git log --oneline\n  dirigent explain demo-4\n  dirigent tk show demo-3\nanswer the question and go on:\n  dirigent tk add-note demo-5 \"Blue.\" && dirigent run --once\nyour own repository:\n  dirigent init",
+        "\nlook around:\n  cd {}\n  git log --oneline\n  {program} explain demo-4\n  {program} tk show demo-3\nanswer the question and go on:\n  {program} tk add-note demo-5 \"Blue.\" && {program} run --once\nyour own repository:\n  {program} init",
         repo.display()
     ));
     lines.join("\n")

@@ -137,9 +137,7 @@ fn start_logging(format: LogFormat, place: &Place, view: View) -> Result<(), Fai
             builder.with_ansi(false).with_writer(std::sync::Mutex::new(file)).try_init()
         }
         (View::Plain, LogFormat::Json) => builder.json().with_writer(std::io::stderr).try_init(),
-        (View::Plain, LogFormat::Text) => {
-            builder.with_ansi(super::output::colour_on_stderr()).with_writer(std::io::stderr).try_init()
-        }
+        (View::Plain, LogFormat::Text) => builder.with_ansi(false).with_writer(std::io::stderr).try_init(),
     };
     // A second start in one process keeps the first one's log.
     let _ = outcome;

@@ -112,17 +112,25 @@ impl RunFailure {
     /// What a person can do about it.
     pub fn fix(&self) -> &'static str {
         match self {
-            Self::Workspace { .. } => "check the base branch, the disk and workspace.root, then `dirigent retry`",
-            Self::Hook { .. } => "run the hook by hand in a worktree and mend it, then `dirigent retry`",
-            Self::Launch { .. } => "install the agent or correct its command in WORKFLOW.md, then `dirigent retry`",
+            Self::Workspace { .. } => {
+                "check the base branch, the disk and workspace.root, then `dirigent retry TICKET`"
+            }
+            Self::Hook { .. } => "run the hook by hand in a worktree and mend it, then `dirigent retry TICKET`",
+            Self::Launch { .. } => {
+                "install the agent or correct its command in WORKFLOW.md, then `dirigent retry TICKET`"
+            }
             Self::Handshake { .. } => "start the agent by hand and see whether it answers",
             Self::Prompt { .. } => "correct the prompt in WORKFLOW.md; it is read again at once",
-            Self::Turn { class: TurnError::Auth, .. } => "log the agent in (or give it its key), then `dirigent retry`",
-            Self::Turn { class: TurnError::Model, .. } => "name a model that the agent knows, then `dirigent retry`",
+            Self::Turn { class: TurnError::Auth, .. } => {
+                "log the agent in (or give it its key), then `dirigent retry TICKET`"
+            }
+            Self::Turn { class: TurnError::Model, .. } => {
+                "name a model that the agent knows, then `dirigent retry TICKET`"
+            }
             Self::Turn { class: TurnError::RateLimit, .. } => "nothing: it goes on when the limit resets",
-            Self::InputRequired { .. } => "answer on the ticket, then `dirigent retry`",
+            Self::InputRequired { .. } => "answer on the ticket, then `dirigent retry TICKET`",
             Self::Dirty => "let the agent commit its work, or set workspace.on_dirty: commit",
-            _ => "read the transcript with `dirigent logs`, then `dirigent retry`",
+            _ => "read the transcript with `dirigent logs TICKET`, then `dirigent retry TICKET`",
         }
     }
 }

@@ -58,6 +58,9 @@ pub struct Job {
     pub workpad: Workpad,
     /// What the last finished run said about its work.
     pub summary: Option<String>,
+    /// Where uncommitted work of a run that did not end well was saved; gone with the next one that does.
+    #[serde(default)]
+    pub salvage: Option<String>,
     /// Why the last run did not end well; gone with the next one that does.
     pub last_failure: Option<RunFailure>,
     pub created_at: Timestamp,
@@ -120,6 +123,7 @@ impl Job {
             unheard: Vec::new(),
             workpad: Workpad::default(),
             summary: None,
+            salvage: None,
             last_failure: None,
             created_at: now,
             updated_at: now,

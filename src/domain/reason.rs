@@ -107,7 +107,7 @@ fn queued(work: &Work, wait: &Wait, now: Timestamp) -> Reason {
         Wait::Retry { attempt, due, error } => reason(
             "retry",
             format!("attempt {attempt} follows {}: {error}", span(*due, now)),
-            "nothing; `dirigent retry` starts it now",
+            "nothing; `dirigent retry TICKET` starts it now",
         ),
         Wait::Continuation { due } => {
             reason("continuation", format!("goes on {}", span(*due, now)), "nothing: it goes on by itself")
@@ -278,7 +278,7 @@ fn blocked(cause: &BlockCause) -> Reason {
         ),
         BlockCause::EffectRefused { effect, because } => reason(
             "effect_refused",
-            format!("{effect} was refused for good: {because}"),
+            if effect == "run_gate" { because.clone() } else { format!("{effect} was refused for good: {because}") },
             "mend the cause, then run `dirigent retry TICKET`",
         ),
         BlockCause::NoEnd { runs } => reason(

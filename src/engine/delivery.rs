@@ -60,6 +60,17 @@ pub fn gates_reported(job: &mut Job, head: &CommitId, results: Vec<GateResult>, 
         publish(job, head.clone(), out);
         return;
     }
+    if let Some(gate) = failed.iter().find(|gate| matches!(gate.exit_code, Some(126 | 127))) {
+        // The shell could not run the command: that is ours to mend, and no agent is paid for it.
+        let because = format!(
+            "gate `{}` cannot be run (exit code {}): {}",
+            gate.name,
+            gate.exit_code.unwrap_or(127),
+            last_line(&gate.output_tail)
+        );
+        out.block(job, BlockCause::EffectRefused { effect: "run_gate".into(), because }, Work::Implement);
+        return;
+    }
     receipt.verification = Verification::Contradicted;
     let cause = ReworkCause {
         trigger: ReworkTrigger::GateFailed,
@@ -77,6 +88,10 @@ pub fn gates_reported(job: &mut Job, head: &CommitId, results: Vec<GateResult>, 
             .collect(),
     };
     out.rework(job, cause);
+}
+
+fn last_line(text: &str) -> &str {
+    text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it printed nothing")
 }
 
 pub fn branch_pushed(job: &mut Job, head: &CommitId, out: &mut Decided<'_>) {

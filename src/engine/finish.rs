@@ -30,7 +30,11 @@ pub fn run_ended(job: &mut Job, report: RunReport, out: &mut Decided<'_>) {
     let stopped = stopping.clone();
     let outcome = what_really_ended_it(stopping, report.outcome.clone());
     out.note(job, Some(&run), outcome.code(), format!("run {run} ended: {}", in_words(&outcome)));
+    if report.outcome == RunOutcome::Done {
+        job.salvage = None;
+    }
     if let Some(salvage) = &report.salvage {
+        job.salvage = Some(salvage.reference.clone());
         let failure = match &outcome {
             RunOutcome::Failed { failure } => Some(failure.clone()),
             _ => None,

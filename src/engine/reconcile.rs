@@ -30,6 +30,7 @@ impl Step<'_> {
             seen.insert(ticket.id.clone());
             self.ticket_seen(ticket);
         }
+        self.state.unseen = self.state.jobs.keys().filter(|id| !seen.contains(*id)).cloned().collect();
         let held = self.held_back();
         let unseen: Vec<TicketId> = self
             .state
@@ -67,6 +68,7 @@ impl Step<'_> {
     /// A complete answer about these ids: what is missing is gone.
     pub fn refreshed(&mut self, asked: Vec<TicketId>, tickets: Vec<Ticket>) {
         let found: BTreeSet<TicketId> = tickets.iter().map(|ticket| ticket.id.clone()).collect();
+        self.state.unseen.retain(|id| !found.contains(id));
         for ticket in tickets {
             self.ticket_seen(ticket);
         }

@@ -316,7 +316,8 @@ impl Step<'_> {
             return Some(Wait::DailyBudget { what: format!("{what}: {figure} of {cap}"), until });
         }
         // Nothing is started on old knowledge: neither on a board that fails, nor before the first look of this life.
-        if self.state.tracker.last_error.is_some() || self.state.tracker.last_ok.is_none() {
+        let unseen = self.state.unseen.contains(&job.ticket.id);
+        if unseen || self.state.tracker.last_error.is_some() || self.state.tracker.last_ok.is_none() {
             return Some(Wait::Tracker);
         }
         None

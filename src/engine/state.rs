@@ -26,6 +26,8 @@ pub struct State {
     pub shutting_down: bool,
     /// Nothing is decided before the past is settled.
     pub recovered: bool,
+    /// Jobs that the last list of the board did not have: nothing is started for them before they were asked for.
+    pub unseen: BTreeSet<TicketId>,
     /// Jobs that changed since their workpad was last compared with them.
     pub unshown: BTreeSet<TicketId>,
     pub changes: Changes,

@@ -25,6 +25,18 @@ pub struct LocalLauncher {
 }
 
 impl LocalLauncher {
+    /// What launches of a life that was killed have left in our folder.
+    fn forget_status_files(&self, leftovers: &[Leftover]) {
+        let Ok(entries) = std::fs::read_dir(&self.scratch) else { return };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if leftovers.iter().any(|leftover| name.starts_with(&format!("{}-", leftover.run))) {
+                std::fs::remove_file(entry.path()).ok();
+            }
+        }
+    }
+
     /// Finds out what this machine offers and starts the spawning thread. `scratch` is a directory of our own.
     pub fn start(scratch: &Path) -> Result<Self, LaunchError> {
         Self::build(scratch, Wrapper::detect())
@@ -128,6 +140,8 @@ impl Launcher for LocalLauncher {
     }
 
     async fn sweep(&self, leftovers: &[Leftover]) -> Swept {
-        sweep::leftovers(leftovers).await
+        let swept = sweep::leftovers(leftovers).await;
+        self.forget_status_files(leftovers);
+        swept
     }
 }

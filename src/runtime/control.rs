@@ -134,6 +134,9 @@ pub fn find_ticket(snapshot: &Snapshot, name: &str) -> Result<TicketId, String> 
     if let Some(job) = snapshot.jobs.iter().find(|job| job.key == name || job.id == name) {
         return Ok(TicketId::new(job.id.clone()));
     }
+    if let Some(unread) = snapshot.tracker.left_out.iter().find(|line| line.contains(&format!("/{name}.md"))) {
+        return Err(format!("the ticket `{name}` cannot be read: {unread}"));
+    }
     let part: Vec<_> = snapshot.jobs.iter().filter(|job| !name.is_empty() && job.key.contains(name)).collect();
     match part.as_slice() {
         [job] => Ok(TicketId::new(job.id.clone())),

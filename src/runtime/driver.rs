@@ -462,6 +462,19 @@ fn log_notes(state: &State, changes: &Changes) {
         let issue_identifier = job.map_or("", |job| job.ticket.key.as_str());
         let session_id = job.and_then(|job| job.session.as_ref()).map_or("", |id| id.as_str());
         let run = note.run.as_ref().map_or("", |id| id.as_str());
-        tracing::info!(issue_id, issue_identifier, session_id, run, code = note.code, "{}", note.text);
+        tracing::info!(
+            issue_id,
+            issue_identifier,
+            session_id,
+            run,
+            code = note.code,
+            "{}",
+            named(issue_identifier, &note.text)
+        );
     }
+}
+
+/// The sentence names its ticket, also for whoever reads no fields.
+fn named(key: &str, text: &str) -> String {
+    if key.is_empty() || text.starts_with(key) { text.to_owned() } else { format!("{key}: {text}") }
 }

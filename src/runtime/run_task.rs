@@ -90,6 +90,7 @@ impl RunTask {
                 summary: self.job.summary.clone(),
                 failure: self.job.last_failure.clone(),
                 head: self.job.head.clone(),
+                salvage: self.job.salvage.clone(),
             }),
             rework_cycles: self.job.rework_cycles,
             cost_left: self

@@ -36,6 +36,8 @@ impl Worker {
     /// Does it again without harm when it is called twice.
     pub async fn bury(&self, lost: &LostRun) -> BuriedRun {
         let swept = self.launcher.sweep(&[Leftover { run: lost.run.clone(), process: lost.process }]).await;
+        // Its desk answers nobody any more.
+        let _ = std::fs::remove_file(super::desk::socket_of(&self.sockets, &lost.run));
         let mut buried = BuriedRun { killed: swept.killed, ..BuriedRun::default() };
         let Workplace::Worktrees(workspaces) = &self.workplace else {
             // A ticket's directory lasts longer than its runs.

@@ -83,10 +83,15 @@ struct Book {
     messages: usize,
 }
 
+/// Where the desk of a run listens.
+pub fn socket_of(directory: &Path, run: &RunId) -> PathBuf {
+    directory.join(format!("{run}.sock"))
+}
+
 impl Desk {
     /// `directory` is one that [`socket_directory`] made.
     pub fn open(directory: &Path, order: DeskOrder) -> Result<Self, DeskError> {
-        let socket = directory.join(format!("{}.sock", order.run));
+        let socket = socket_of(directory, &order.run);
         let failed = |doing, source| DeskError::Io { doing, path: socket.clone(), source };
         fs::remove_file(&socket).ok();
         let listener = UnixListener::bind(&socket).map_err(|source| failed("listen at", source))?;

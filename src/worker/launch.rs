@@ -122,7 +122,13 @@ impl Worker {
             set.iter().map(|(name, value)| (name.clone(), value.expose_secret().to_owned())).collect();
         let sources =
             Sources { parent: &self.environment, pass: &pass, set: &set, secrets: &self.secrets, tools: &self.tools };
-        environment::build(sources, worker)
+        let mut built = environment::build(sources, worker);
+        if let Workplace::Worktrees(workspaces) = &self.workplace {
+            for (name, value) in workspaces.stand_in_identity() {
+                built.entry(name).or_insert(value);
+            }
+        }
+        built
     }
 }
 

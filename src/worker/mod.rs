@@ -68,6 +68,8 @@ pub struct PreviousRun {
     pub summary: Option<String>,
     pub failure: Option<RunFailure>,
     pub head: Option<CommitId>,
+    /// Where its uncommitted work was saved.
+    pub salvage: Option<String>,
 }
 
 /// What a running worker is told.

@@ -23,6 +23,17 @@ impl Workspaces {
         repo.find_remote(name).ok()?.url().ok().map(str::to_owned)
     }
 
+    /// What a worker's git needs to commit where nobody has told git who they are; nothing where somebody has.
+    pub fn stand_in_identity(&self) -> Vec<(String, String)> {
+        let known = self.shared.place.open().is_ok_and(|repo| repo.signature().is_ok());
+        if known {
+            return Vec::new();
+        }
+        let name = ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"].map(|key| (key.to_owned(), repo::NAME.to_owned()));
+        let email = ["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"].map(|key| (key.to_owned(), repo::EMAIL.to_owned()));
+        name.into_iter().chain(email).collect()
+    }
+
     /// The branch that is checked out in `repo`, which must be a git repository.
     pub fn current_branch(repo: &Path) -> Result<String, WorkspaceError> {
         let place = RepoPlace::find(repo)?;

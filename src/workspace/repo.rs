@@ -210,10 +210,13 @@ pub fn branch_ref(branch: &str) -> Result<String, WorkspaceError> {
     }
 }
 
+pub const NAME: &str = "Dirigent";
+pub const EMAIL: &str = "dirigent@localhost";
+
 /// Who commits when the runner does: the repository's own user, else Dirigent.
 pub fn signature(repo: &Repository) -> Result<git2::Signature<'static>, git2::Error> {
     match repo.signature() {
         Ok(found) => Ok(found),
-        Err(_) => git2::Signature::now("Dirigent", "dirigent@localhost"),
+        Err(_) => git2::Signature::now(NAME, EMAIL),
     }
 }

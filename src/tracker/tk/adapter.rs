@@ -164,7 +164,7 @@ impl Tracker for TkTracker {
         self.work(|board| {
             let listing = board.store.list().map_err(|error| TrackerError::Request(error.to_string()))?;
             let index = board.refreshed()?;
-            board.note_what_is_left_out(&index);
+            board.note_what_is_left_out(&index, &[]);
             drop(index);
             Ok(format!("{} tickets in {}", listing.records.len(), board.store.dir().display()))
         })
@@ -187,7 +187,7 @@ impl Board {
             })
             .map(str::to_owned)
             .collect();
-        self.note_what_is_left_out(&index);
+        self.note_what_is_left_out(&index, states);
         let mut tickets = Vec::with_capacity(wanted.len());
         for id in wanted {
             match self.ticket(&mut index, &id) {
@@ -199,11 +199,18 @@ impl Board {
         Ok(tickets)
     }
 
-    fn note_what_is_left_out(&self, index: &Index) {
+    /// `states` are the ones that somebody is interested in, besides the usual ones.
+    fn note_what_is_left_out(&self, index: &Index, states: &[String]) {
         let unread = index.ids().filter(|id| !is_readme(id)).filter_map(|id| {
             let why = match index.record(id) {
-                Ok(record) => record?.malformed()?,
-                Err(why) => why,
+                Ok(record) => {
+                    let record = record?;
+                    let status = record.status.as_str();
+                    let known = STATES.contains(&status) || state_in(status, states);
+                    let odd = || format!("its status `{status}` is none of {}", STATES.join(", "));
+                    record.malformed().map(str::to_owned).or_else(|| (!known).then(odd))?
+                }
+                Err(why) => why.to_owned(),
             };
             Some(format!("{}: {why}", self.store.path(id).display()))
         });

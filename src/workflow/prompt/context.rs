@@ -39,6 +39,7 @@ pub fn context(input: &PromptInput<'_>, settings: &Settings) -> Json {
             "summary": previous.summary,
             "failure": previous.failure,
             "head": previous.head,
+            "salvage": previous.salvage,
         }),
         None => Json::Null,
     };
@@ -252,6 +253,7 @@ pub fn sample() -> Json {
             summary: Some("a summary"),
             failure: Some("a failure"),
             head: Some("0123456789abcdef"),
+            salvage: Some("refs/dirigent/salvage/run"),
         }),
     };
     context(&input, &Settings::default())

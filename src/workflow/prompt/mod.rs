@@ -49,6 +49,7 @@ pub struct Previous<'a> {
     pub summary: Option<&'a str>,
     pub failure: Option<&'a str>,
     pub head: Option<&'a str>,
+    pub salvage: Option<&'a str>,
 }
 
 /// The prompts of one workflow file.

@@ -226,7 +226,12 @@ fn rework_history_and_words_are_appended_unless_the_body_places_them_itself() {
     let words = [HumanWord { from: "ada".into(), text: "Mind the edge case.".into(), at: Timestamp(0), urgent: false }];
     let mut input = input(&ticket, &work, 2);
     input.unheard = &words;
-    input.previous = Some(Previous { summary: Some("did half"), failure: None, head: Some("0123456789abcdef") });
+    input.previous = Some(Previous {
+        summary: Some("did half"),
+        failure: None,
+        head: Some("0123456789abcdef"),
+        salvage: Some("refs/dirigent/salvage/r1"),
+    });
     let settings = Settings::default();
     let prompt = prompts("Do {{issue.key}}.").first(&input, &settings, None).unwrap();
     for part in [
@@ -234,7 +239,8 @@ fn rework_history_and_words_are_appended_unless_the_body_places_them_itself() {
         "$ cargo test\n1 failed\nexit code 101",
         "ada says:\n\nMind the edge case.",
         "did half",
-        "0123456789ab.",
+        "at 0123456789ab;",
+        "git checkout refs/dirigent/salvage/r1 -- .",
     ] {
         assert!(prompt.contains(part), "{part}: {prompt}");
     }

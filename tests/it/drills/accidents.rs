@@ -180,3 +180,66 @@ fn an_agent_that_is_not_there_blocks_with_a_fix_and_costs_one_attempt() {
     assert!(board.ticket_text("t-1").contains("nosuchagent"), "{}", board.ticket_text("t-1"));
     assert!(board.worktrees().is_empty());
 }
+
+/// Nobody has told git who they are, as on a machine that was set up a minute ago.
+#[test]
+fn the_sample_board_needs_no_git_identity() {
+    let home = tempfile::tempdir().unwrap();
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_dirigent"))
+        .args(["quickstart", "--dir"])
+        .arg(home.path().join("sample"))
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .env("HOME", home.path())
+        .env("DIRIGENT_HOME", home.path().join("state"))
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("4 tickets were worked on"), "{said}");
+}
+
+#[test]
+fn a_ticket_that_was_closed_while_nobody_looked_gets_no_run() {
+    let board = Board::new("exit 3", MERGE);
+    board.ticket("t-1", "Closed meanwhile");
+    let runner = board.start();
+    board.until("it is known", || board.ok(&["status"]).contains("t-1"));
+    board.until("its first run failed", || board.status(&["t-1"])["failures"] == 1);
+    runner.end();
+    let runs = board.status(&["t-1"])["attempts"].clone();
+    board.ok(&["tk", "close", "t-1"]);
+    board.ok(&["run", "--once"]);
+    assert_eq!(board.phase("t-1"), "released");
+    assert_eq!(board.status(&["t-1"])["attempts"], runs);
+}
+
+#[test]
+fn a_gate_that_cannot_be_run_costs_no_rework() {
+    let board = Board::new(super::GOOD, &format!("{MERGE}gates: {{task: ['no-such-program --x']}}\n"));
+    board.ticket("t-1", "Work");
+    board.ok(&["run", "--once"]);
+    assert_eq!(board.phase("t-1"), "blocked");
+    let job = board.status(&["t-1"]);
+    assert_eq!(job["attempts"], 1, "{job}");
+    assert!(job["sentence"].as_str().unwrap().contains("no-such-program"), "{job}");
+    board.workflow(&format!("{MERGE}gates: {{task: ['true']}}\n"));
+    board.ok(&["retry", "t-1"]);
+    board.ok(&["run", "--once"]);
+    assert_eq!(board.phase("t-1"), "done");
+    assert_eq!(board.status(&["t-1"])["attempts"], 1);
+}
+
+/// A ticket that nobody will ever work on is named, and its name is not taken for another one's.
+#[test]
+fn a_status_that_nobody_knows_is_told() {
+    let board = Board::new(super::GOOD, MERGE);
+    board.ticket("t-bad2", "Fine");
+    std::fs::write(board.ticket_path("t-bad"), "---\nid: t-bad\nstatus: opne\n---\n# x\n").unwrap();
+    assert!(board.ok(&["doctor"]).contains("its status `opne` is none of open, in_progress, closed, failed"));
+    let runner = board.start();
+    board.until("it is named", || board.ok(&["status"]).contains("its status `opne`"));
+    assert!(board.fails(&["stop", "t-bad"], 1).contains("cannot be read"));
+    runner.end();
+}
