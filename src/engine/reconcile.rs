@@ -212,7 +212,7 @@ impl Step<'_> {
         self.decide(&ticket, observation);
     }
 
-    /// Our opening it again is on its way, or so fresh that an old look may still come. A closing is believed only if it lasts.
+    /// Our opening it (or another one for the same branch) is on its way, or so fresh that an old look may still come. A closing is believed only if it lasts.
     fn is_reopening(&self, ticket: &TicketId) -> bool {
         let reopened = self.state.jobs.get(ticket).and_then(|job| job.pr.as_ref()?.reopened_at);
         let fresh = self.policy.polling_interval * 2;
@@ -220,7 +220,8 @@ impl Step<'_> {
             return true;
         }
         self.state.outbox.values().any(|pending| {
-            pending.effect.ticket.as_ref() == Some(ticket) && matches!(pending.effect.action, Action::ReopenPr { .. })
+            pending.effect.ticket.as_ref() == Some(ticket)
+                && matches!(pending.effect.action, Action::ReopenPr { .. } | Action::OpenPr { .. })
         })
     }
 }

@@ -603,6 +603,9 @@ impl Simulation {
             }
         }
         self.deliver(latency, Event::Polled { tickets, base: Some(commit("base")) });
+        // The watcher of the kill-switch file tells what it sees from time to time, also when nothing changed.
+        let file = self.world.kill_file;
+        self.later(5, Event::SwitchesChanged { file });
     }
 
     fn refresh(&mut self, asked: Vec<TicketId>) {

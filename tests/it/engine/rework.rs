@@ -4,7 +4,7 @@ use dirigent::domain::comment::Standing;
 use dirigent::domain::evidence::{EvidenceKind, GateResult, Verification};
 use dirigent::domain::job::{BlockCause, HumanWord, ReworkTrigger, Stage, Work};
 use dirigent::domain::phase::Phase;
-use dirigent::domain::pr::{CheckStatus, Mergeability, Verdict};
+use dirigent::domain::pr::{CheckStatus, Mergeability, PrState, Verdict};
 use dirigent::domain::run::{Activity, Declared, RunOutcome, RunReport};
 use dirigent::engine::effect::{Action, Said};
 use dirigent::engine::event::{EffectError, EffectResult, Event, OperatorCommand};
@@ -355,6 +355,25 @@ fn words_during_a_run_reach_the_agent_and_the_next_prompt() {
     assert!(machine.emitted_last(|action| matches!(action, Action::StartRun { unheard, .. } if unheard.len() == 1)));
     machine.run_starts("a");
     assert!(machine.job("a").unheard.is_empty());
+}
+
+/// A pull request that is being opened is not given up for the closing of the one before it: it would stay open for ever.
+#[test]
+fn a_closing_that_is_seen_while_another_one_is_opened_leaves_no_orphan() {
+    let mut policy = policy();
+    policy.pr.closed_pr = dirigent::config::policy::ClosedPrPolicy::NewBranch;
+    let mut machine = Machine::with_pr(policy);
+    with_failing_check(&mut machine);
+    machine.run_starts("a");
+    let before = machine.job("a").head.clone();
+    machine.run_ends("a", RunReport { head_before: before, ..done_report(&commit("two")) });
+    machine.perform_small();
+    machine.succeed(|action| matches!(action, Action::PushBranch { .. }), EffectResult::Plain);
+    let mut closed = machine.good_pr("a");
+    closed.state = PrState::Closed;
+    machine.observe("a", closed);
+    assert_eq!(machine.code("a"), "opening_pr");
+    assert_eq!(machine.job("a").branch.generation, 0);
 }
 
 /// Nothing is published past what a person said into a run that did not read it.
