@@ -104,7 +104,7 @@ fn goes_on(client: Client) {
         // It ties a conversation to the directory that it began in; the one that takes its place is told what came before.
         let fresh = last.rsplit("session/new").next().unwrap();
         assert!(last.contains("the earlier conversation is gone"), "{last}");
-        for told in ["## What happened before", "the runner stopped", "up to ", "git log main..HEAD"] {
+        for told in ["## What happened before", "the runner stopped", "The branch is at ", "git log main..HEAD"] {
             assert!(fresh.contains(told), "no `{told}` in {fresh}");
         }
     }
