@@ -114,10 +114,16 @@ impl Bench {
         settings.tracker.terminal_states = vec!["closed".into()];
         settings.tracker.trusted = vec![Standing::Owner];
         settings.agent.stop_grace = Duration::from_millis(300);
-        let environment = std::env::vars()
-            .filter(|(name, _)| ["PATH", "HOME"].contains(&name.as_str()))
-            .chain([("LINEAR_API_KEY".to_owned(), SECRET.to_owned()), ("COPY".to_owned(), SECRET.to_owned())])
-            .collect();
+        // Not the home of whoever runs the tests: a login shell would read their profile.
+        let environment = BTreeMap::from(
+            [
+                ("PATH", std::env::var("PATH").unwrap()),
+                ("HOME", dir.path().display().to_string()),
+                ("LINEAR_API_KEY", SECRET.to_owned()),
+                ("COPY", SECRET.to_owned()),
+            ]
+            .map(|(name, value)| (name.to_owned(), value)),
+        );
         let launcher = Arc::new(LocalLauncher::start(&dir.path().join("scratch")).unwrap());
         let ticket = Arc::new(Mutex::new(ticket()));
         let mut bench = Self { dir, settings, ticket, workspaces, launcher, environment };
