@@ -1,7 +1,9 @@
 //! The drills: bad nights, played with the built binary, and looked at from outside.
 
 mod accidents;
+mod asking;
 mod limits;
+mod outages;
 mod people;
 mod secrets;
 

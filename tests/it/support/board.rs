@@ -129,10 +129,17 @@ impl Board {
         while !holds() {
             if began.elapsed() > PATIENCE {
                 let log = std::fs::read_to_string(self.scratch.dir.path().join("runner.log")).unwrap_or_default();
-                panic!("never came about: {what}\n{log}");
+                panic!("never came about: {what}\n{}\n{log}", self.stories());
             }
             std::thread::sleep(Duration::from_millis(30));
         }
+    }
+
+    /// Why every ticket is where it is, for a failure's message.
+    fn stories(&self) -> String {
+        let tickets = std::fs::read_dir(self.repo().join(".tickets")).into_iter().flatten().flatten();
+        let ids = tickets.filter_map(|entry| Some(entry.file_name().to_str()?.strip_suffix(".md")?.to_owned()));
+        ids.map(|id| text(&self.run(&["explain", &id]).stdout)).collect()
     }
 
     pub fn worktrees(&self) -> Vec<PathBuf> {
