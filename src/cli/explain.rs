@@ -10,6 +10,7 @@ use super::Failure;
 use super::args::ExplainArgs;
 use super::output;
 use super::place::Context;
+use super::seen;
 use super::status;
 
 const NEWEST_NOTES: usize = 500;
@@ -17,8 +18,8 @@ const NEWEST_NOTES: usize = 500;
 pub fn explain(context: &Context, args: &ExplainArgs) -> Result<(), Failure> {
     let loaded = context.load(None)?;
     let place = context.place(&loaded);
-    let seen = status::look(&loaded, &place)?;
-    let job = status::job(&seen.snapshot, &args.ticket)?;
+    let seen = seen::look(&loaded, &place)?;
+    let job = seen::job(&seen.snapshot, &args.ticket)?;
     let ledger = place.open_ledger()?;
     let id = TicketId::new(job.id.clone());
     let notes = ledger.notes(Some(&id), NEWEST_NOTES)?;
@@ -26,7 +27,7 @@ pub fn explain(context: &Context, args: &ExplainArgs) -> Result<(), Failure> {
     if args.json {
         return output::print_json(&json!({ "ticket": job, "notes": notes, "runs": runs }));
     }
-    let mut text = status::one(job, seen.snapshot.at);
+    let mut text = status::one(job, &seen);
     text.push_str("\n\nThe story so far:\n");
     text.push_str(&story(&notes));
     if !runs.is_empty() {

@@ -10,7 +10,8 @@ use crossterm::terminal::{Clear, ClearType};
 use crate::runtime::Handle;
 
 use super::output;
-use super::status::{self, Seen};
+use super::seen::{Behind, Seen};
+use super::status;
 
 const AT_MOST_EVERY: Duration = Duration::from_millis(200);
 /// Ages grow also when nothing happens.
@@ -25,7 +26,7 @@ pub async fn show(handle: Handle) {
     loop {
         let mut snapshot = (**snapshots.borrow_and_update()).clone();
         snapshot.at = crate::runtime::now();
-        drawn = draw(&status::all(&Seen { snapshot, live: true }, false), drawn).unwrap_or(0);
+        drawn = draw(&status::all(&Seen { snapshot, behind: Behind::Live }, false), drawn).unwrap_or(0);
         tokio::time::sleep(AT_MOST_EVERY).await;
         if let Ok(Err(_)) = tokio::time::timeout(AT_LEAST_EVERY, snapshots.changed()).await {
             return;

@@ -10,13 +10,13 @@ use crate::worker::transcript_path;
 use super::Failure;
 use super::args::LogsArgs;
 use super::place::{Context, Place};
-use super::status;
+use super::seen;
 
 pub fn logs(context: &Context, args: &LogsArgs) -> Result<(), Failure> {
     let loaded = context.load(None)?;
     let place = context.place(&loaded);
     let run = match &args.name {
-        Some(name) => named_run(&place, &status::look(&loaded, &place)?, name)?,
+        Some(name) => named_run(&place, &seen::look(&loaded, &place)?, name)?,
         None => newest_run(&place)?,
     };
     let path = transcript_path(&place.state_dir, &run);
@@ -53,17 +53,17 @@ fn copy(file: &mut std::fs::File) -> Result<(), Failure> {
 }
 
 fn is_live(loaded: &crate::workflow::Loaded, place: &Place, run: &RunId) -> Result<bool, Failure> {
-    let seen = status::look(loaded, place)?;
+    let seen = seen::look(loaded, place)?;
     let named = |job: &crate::domain::snapshot::JobView| job.run.as_ref().is_some_and(|live| live.id == run.as_str());
-    Ok(seen.live && seen.snapshot.jobs.iter().any(named))
+    Ok(seen.behind.is_live() && seen.snapshot.jobs.iter().any(named))
 }
 
-fn named_run(place: &Place, seen: &status::Seen, name: &str) -> Result<RunId, Failure> {
+fn named_run(place: &Place, seen: &seen::Seen, name: &str) -> Result<RunId, Failure> {
     let upper = RunId::new(name.to_uppercase());
     if transcript_path(&place.state_dir, &upper).exists() {
         return Ok(upper);
     }
-    let job = status::job(&seen.snapshot, name)?;
+    let job = seen::job(&seen.snapshot, name)?;
     if let Some(run) = &job.run {
         return Ok(RunId::new(run.id.clone()));
     }

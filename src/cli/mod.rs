@@ -21,6 +21,7 @@ mod reach;
 mod replay;
 mod run;
 mod salvage;
+mod seen;
 mod status;
 pub mod tk;
 mod undo;

@@ -5,12 +5,13 @@ use crate::engine::{objection, step};
 use crate::ledger::{Holder, InstanceLock};
 use crate::runtime::{self, Reply, Request, find_ticket};
 
+use super::Failure;
 use super::args::{MaybeTicketArgs, MessageArgs, TicketArgs};
 use super::assemble;
 use super::output;
 use super::place::{Context, Place};
 use super::reach::{self, Reached};
-use super::{Failure, status};
+use super::seen::{self, Behind};
 use crate::workflow::Loaded;
 
 pub fn pause(context: &Context, args: &MaybeTicketArgs) -> Result<(), Failure> {
@@ -53,6 +54,11 @@ pub fn tell(context: &Context, request: &Request) -> Result<(), Failure> {
     match reach::ask(context, request)? {
         Reached::Live(reply) => show(reply),
         Reached::Nobody(loaded, place) => write_down(&loaded, &place, request),
+        Reached::Silent(_, place) => {
+            let silent = Behind::silent(&place);
+            let todo = silent.what_to_do().unwrap_or_default();
+            Err(Failure::plain(format!("{}; nothing was changed\n  fix: {todo}", silent.name())))
+        }
     }
 }
 
@@ -74,9 +80,10 @@ fn write_down(loaded: &Loaded, place: &Place, request: &Request) -> Result<(), F
     }
     let now = runtime::now();
     let holder = Holder { pid: std::process::id(), started_at: now };
-    let _lock = InstanceLock::take(&[&place.state_dir], &holder)?;
+    let _lock = InstanceLock::take(&[&place.state_dir], &holder)
+        .map_err(|error| error.standing_for(&place.state_dir, &loaded.settings.workspace.repo))?;
     let mut ledger = place.open_ledger()?;
-    let snapshot = status::from_ledger(loaded, ledger.as_ref())?;
+    let snapshot = seen::from_ledger(loaded, ledger.as_ref())?;
     let find = |name: &str| find_ticket(&snapshot, name).map_err(Failure::NotFound);
     let command = match request {
         Request::PauseAll => OperatorCommand::PauseAll,

@@ -83,6 +83,11 @@ pub fn time(at: Timestamp) -> String {
     }
 }
 
+/// One line of it, however many there are.
+pub fn line(text: &str) -> String {
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" · ")
+}
+
 pub fn clip(text: &str, width: usize) -> String {
     let line = text.lines().next().unwrap_or_default();
     if line.chars().count() <= width {

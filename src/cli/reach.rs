@@ -11,6 +11,8 @@ pub enum Reached {
     Live(Reply),
     /// No runner is up.
     Nobody(Box<Loaded>, Place),
+    /// A runner is up and does not answer.
+    Silent(Box<Loaded>, Place),
 }
 
 pub fn ask(context: &Context, request: &Request) -> Result<Reached, Failure> {
@@ -25,6 +27,7 @@ pub fn ask(context: &Context, request: &Request) -> Result<Reached, Failure> {
         (Ok(reply), _) => Ok(Reached::Live(reply)),
         (Err(_), Err(failure)) => Err(failure),
         (Err(ControlError::NobodyThere { .. }), Ok(loaded)) => Ok(Reached::Nobody(Box::new(loaded), place)),
+        (Err(ControlError::NoAnswer { .. }), Ok(loaded)) => Ok(Reached::Silent(Box::new(loaded), place)),
         (Err(error), Ok(_)) => Err(error.into()),
     }
 }

@@ -52,7 +52,8 @@ pub fn work(
     let holder = Holder { pid: std::process::id(), started_at: runtime::now() };
     let places = assemble::locked_places(&loaded.settings, place);
     let places: Vec<_> = places.iter().map(std::path::PathBuf::as_path).collect();
-    let _lock = InstanceLock::take(&places, &holder)?;
+    let _lock = InstanceLock::take(&places, &holder)
+        .map_err(|error| error.standing_for(&place.state_dir, &loaded.settings.workspace.repo))?;
     start_logging(loaded.settings.observability.log, place, view)?;
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");

@@ -1,35 +1,22 @@
 //! `status`: where every ticket stands, from the running instance or from the ledger.
 
+use std::io::IsTerminal;
+
 use serde_json::Value;
 
-use crate::domain::job::SwitchSource;
 use crate::domain::phase::Phase;
-use crate::domain::snapshot::{JobView, Snapshot, SwitchView};
-use crate::domain::time::Timestamp;
-use crate::engine;
-use crate::ledger::Ledger;
-use crate::runtime::{self, Client, ControlError, Reply, Request, find_ticket};
+use crate::domain::snapshot::JobView;
 use crate::workflow::Loaded;
 
 use super::Failure;
 use super::args::{Format, StatusArgs};
 use super::output;
 use super::place::{Context, Place};
-use super::reach::{self, Reached};
-
-/// A snapshot and whether a runner stands behind it.
-pub struct Seen {
-    pub snapshot: Snapshot,
-    pub live: bool,
-}
+use super::seen::{self, Behind, Seen};
 
 pub fn status(context: &Context, args: &StatusArgs) -> Result<(), Failure> {
     loop {
-        let seen = match reach::ask(context, &Request::Snapshot)? {
-            Reached::Live(reply) => live(reply)?,
-            Reached::Nobody(loaded, place) => written(&loaded, &place)?,
-        };
-        let text = render(&seen, args)?;
+        let text = render(&seen::now(context)?, args)?;
         if !args.watch {
             return output::print(&text);
         }
@@ -38,56 +25,26 @@ pub fn status(context: &Context, args: &StatusArgs) -> Result<(), Failure> {
     }
 }
 
-pub fn look(loaded: &Loaded, place: &Place) -> Result<Seen, Failure> {
-    match Client::new(&place.socket).ask(&Request::Snapshot) {
-        Ok(reply) => live(reply),
-        Err(ControlError::NobodyThere { .. }) => written(loaded, place),
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn live(reply: Reply) -> Result<Seen, Failure> {
-    match reply {
-        Reply::Snapshot { snapshot } => Ok(Seen { snapshot: *snapshot, live: true }),
-        _ => Err(Failure::plain("the runner gave an unexpected answer; is it of another version?")),
-    }
-}
-
-fn written(loaded: &Loaded, place: &Place) -> Result<Seen, Failure> {
-    let ledger = place.open_ledger()?;
-    let mut snapshot = from_ledger(loaded, ledger.as_ref())?;
-    add_the_kill_switch_file(&mut snapshot, loaded);
-    for job in snapshot.jobs.iter_mut().filter(|job| job.run.is_some()) {
-        job.sentence = "its run was cut off when the runner ended without a word".into();
-        job.next = "start the runner: it saves what the run left and goes on".into();
-    }
-    Ok(Seen { snapshot, live: false })
-}
-
-/// The file alone says whether it is pulled; nobody has written it down.
-fn add_the_kill_switch_file(snapshot: &mut Snapshot, loaded: &Loaded) {
-    let file = &loaded.settings.rollout.kill_switch_file;
-    let Ok(found) = std::fs::symlink_metadata(file) else { return };
-    let since = found.modified().ok().and_then(|at| jiff::Timestamp::try_from(at).ok());
-    let since = since.map_or(snapshot.at, |at| Timestamp(at.as_millisecond()));
-    snapshot.switches.insert(0, SwitchView { source: SwitchSource::File, subject: file.display().to_string(), since });
-}
-
 /// What a run leaves people with: where every ticket stands, and what to type next.
 pub fn summary(loaded: &Loaded, place: &Place) -> Result<(), Failure> {
-    let seen = written(loaded, place)?;
-    output::print(&format!("{}\n\nmore about one: dirigent explain TICKET", all(&seen, false)))
+    let seen = seen::written(loaded, place, Behind::Nobody)?;
+    output::print(&format!("{}\n\n{}", all(&seen, false), what_to_ask(&seen)))
 }
 
-pub fn from_ledger(loaded: &Loaded, ledger: &dyn Ledger) -> Result<Snapshot, Failure> {
-    let state = ledger.load()?;
-    let policy = loaded.settings.policy(&loaded.hash, false);
-    Ok(engine::snapshot(&state, &policy, runtime::now()))
+fn what_to_ask(seen: &Seen) -> String {
+    let blocked: Vec<&JobView> = seen.snapshot.jobs.iter().filter(|job| job.phase == Phase::Blocked).collect();
+    match blocked.as_slice() {
+        [] => "more about one: dirigent explain TICKET".into(),
+        [job] => format!("1 ticket is blocked; what it needs: dirigent explain {}", job.key),
+        [first, ..] => {
+            format!("{} tickets are blocked; what one needs: dirigent explain {}", blocked.len(), first.key)
+        }
+    }
 }
 
 fn render(seen: &Seen, args: &StatusArgs) -> Result<String, Failure> {
     let value = match &args.ticket {
-        Some(name) => serde_json::to_value(job(&seen.snapshot, name)?),
+        Some(name) => serde_json::to_value(seen::job(&seen.snapshot, name)?),
         None => serde_json::to_value(&seen.snapshot),
     }
     .map_err(Failure::plain)?;
@@ -98,18 +55,12 @@ fn render(seen: &Seen, args: &StatusArgs) -> Result<String, Failure> {
         return serde_json::to_string_pretty(&value).map_err(Failure::plain);
     }
     Ok(match &args.ticket {
-        Some(name) => one(job(&seen.snapshot, name)?, seen.snapshot.at),
-        None => all(seen, args.verbose),
+        Some(name) => one(seen::job(&seen.snapshot, name)?, seen),
+        None => match seen.behind.what_to_do() {
+            Some(todo) => format!("{}\n\n{}: {todo}", all(seen, args.verbose), seen.behind.name()),
+            None => all(seen, args.verbose),
+        },
     })
-}
-
-pub fn job<'a>(snapshot: &'a Snapshot, name: &str) -> Result<&'a JobView, Failure> {
-    let id = find_ticket(snapshot, name).map_err(Failure::NotFound)?;
-    snapshot
-        .jobs
-        .iter()
-        .find(|job| job.id == id.as_str())
-        .ok_or_else(|| Failure::NotFound(format!("no ticket `{name}` is known here")))
 }
 
 fn field(value: &Value, path: &str) -> Result<String, Failure> {
@@ -139,9 +90,13 @@ fn heading(seen: &Seen) -> String {
     let counts = &snapshot.counts;
     let mut lines = vec![format!(
         "{} · mode {} · {} · {} queued · {} retrying · {} waiting · {} blocked · {} done",
-        if seen.live { "runner up" } else { "no runner up (from the ledger)" },
+        seen.behind.words(),
         snapshot.rollout,
-        format!("{} {}", counts.running, if seen.live || counts.running == 0 { "running" } else { "cut off" }),
+        format!(
+            "{} {}",
+            counts.running,
+            if seen.behind.is_live() || counts.running == 0 { "running" } else { "cut off" }
+        ),
         counts.queued,
         counts.retrying,
         counts.waiting,
@@ -183,6 +138,8 @@ pub fn all(seen: &Seen, verbose: bool) -> String {
         return format!("{}\nno tickets", heading(seen));
     }
     jobs.sort_by_key(|job| (order(job.phase), job.key.clone()));
+    // What is piped is searched and cut by others.
+    let whole = !std::io::stdout().is_terminal();
     let age = |job: &JobView| output::span(snapshot.at.since(job.since).as_secs());
     let table = if verbose {
         let rows = jobs.iter().map(|job| {
@@ -207,7 +164,7 @@ pub fn all(seen: &Seen, verbose: bool) -> String {
                 job.phase.to_string(),
                 age(job),
                 output::clip(&job.title, 40),
-                output::clip(&job.sentence, 100),
+                if whole { output::line(&job.sentence) } else { output::clip(&job.sentence, 100) },
             ]
         });
         output::table(&["TICKET", "PHASE", "SINCE", "TITLE", "WHY"], rows)
@@ -233,7 +190,8 @@ fn order(phase: Phase) -> u8 {
 }
 
 /// One ticket, field by field.
-pub fn one(job: &JobView, at: Timestamp) -> String {
+pub fn one(job: &JobView, seen: &Seen) -> String {
+    let at = seen.snapshot.at;
     let mut rows = vec![
         ("ticket", format!("{} {}", job.key, job.title)),
         ("state", job.state.clone()),
@@ -242,6 +200,12 @@ pub fn one(job: &JobView, at: Timestamp) -> String {
         ("next", job.next.clone()),
         ("branch", job.branch.clone()),
     ];
+    if let Some(detail) = &job.detail {
+        rows.insert(4, ("", detail.clone()));
+    }
+    if let Some(todo) = seen.behind.what_to_do() {
+        rows.insert(1, ("runner", format!("{}: {todo}", seen.behind.words())));
+    }
     if let Some(pr) = &job.pr {
         let place = pr.url.clone().unwrap_or_default();
         rows.push(("pull request", format!("#{} {}, checks {} {place}", pr.number, pr.state, pr.checks)));
@@ -258,13 +222,20 @@ pub fn one(job: &JobView, at: Timestamp) -> String {
         format!("{} tokens, {:.4} USD, {} turns", job.spent.tokens(), job.spent.cost_usd(), job.spent.turns),
     ));
     if let Some(run) = &job.run {
-        rows.push((
-            "run",
-            format!("{} ({}), pid {}", run.id, run.kind.name(), run.pid.map_or("-".into(), |pid| pid.to_string())),
-        ));
+        let process = match (&seen.behind, run.pid) {
+            (Behind::Nobody, _) => "cut off".to_owned(),
+            (_, Some(pid)) => format!("pid {pid}"),
+            (_, None) => "pid -".to_owned(),
+        };
+        rows.push(("run", format!("{} ({}), {process}", run.id, run.kind.name())));
         if let Some(said) = &run.said {
             rows.push(("last word", output::clip(said, 120)));
         }
     }
-    rows.iter().map(|(name, value)| format!("{name:<14}{}", value.trim_end())).collect::<Vec<_>>().join("\n")
+    // More lines of a value stand below its first.
+    let row = |(name, value): &(&str, String)| {
+        let value = value.trim_end().replace('\n', &format!("\n{:14}", ""));
+        format!("{name:<14}{value}")
+    };
+    rows.iter().map(row).collect::<Vec<_>>().join("\n")
 }

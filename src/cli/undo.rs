@@ -15,15 +15,15 @@ use super::assemble;
 use super::operate;
 use super::output;
 use super::place::{Context, Place};
-use super::status;
+use super::seen;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub fn undo(context: &Context, args: &TicketArgs) -> Result<(), Failure> {
     let loaded = context.load(None)?;
     let place = context.place(&loaded);
-    let seen = status::look(&loaded, &place)?;
-    let job = status::job(&seen.snapshot, &args.ticket)?.clone();
+    let seen = seen::look(&loaded, &place)?;
+    let job = seen::job(&seen.snapshot, &args.ticket)?.clone();
     if job.phase == Phase::Done {
         return revert(&loaded, &job);
     }
@@ -36,9 +36,9 @@ pub fn undo(context: &Context, args: &TicketArgs) -> Result<(), Failure> {
 fn wait_until_stopped(loaded: &Loaded, place: &Place, job: &JobView) -> Result<(), Failure> {
     let began = Instant::now();
     loop {
-        let seen = status::look(loaded, place)?;
-        let now = status::job(&seen.snapshot, &job.id)?;
-        if !seen.live || now.run.is_none() {
+        let seen = seen::look(loaded, place)?;
+        let now = seen::job(&seen.snapshot, &job.id)?;
+        if !seen.behind.is_live() || now.run.is_none() {
             return Ok(());
         }
         if began.elapsed() > PATIENCE {

@@ -33,6 +33,15 @@ impl EvidenceKind {
     }
 }
 
+/// The end of a text: so many lines and characters at most.
+pub fn tail(text: &str, lines: usize, characters: usize) -> String {
+    let text = text.trim_end();
+    let from = text.rmatch_indices('\n').nth(lines.saturating_sub(1)).map_or(0, |(at, _)| at + 1);
+    let kept = text.get(from..).unwrap_or_default();
+    let excess = kept.chars().count().saturating_sub(characters);
+    kept.chars().skip(excess).collect()
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileAction {

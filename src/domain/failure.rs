@@ -30,10 +30,19 @@ pub enum RunFailure {
     RunTimeout { ran_ms: u64, limit_ms: u64 },
     #[error("the agent asked for something nobody could give: {question}")]
     InputRequired { question: String },
-    #[error("the agent exited with code {code}")]
-    Exit { code: i32 },
-    #[error("the agent was ended by signal {signal}")]
-    Signal { signal: i32 },
+    /// `said`: its last line on stderr.
+    #[error("the agent exited with code {code}{}", last_words(.said))]
+    Exit {
+        code: i32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        said: Option<String>,
+    },
+    #[error("the agent was ended by signal {signal}{}", last_words(.said))]
+    Signal {
+        signal: i32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        said: Option<String>,
+    },
     #[error("the runner stopped while this run was alive")]
     Lost,
     #[error("the run ended without a new commit, a state change or a declared result")]
@@ -54,6 +63,10 @@ pub enum TurnError {
     Model,
     Refused,
     Other,
+}
+
+fn last_words(said: &Option<String>) -> String {
+    said.as_ref().map(|said| format!("; its last line on stderr: {said}")).unwrap_or_default()
 }
 
 impl RunFailure {

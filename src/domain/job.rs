@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::comment::Author;
-use super::evidence::{Evidence, Receipt};
+use super::evidence::{Evidence, EvidenceKind, Receipt, tail};
 use super::failure::RunFailure;
 use super::ids::{CommentId, CommitId, PoolName, PrNumber, RunId, SessionId, TicketId, TicketKey};
 use super::phase::Phase;
@@ -266,6 +266,26 @@ pub struct ReworkCause {
     pub trigger: ReworkTrigger,
     pub summary: String,
     pub evidence: Vec<Evidence>,
+}
+
+impl ReworkCause {
+    /// What proves it, short enough for a comment: the end of what a command printed, or the first remarks.
+    pub fn shown(&self) -> Option<String> {
+        const LINES: usize = 10;
+        const CHARACTERS: usize = 1_000;
+        let parts = self.evidence.iter().filter_map(|evidence| match &evidence.kind {
+            EvidenceKind::Command { command, output, .. } => {
+                Some(format!("$ {command}\n{}", tail(output, LINES, CHARACTERS)))
+            }
+            // The summary names the files of a conflict already.
+            EvidenceKind::Note { text } if self.trigger != ReworkTrigger::MergeConflict => {
+                Some(tail(text, LINES, CHARACTERS))
+            }
+            EvidenceKind::Note { .. } | EvidenceKind::File { .. } | EvidenceKind::Test { .. } => None,
+        });
+        let shown = parts.take(3).collect::<Vec<_>>().join("\n");
+        (!shown.trim().is_empty()).then_some(shown)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

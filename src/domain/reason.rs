@@ -2,8 +2,8 @@
 
 use super::failure::RunFailure;
 use super::job::{
-    BlockCause, CheckWait, DoneHow, HumanWait, Job, MergeHold, ReleaseReason, ReworkTrigger, Stage, SwitchSource, Wait,
-    Work,
+    BlockCause, CheckWait, DoneHow, HumanWait, Job, MergeHold, ReleaseReason, ReworkCause, ReworkTrigger, Stage,
+    SwitchSource, Wait, Work,
 };
 use super::time::Timestamp;
 
@@ -13,10 +13,12 @@ pub struct Reason {
     pub code: &'static str,
     pub sentence: String,
     pub next: String,
+    /// What shows the cause, some lines of it.
+    pub detail: Option<String>,
 }
 
 fn reason(code: &'static str, sentence: impl Into<String>, next: impl Into<String>) -> Reason {
-    Reason { code, sentence: sentence.into(), next: next.into() }
+    Reason { code, sentence: sentence.into(), next: next.into(), detail: None }
 }
 
 impl Job {
@@ -42,6 +44,9 @@ impl Stage {
             },
             Self::WaitingForChecks { on, .. } => checks(on),
             Self::WaitingForHuman { on, .. } => human(on),
+            Self::Blocked { cause: BlockCause::ReworkLimitExceeded { limit, trigger }, resume, .. } => {
+                out_of_rounds(*limit, *trigger, resume)
+            }
             Self::Blocked { cause, .. } => blocked(cause),
             Self::ReadyToMerge { hold, .. } => held(hold, now),
             Self::Merging { head, .. } => {
@@ -238,16 +243,7 @@ fn blocked(cause: &BlockCause) -> Reason {
             "the last attempt brought nothing, and nothing has changed since",
             "comment on the ticket, change its state or labels, move the base branch or the prompt, or run `dirigent retry TICKET`",
         ),
-        BlockCause::ReworkLimitExceeded { limit, trigger } => reason(
-            "rework_limit_exceeded",
-            format!("{limit} rework rounds were not enough; the next trigger was {}", trigger.name()),
-            match trigger {
-                ReworkTrigger::GateFailed => {
-                    "look at the branch and at the gate, then run `dirigent retry TICKET`: the gates run first, then another set of rounds"
-                }
-                _ => "look at the branch yourself, then run `dirigent retry TICKET` for another set of rounds",
-            },
-        ),
+        BlockCause::ReworkLimitExceeded { limit, trigger } => out_of_rounds(*limit, *trigger, &Work::Implement),
         BlockCause::BudgetExceeded { what, figure, cap } => reason(
             "budget_exceeded",
             format!("the budget is spent: {what} {figure} of {cap}"),
@@ -294,6 +290,28 @@ fn blocked(cause: &BlockCause) -> Reason {
             "review it yourself, then run `dirigent approve TICKET` or `dirigent retry TICKET`",
         ),
     }
+}
+
+/// `resume` is the round that there was no room for, with what asked for it.
+fn out_of_rounds(limit: u32, trigger: ReworkTrigger, resume: &Work) -> Reason {
+    let cause = match resume {
+        Work::Rework { cause } => Some(cause),
+        Work::Implement | Work::Review { .. } => None,
+    };
+    let summary = cause.map(|cause| format!(": {}", clipped(&cause.summary))).unwrap_or_default();
+    let sentence = format!("{limit} rework rounds were not enough; the next trigger was {}{summary}", trigger.name());
+    let next = match trigger {
+        ReworkTrigger::GateFailed => {
+            "look at the branch and at the gate, then run `dirigent retry TICKET`: the gates run first, then another set of rounds"
+        }
+        _ => "look at the branch yourself, then run `dirigent retry TICKET` for another set of rounds",
+    };
+    Reason { detail: cause.and_then(ReworkCause::shown), ..reason("rework_limit_exceeded", sentence, next) }
+}
+
+fn clipped(text: &str) -> String {
+    const LONGEST: usize = 300;
+    if text.chars().count() <= LONGEST { text.to_owned() } else { text.chars().take(LONGEST).chain(['…']).collect() }
 }
 
 struct Fix<'a>(&'a RunFailure);

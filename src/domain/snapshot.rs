@@ -48,6 +48,9 @@ pub struct JobView {
     pub sentence: String,
     /// What would move it on, and who.
     pub next: String,
+    /// What shows the cause: the end of a gate's output, reviewers' remarks.
+    #[serde(default)]
+    pub detail: Option<String>,
     pub since: Timestamp,
     pub branch: String,
     pub head: Option<String>,

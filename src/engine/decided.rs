@@ -75,7 +75,7 @@ impl<'a> Decided<'a> {
         let reason = job.reason(since);
         self.act(Action::Comment {
             key: format!("blocked:{}:{}", job.attempts, since.0),
-            said: Said::Blocked { cause, sentence: reason.sentence, next: reason.next },
+            said: Said::Blocked { cause, sentence: reason.sentence, next: reason.next, detail: reason.detail },
         });
     }
 

@@ -74,7 +74,7 @@ pub fn gates_reported(job: &mut Job, head: &CommitId, results: Vec<GateResult>, 
     receipt.verification = Verification::Contradicted;
     let cause = ReworkCause {
         trigger: ReworkTrigger::GateFailed,
-        summary: format!("failed: {}", failed.iter().map(|gate| gate.name.as_str()).collect::<Vec<_>>().join(", ")),
+        summary: format!("failed: {}", failed.iter().map(|gate| how_it_failed(gate)).collect::<Vec<_>>().join(", ")),
         evidence: failed
             .iter()
             .map(|gate| Evidence {
@@ -88,6 +88,17 @@ pub fn gates_reported(job: &mut Job, head: &CommitId, results: Vec<GateResult>, 
             .collect(),
     };
     out.rework(job, cause);
+}
+
+fn how_it_failed(gate: &GateResult) -> String {
+    let how = match gate.exit_code {
+        _ if gate.timed_out => {
+            format!("timed out: still running after {} s (gates.timeout_ms), then stopped", gate.duration_ms / 1000)
+        }
+        Some(code) => format!("exit code {code}"),
+        None => "ended by a signal".into(),
+    };
+    format!("{} ({how})", gate.name)
 }
 
 fn last_line(text: &str) -> &str {
@@ -249,9 +260,19 @@ pub fn follow_closed_pr(job: &mut Job, number: PrNumber, out: &mut Decided<'_>) 
 }
 
 pub fn conflict(files: &[String], now: crate::domain::time::Timestamp) -> ReworkCause {
+    const NAMED: usize = 12;
+    let mut summary = match files {
+        [] => "conflicts with the base".to_owned(),
+        files => {
+            format!("conflicts with the base in {}", files.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", "))
+        }
+    };
+    if files.len() > NAMED {
+        summary.push_str(&format!(" and {} more", files.len() - NAMED));
+    }
     ReworkCause {
         trigger: ReworkTrigger::MergeConflict,
-        summary: format!("conflicts with the base in {}", files.join(", ")),
+        summary,
         evidence: files
             .iter()
             .map(|file| Evidence { kind: EvidenceKind::Note { text: format!("conflict in {file}") }, timestamp: now })

@@ -118,6 +118,8 @@ pub enum Said {
         cause: BlockCause,
         sentence: String,
         next: String,
+        #[serde(default)]
+        detail: Option<String>,
     },
     PrOpened {
         number: PrNumber,

@@ -96,6 +96,7 @@ fn job_view(state: &State, job: &Job, now: Timestamp) -> JobView {
         reason: reason.code.to_owned(),
         sentence: reason.sentence,
         next: reason.next,
+        detail: reason.detail,
         since: job.stage.since(),
         branch: job.branch.name.clone(),
         head: job.head.as_ref().map(ToString::to_string),

@@ -23,9 +23,24 @@ pub struct Holder {
 }
 
 impl Holder {
+    /// Who took the lock of this place last; whether they still hold it is for the caller to know.
+    pub fn named_in(place: &Path) -> Option<Self> {
+        serde_json::from_str(&std::fs::read_to_string(place.join(NAME)).ok()?).ok()
+    }
+
     fn is_gone(&self) -> bool {
         let pid = i32::try_from(self.pid).map(nix::unistd::Pid::from_raw);
         pid.is_ok_and(|pid| nix::sys::signal::kill(pid, None) == Err(nix::errno::Errno::ESRCH))
+    }
+}
+
+impl LockError {
+    /// A place of the runner's own means nothing to people; what it stands for does.
+    pub fn standing_for(self, own: &Path, known_as: &Path) -> Self {
+        match self {
+            Self::Held { place, holder } if place == own => Self::Held { place: known_as.to_owned(), holder },
+            other => other,
+        }
     }
 }
 

@@ -52,7 +52,9 @@ pub enum ControlError {
     Bind { path: PathBuf, source: io::Error },
     #[error("no runner is listening at {path}")]
     NobodyThere { path: PathBuf },
-    #[error("the runner did not answer: {0}")]
+    #[error("a runner is up, and has not answered within {} s", .after.as_secs())]
+    NoAnswer { after: Duration },
+    #[error("the runner could not be asked: {0}")]
     Io(#[from] io::Error),
     #[error("the runner's answer could not be understood: {0}")]
     Answer(#[from] serde_json::Error),
@@ -167,13 +169,17 @@ impl Client {
             }
             Err(error) => return Err(error.into()),
         };
+        let slow = |error: io::Error| match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => ControlError::NoAnswer { after: PATIENCE },
+            _ => error.into(),
+        };
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         let mut text = serde_json::to_string(request)?;
         text.push('\n');
-        stream.write_all(text.as_bytes())?;
+        stream.write_all(text.as_bytes()).map_err(slow)?;
         let mut line = String::new();
-        io::BufReader::new(stream).read_line(&mut line)?;
+        io::BufReader::new(stream).read_line(&mut line).map_err(slow)?;
         Ok(serde_json::from_str(&line)?)
     }
 }

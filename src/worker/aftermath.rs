@@ -118,9 +118,9 @@ impl Past {
 /// What was declared counts first, then how the conversation ended, then the exit code. A stop from outside is a stop.
 pub fn outcome(end: End, declared: bool) -> Outcome {
     let outcome = match end {
-        End::TurnsOver | End::Exited(Exit::Code(0)) => Outcome::Normal,
-        End::Exited(Exit::Code(code)) => Outcome::Failed(RunFailure::Exit { code }),
-        End::Exited(Exit::Signal(signal)) => Outcome::Failed(RunFailure::Signal { signal }),
+        End::TurnsOver | End::Exited { exit: Exit::Code(0), .. } => Outcome::Normal,
+        End::Exited { exit: Exit::Code(code), said } => Outcome::Failed(RunFailure::Exit { code, said }),
+        End::Exited { exit: Exit::Signal(signal), said } => Outcome::Failed(RunFailure::Signal { signal, said }),
         End::Failed(failure) => Outcome::Failed(failure),
         End::Stopped(reason) => stopped(reason),
         End::NotResumed => {

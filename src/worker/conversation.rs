@@ -30,12 +30,19 @@ use crate::launcher::Exit;
 const LOOK_EVERY: Duration = Duration::from_secs(15);
 const TRACKER_LIMIT: Duration = Duration::from_secs(60);
 
+/// What is told of an agent's last line.
+const LONGEST_LAST_LINE: usize = 200;
+
 /// How the talking ended.
 #[derive(Debug)]
 pub enum End {
     /// The last turn ended well; the process may still be there.
     TurnsOver,
-    Exited(Exit),
+    /// `said`: its last line on stderr.
+    Exited {
+        exit: Exit,
+        said: Option<String>,
+    },
     Failed(RunFailure),
     Stopped(StopReason),
     /// The conversation to be resumed is gone; a fresh one may be tried.
@@ -203,7 +210,7 @@ impl Conversation<'_> {
             return self.exited(exit);
         }
         match self.exited(exit) {
-            End::Exited(_) => {
+            End::Exited { .. } => {
                 let how = match exit {
                     Exit::Code(code) => format!("it exited with code {code} before it was ready"),
                     Exit::Signal(signal) => format!("signal {signal} ended it before it was ready"),
@@ -221,12 +228,18 @@ impl Conversation<'_> {
                 detail: self.explain("the shell could not run its command"),
                 permanent: true,
             }),
-            Exit::Code(_) | Exit::Signal(_) => End::Exited(exit),
+            Exit::Code(_) | Exit::Signal(_) => End::Exited { exit, said: self.last_line() },
         }
     }
 
+    fn last_line(&self) -> Option<String> {
+        let said = self.worker.secrets.cut_from(&self.session.last_stderr());
+        let line = said.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
+        Some(line.chars().filter(|c| !c.is_control()).take(LONGEST_LAST_LINE).collect())
+    }
+
     fn explain(&self, what: &str) -> String {
-        let said = self.session.last_stderr();
+        let said = self.worker.secrets.cut_from(&self.session.last_stderr());
         let said: String = said.chars().rev().take(600).collect::<Vec<_>>().into_iter().rev().collect();
         if said.is_empty() { what.to_owned() } else { format!("{what}: {said}") }
     }

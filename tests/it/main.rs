@@ -21,6 +21,7 @@ mod supervision;
 mod support;
 mod tk_command;
 mod tk_store;
+mod told;
 mod worker;
 mod workflow;
 mod workspace;

@@ -169,7 +169,7 @@ impl Agent {
             },
             Temper::Lies => done(before.clone(), u32::from(before.is_some())),
             Temper::Fails => failed(exit()),
-            Temper::Dies => failed(RunFailure::Signal { signal: 9 }),
+            Temper::Dies => failed(RunFailure::Signal { signal: 9, said: None }),
             Temper::Idle => report(RunOutcome::Done),
             Temper::Asks => {
                 let declared = Some(Declared::Blocked { reason: "which?".into() });

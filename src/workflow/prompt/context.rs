@@ -182,7 +182,11 @@ pub fn evidence_text(record: &Json) -> String {
     };
     match field("type").as_str() {
         "command" => {
-            format!("$ {}\n{}\nexit code {}", field("command"), field("output").trim_end(), field("exit_code"))
+            let (command, output, code) = (field("command"), field("output"), field("exit_code"));
+            // A command that was stopped has none of its own.
+            let end =
+                if code.starts_with('-') { "no exit code: it was stopped".into() } else { format!("exit code {code}") };
+            format!("$ {command}\n{}\n{end}", output.trim_end())
         }
         "file" => format!("{} {}", field("action"), field("path")),
         "test" => format!("{} passed, {} failed", field("passed"), field("failed")),

@@ -138,7 +138,7 @@ fn spec_8_a_stall_is_stopped_and_retried() {
     )));
     machine.seconds(1);
     assert_eq!(machine.emitted(|action| matches!(action, Action::StopRun { .. })), 1, "asked once");
-    machine.run_ends("a", report(RunOutcome::Failed { failure: RunFailure::Signal { signal: 15 } }));
+    machine.run_ends("a", report(RunOutcome::Failed { failure: RunFailure::Signal { signal: 15, said: None } }));
     assert!(matches!(
         machine.stage("a"),
         Stage::Queued { wait: Wait::Retry { error: RunFailure::Stalled { .. }, .. }, .. }

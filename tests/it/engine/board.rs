@@ -207,7 +207,7 @@ fn spec_8_a_failed_refresh_keeps_everything() {
 fn spec_8_a_retry_of_a_ticket_that_is_no_longer_active_is_released() {
     for state in ["Done", "Backlog"] {
         let mut machine = Machine::working(policy());
-        machine.run_ends("a", failed(RunFailure::Exit { code: 1 }));
+        machine.run_ends("a", failed(RunFailure::Exit { code: 1, said: None }));
         machine.refresh(in_state("a", state));
         assert_eq!(machine.phase("a"), Phase::Released, "{state}");
         machine.seconds(3600);
@@ -242,7 +242,7 @@ fn a_ticket_that_was_never_worked_on_waits_for_an_active_state() {
 #[test]
 fn a_retry_does_not_start_work_on_a_closed_ticket() {
     let mut machine = Machine::working(policy());
-    machine.run_ends("a", failed(RunFailure::Exit { code: 1 }));
+    machine.run_ends("a", failed(RunFailure::Exit { code: 1, said: None }));
     machine.refresh(in_state("a", "Done"));
     machine.operator(OperatorCommand::Retry { ticket: id("a") });
     assert_eq!(machine.phase("a"), Phase::Released);
@@ -254,7 +254,7 @@ fn a_ticket_given_back_stays_so_until_a_retry() {
     for working in [false, true] {
         let mut machine = Machine::working(policy());
         if !working {
-            machine.run_ends("a", failed(RunFailure::Exit { code: 1 }));
+            machine.run_ends("a", failed(RunFailure::Exit { code: 1, said: None }));
         }
         machine.operator(OperatorCommand::Forget { ticket: id("a") });
         if working {

@@ -213,5 +213,5 @@ pub fn turn_error(class: TurnError) -> RunFailure {
 }
 
 pub fn exit() -> RunFailure {
-    RunFailure::Exit { code: 1 }
+    RunFailure::Exit { code: 1, said: None }
 }

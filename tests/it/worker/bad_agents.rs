@@ -38,7 +38,7 @@ async fn garbage_on_stdout_is_noted_and_the_conversation_goes_on() {
     let garbage = "for i in 1 2 3; do echo \"no json $i\"; printf '\\377\\376{\\n'; echo '[1,2'; echo 7; done";
     let script = format!("{garbage}\n{READY}\nread l; {garbage}; exit 4");
     let (failure, transcript) = failure_of(&script).await;
-    assert_eq!(failure, RunFailure::Exit { code: 4 });
+    assert_eq!(failure, RunFailure::Exit { code: 4, said: None });
     assert_eq!(transcript.matches("not understood").count(), 24, "{transcript}");
 }
 
@@ -46,7 +46,7 @@ async fn garbage_on_stdout_is_noted_and_the_conversation_goes_on() {
 async fn a_line_of_200_mb_is_cut_and_the_next_one_is_heard() {
     let script = format!("head -c 200000000 /dev/zero | tr '\\0' x; echo\n{READY}\nread l; exit 4");
     let (failure, transcript) = failure_of(&script).await;
-    assert_eq!(failure, RunFailure::Exit { code: 4 });
+    assert_eq!(failure, RunFailure::Exit { code: 4, said: None });
     assert!(transcript.contains("more bytes are left out") && transcript.len() < 11_000_000);
 }
 
@@ -96,6 +96,7 @@ async fn a_request_that_is_not_served_is_refused_at_once() {
     let ask = r#"{"jsonrpc":"2.0","id":77,"method":"fs/read_text_file","params":{"path":"/etc/passwd"}}"#;
     let script = format!("{READY}\nread l; echo '{ask}'; read answer; echo \"$answer\" >&2; exit 4");
     let (failure, transcript) = failure_of(&script).await;
-    assert_eq!(failure, RunFailure::Exit { code: 4 });
+    let RunFailure::Exit { code: 4, said: Some(said) } = failure else { panic!("{failure:?}") };
+    assert!(said.contains("is not served here"), "{said}");
     assert!(transcript.contains("is not served here"), "{transcript}");
 }

@@ -199,6 +199,6 @@ async fn a_death_in_the_middle_of_a_turn_is_told_apart() {
     // The agent is gone as soon as it is prompted.
     bench.settings.acp.command = format!("sed -u '/session.prompt/Q' | {{ '{fake}'; echo half > new.txt; exit 8; }}");
     let report = bench.run().await;
-    assert_eq!(report.outcome, RunOutcome::Failed { failure: RunFailure::Exit { code: 8 } });
+    assert_eq!(report.outcome, RunOutcome::Failed { failure: RunFailure::Exit { code: 8, said: None } });
     assert_eq!(bench.content(&report.salvage.unwrap().reference, "new.txt"), "half");
 }

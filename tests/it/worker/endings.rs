@@ -71,7 +71,7 @@ async fn a_failed_command_keeps_its_code_and_its_work() {
     let running = bench.start();
     let run = running.run.clone();
     let report = running.report().await;
-    assert_eq!(*failure(&report.outcome), RunFailure::Exit { code: 3 });
+    assert_eq!(*failure(&report.outcome), RunFailure::Exit { code: 3, said: None });
     assert_eq!(bench.content(&report.salvage.unwrap().reference, "new.txt"), "unfinished");
     assert_eq!(report.commits_ahead, 0);
     bench.assert_nothing_left(&run);
@@ -83,7 +83,7 @@ async fn a_death_in_the_middle_of_a_line_is_a_signal_and_the_line_is_kept() {
     let running = bench.start();
     let run = running.run.clone();
     let report = running.report().await;
-    assert_eq!(*failure(&report.outcome), RunFailure::Signal { signal: 9 });
+    assert_eq!(*failure(&report.outcome), RunFailure::Signal { signal: 9, said: None });
     assert!(bench.transcript(&run).contains(" out half a li\n"));
 }
 

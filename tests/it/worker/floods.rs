@@ -27,7 +27,7 @@ async fn an_endless_line_is_cut_with_a_note() {
     let running = bench.start();
     let run = running.run.clone();
     let report = running.report().await;
-    assert_eq!(report.outcome, RunOutcome::Failed { failure: RunFailure::Exit { code: 5 } });
+    assert_eq!(report.outcome, RunOutcome::Failed { failure: RunFailure::Exit { code: 5, said: None } });
     let transcript = bench.transcript(&run);
     assert!(transcript.contains("was cut: 19514240 more bytes"), "{}", &transcript[transcript.len() - 300..]);
     assert!(transcript.contains(" out after\n"), "the next line is whole again");
@@ -40,7 +40,10 @@ async fn what_is_not_utf_8_survives() {
     bench.settings.exec.command = "printf 'a\\377b\\n'; exit 6".into();
     let running = bench.start();
     let run = running.run.clone();
-    assert_eq!(running.report().await.outcome, RunOutcome::Failed { failure: RunFailure::Exit { code: 6 } });
+    assert_eq!(
+        running.report().await.outcome,
+        RunOutcome::Failed { failure: RunFailure::Exit { code: 6, said: None } }
+    );
     let raw = std::fs::read(dirigent::worker::transcript_path(&bench.path("state"), &run)).unwrap();
     assert!(raw.windows(3).any(|three| three == b"a\xffb"));
 }

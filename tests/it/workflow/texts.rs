@@ -69,8 +69,18 @@ fn everything_the_engine_says_has_a_wording() {
                 cause: BlockCause::StoppedByOperator,
                 sentence: "it was stopped".into(),
                 next: "a retry".into(),
+                detail: None,
             },
             "**Blocked**: it was stopped.\n\nWhat would move it on: a retry.",
+        ),
+        (
+            Said::Blocked {
+                cause: BlockCause::StoppedByOperator,
+                sentence: "it was stopped".into(),
+                next: "a retry".into(),
+                detail: Some("$ check\nred".into()),
+            },
+            "**Blocked**: it was stopped.\n\n```\n$ check\nred\n```\n\nWhat would move it on: a retry.",
         ),
         (
             Said::PrOpened {

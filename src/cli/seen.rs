@@ -1,0 +1,132 @@
+//! What there is to look at: the running instance's picture, or the ledger's where no runner answers.
+
+use crate::domain::job::SwitchSource;
+use crate::domain::snapshot::{JobView, Snapshot, SwitchView};
+use crate::domain::time::Timestamp;
+use crate::engine;
+use crate::ledger::{Holder, Ledger};
+use crate::runtime::{self, Client, ControlError, Reply, Request, find_ticket};
+use crate::workflow::Loaded;
+
+use super::Failure;
+use super::place::{Context, Place};
+use super::reach::{self, Reached};
+
+/// A snapshot and who stands behind it.
+pub struct Seen {
+    pub snapshot: Snapshot,
+    pub behind: Behind,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Behind {
+    Live,
+    Nobody,
+    /// There is a runner, and it does not answer: stopped by a signal, or held up.
+    Silent {
+        pid: Option<u32>,
+    },
+}
+
+impl Behind {
+    /// The runner that does not answer is the one that holds the lock.
+    pub fn silent(place: &Place) -> Self {
+        Self::Silent { pid: Holder::named_in(&place.state_dir).map(|holder| holder.pid) }
+    }
+
+    pub fn is_live(&self) -> bool {
+        *self == Self::Live
+    }
+
+    pub fn name(&self) -> String {
+        match self {
+            Self::Live => "runner up".into(),
+            Self::Nobody => "no runner up".into(),
+            Self::Silent { pid: Some(pid) } => format!("the runner (pid {pid}) does not answer"),
+            Self::Silent { pid: None } => "the runner does not answer".into(),
+        }
+    }
+
+    pub fn words(&self) -> String {
+        match self {
+            Self::Live => self.name(),
+            Self::Nobody | Self::Silent { .. } => format!("{} (from the ledger)", self.name()),
+        }
+    }
+
+    /// What would make the promises of this picture come true.
+    pub fn what_to_do(&self) -> Option<String> {
+        match self {
+            Self::Live => None,
+            Self::Nobody => Some("start a runner with `dirigent run`".into()),
+            Self::Silent { pid: Some(pid) } => {
+                Some(format!("if it was suspended, `kill -CONT {pid}` lets it go on; else end it and start another"))
+            }
+            Self::Silent { pid: None } => Some("let it go on, or end it and start another".into()),
+        }
+    }
+}
+
+/// Also while the workflow file is broken, if a runner is up.
+pub fn now(context: &Context) -> Result<Seen, Failure> {
+    match reach::ask(context, &Request::Snapshot)? {
+        Reached::Live(reply) => live(reply),
+        Reached::Nobody(loaded, place) => written(&loaded, &place, Behind::Nobody),
+        Reached::Silent(loaded, place) => written(&loaded, &place, Behind::silent(&place)),
+    }
+}
+
+pub fn look(loaded: &Loaded, place: &Place) -> Result<Seen, Failure> {
+    match Client::new(&place.socket).ask(&Request::Snapshot) {
+        Ok(reply) => live(reply),
+        Err(ControlError::NobodyThere { .. }) => written(loaded, place, Behind::Nobody),
+        Err(ControlError::NoAnswer { .. }) => written(loaded, place, Behind::silent(place)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn live(reply: Reply) -> Result<Seen, Failure> {
+    match reply {
+        Reply::Snapshot { snapshot } => Ok(Seen { snapshot: *snapshot, behind: Behind::Live }),
+        _ => Err(Failure::plain("the runner gave an unexpected answer; is it of another version?")),
+    }
+}
+
+/// What the ledger says, without promising what only a runner could keep.
+pub fn written(loaded: &Loaded, place: &Place, behind: Behind) -> Result<Seen, Failure> {
+    let state = place.open_ledger()?.load()?;
+    let mut snapshot = engine::snapshot(&state, &loaded.settings.policy(&loaded.hash, false), runtime::now());
+    add_the_kill_switch_file(&mut snapshot, loaded);
+    if behind == Behind::Nobody {
+        let jobs = snapshot.jobs.iter_mut().zip(state.jobs.values());
+        for (shown, job) in jobs {
+            let reason = job.reason_at_rest(snapshot.at);
+            (shown.sentence, shown.next) = (reason.sentence, reason.next);
+        }
+    }
+    Ok(Seen { snapshot, behind })
+}
+
+/// The file alone says whether it is pulled; nobody has written it down.
+fn add_the_kill_switch_file(snapshot: &mut Snapshot, loaded: &Loaded) {
+    let file = &loaded.settings.rollout.kill_switch_file;
+    let Ok(found) = std::fs::symlink_metadata(file) else { return };
+    let since = found.modified().ok().and_then(|at| jiff::Timestamp::try_from(at).ok());
+    let since = since.map_or(snapshot.at, |at| Timestamp(at.as_millisecond()));
+    snapshot.switches.insert(0, SwitchView { source: SwitchSource::File, subject: file.display().to_string(), since });
+}
+
+pub fn from_ledger(loaded: &Loaded, ledger: &dyn Ledger) -> Result<Snapshot, Failure> {
+    let state = ledger.load()?;
+    let policy = loaded.settings.policy(&loaded.hash, false);
+    Ok(engine::snapshot(&state, &policy, runtime::now()))
+}
+
+pub fn job<'a>(snapshot: &'a Snapshot, name: &str) -> Result<&'a JobView, Failure> {
+    let id = find_ticket(snapshot, name).map_err(Failure::NotFound)?;
+    snapshot
+        .jobs
+        .iter()
+        .find(|job| job.id == id.as_str())
+        .ok_or_else(|| Failure::NotFound(format!("no ticket `{name}` is known here")))
+}

@@ -1,0 +1,62 @@
+//! Why a job is where it is while no runner is up: nothing happens by itself then, so nothing of the kind is promised.
+
+use super::job::{Job, MergeHold, Stage, Wait};
+use super::reason::Reason;
+use super::time::Timestamp;
+
+const START: &str = "start a runner with `dirigent run`";
+
+impl Job {
+    pub fn reason_at_rest(&self, now: Timestamp) -> Reason {
+        let reason = self.reason(now);
+        let (sentence, next) = match &self.stage {
+            Stage::Working { .. } => (
+                "its run was cut off when the runner ended without a word".to_owned(),
+                format!("{START}: it saves what the run left and goes on"),
+            ),
+            Stage::Queued { wait: Wait::Retry { attempt, error, .. }, .. } => {
+                (format!("attempt {attempt} follows when a runner is up: {error}"), START.to_owned())
+            }
+            Stage::Queued { wait: Wait::Continuation { .. }, .. } => {
+                ("goes on when a runner is up".to_owned(), START.to_owned())
+            }
+            stage if a_runner_alone_moves(stage) => {
+                (format!("{} (when a runner is up)", reason.sentence), START.to_owned())
+            }
+            _ => return reason,
+        };
+        Reason { sentence, next, ..reason }
+    }
+}
+
+/// Nobody else has to do anything first.
+fn a_runner_alone_moves(stage: &Stage) -> bool {
+    match stage {
+        Stage::Queued { wait, .. } => match wait {
+            Wait::Turn
+            | Wait::Slot
+            | Wait::StateSlot { .. }
+            | Wait::Wave { .. }
+            | Wait::Retry { .. }
+            | Wait::Continuation { .. }
+            | Wait::Quota { .. }
+            | Wait::Tracker => true,
+            Wait::Blockers { .. }
+            | Wait::Cycle { .. }
+            | Wait::KillSwitch { .. }
+            | Wait::Observe
+            | Wait::Preflight
+            | Wait::Labels { .. }
+            | Wait::NotOurs { .. }
+            | Wait::DailyBudget { .. }
+            | Wait::ShuttingDown => false,
+        },
+        Stage::WaitingForChecks { .. } | Stage::Merging { .. } => true,
+        Stage::ReadyToMerge { hold, .. } => matches!(hold, MergeHold::Slot { .. } | MergeHold::Forge { .. }),
+        Stage::Working { .. }
+        | Stage::WaitingForHuman { .. }
+        | Stage::Blocked { .. }
+        | Stage::Done { .. }
+        | Stage::Released { .. } => false,
+    }
+}

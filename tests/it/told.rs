@@ -1,0 +1,121 @@
+//! What people are told: the cause itself and not its shadow, nothing that nobody will keep, and what to type next.
+
+use nix::sys::signal::Signal;
+
+use super::support::board::{Board, MERGE, MUTATE, text};
+
+/// Commits a file named after the ticket and says done.
+const GOOD: &str = "set -eu
+echo \"$DIRIGENT_ATTEMPT\" > \"$DIRIGENT_TICKET_KEY.txt\"
+git add -A
+git commit -qm \"Do $DIRIGENT_TICKET_KEY\"
+tk done 'it is done'
+";
+
+const ENDLESS: &str = "tk comment 'I am at it'\nwhile :; do echo alive; sleep 1; done\n";
+
+fn holds(told: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(told.contains(part), "`{part}` is not in\n{told}");
+    }
+}
+
+#[test]
+fn without_a_runner_nothing_is_promised_that_only_a_runner_does() {
+    let board = Board::new("echo 'cannot reach the model' >&2\nexit 3\n", MUTATE);
+    board.ticket("t-1", "One");
+    let runner = board.start();
+    let reason = || text(&board.run(&["status", "t-1", "--field", "reason"]).stdout);
+    board.until("it waits for its retry", || reason().trim() == "retry");
+    let live = board.ok(&["status", "t-1"]);
+    holds(&live, &["attempt 2 follows in ", "code 3; its last line on stderr: cannot reach the model"]);
+    runner.end();
+    for command in ["status", "explain"] {
+        let told = board.ok(&[command, "t-1"]);
+        holds(&told, &["no runner up", "`dirigent run`", "attempt 2 follows when a runner is up", "cannot reach"]);
+        assert!(!told.lines().any(|line| line.starts_with("why") && line.contains("follows in ")), "{told}");
+    }
+    let all = board.ok(&["status"]);
+    holds(&all, &["when a runner is up", "no runner up: start a runner with `dirigent run`"]);
+    assert_eq!(board.status(&["t-1"])["next"], "start a runner with `dirigent run`");
+}
+
+#[test]
+fn a_runner_that_does_not_answer_is_named_and_the_ledger_speaks() {
+    let board = Board::new(ENDLESS, MUTATE);
+    board.ticket("t-1", "One");
+    let runner = board.start();
+    board.until("it works", || board.ticket_text("t-1").contains("I am at it"));
+    runner.signal(Signal::SIGSTOP);
+    let told = board.ok(&["status"]);
+    let pid = runner.child.id().to_string();
+    holds(&told, &[&format!("the runner (pid {pid}) does not answer"), &format!("kill -CONT {pid}"), "t-1"]);
+    let refused = board.fails(&["pause"], 1);
+    holds(&refused, &["does not answer; nothing was changed"]);
+    assert!(!told.contains("os error") && !refused.contains("os error"), "{told}\n{refused}");
+    runner.signal(Signal::SIGCONT);
+    runner.end();
+}
+
+/// The gate fails for ever: the ticket says which one, and what it printed last.
+#[test]
+fn a_block_after_failed_gates_shows_the_gate_and_its_last_lines() {
+    let more = format!(
+        "{MERGE}orchestration: {{max_rework_cycles: 1}}\ngates: {{task: [{{name: lint, run: 'for i in $(seq 40); do echo line $i; done; echo the last straw; exit 9'}}]}}\n"
+    );
+    let board = Board::new(GOOD, &more);
+    board.ticket("t-1", "One");
+    board.ticket("t-2", "Two");
+    let summary = board.ok(&["run", "--once"]);
+    holds(&summary, &["2 tickets are blocked; what one needs: dirigent explain t-1"]);
+    assert!(!summary.contains('…'), "a piped table is cut:\n{summary}");
+    for told in [board.ok(&["status", "t-1"]), board.ok(&["explain", "t-1"]), board.ticket_text("t-1")] {
+        holds(&told, &["gate failed: failed: lint (exit code 9)", "$ lint", "line 40", "the last straw"]);
+    }
+    let blocked = board.ticket_text("t-1");
+    let blocked = blocked.split("**Blocked**").nth(1).unwrap();
+    assert!(!blocked.contains("line 12\n"), "the whole output is there:\n{blocked}");
+}
+
+#[test]
+fn a_gate_that_takes_too_long_is_called_that_to_everybody() {
+    let prompts = "cat > \"$HOME/prompt-$DIRIGENT_ATTEMPT.txt\"\n";
+    let more = format!(
+        "{MERGE}orchestration: {{max_rework_cycles: 1}}\ngates: {{task: [{{name: slow, run: 'sleep 600'}}], timeout_ms: 1500}}\n"
+    );
+    let board = Board::new(&format!("{prompts}{GOOD}"), &more);
+    board.ticket("t-1", "One");
+    board.ok(&["run", "--once"]);
+    let rework = std::fs::read_to_string(board.scratch.dir.path().join("prompt-2.txt")).unwrap();
+    for told in [board.ok(&["explain", "t-1"]), board.ticket_text("t-1"), rework] {
+        holds(&told, &["slow (timed out: still running after 1 s (gates.timeout_ms), then stopped)"]);
+        assert!(!told.contains("exit code -1"), "{told}");
+    }
+}
+
+/// Two tickets change the same line; the second cannot be reconciled by its agent.
+#[test]
+fn a_block_after_conflicts_names_the_files() {
+    let agent = "set -eu
+if [ \"$DIRIGENT_PHASE\" != rework ]; then
+echo \"$DIRIGENT_TICKET_KEY\" > README
+git add -A
+git commit -qm change
+else
+git commit -q --allow-empty -m 'no idea'
+fi
+tk done x
+";
+    let more = format!("{MERGE}orchestration: {{max_rework_cycles: 1}}\n");
+    let board = Board::new(agent, &more);
+    board.ticket("t-1", "One");
+    board.ticket("t-2", "Two");
+    board.ok(&["run", "--once"]);
+    let lost = if board.phase("t-1") == "done" { "t-2" } else { "t-1" };
+    assert_eq!(board.phase(lost), "blocked", "{}", board.ok(&["explain", lost]));
+    for told in [board.ok(&["status", lost]), board.ticket_text(lost)] {
+        holds(&told, &["merge conflict: conflicts with the base in README"]);
+    }
+    let one = text(&board.run(&["status"]).stdout);
+    holds(&one, &["conflicts with the base in README"]);
+}
