@@ -55,13 +55,19 @@ impl Secrets {
         self.names.iter().any(|secret| secret == name) || self.found_in(value)
     }
 
-    /// Whether the text holds a secret: plain, in base64 or with percent signs.
+    /// Whether the text holds a secret: plain, in base64 (alone, or as a part of something longer) or with percent signs.
     pub fn found_in(&self, text: &str) -> bool {
         if self.values.is_empty() {
             return false;
         }
-        let plain = self.within(text.as_bytes());
-        plain || self.within(&decode_percent(text)) || decode_base64(text).is_some_and(|decoded| self.within(&decoded))
+        let whole = |text: &str| decode_base64(text).is_some_and(|decoded| self.within(&decoded));
+        if self.within(text.as_bytes()) || self.within(&decode_percent(text)) || whole(text.trim_end_matches('=')) {
+            return true;
+        }
+        // What stands before it decides where its first byte begins: `name=`, a path, `user:` inside of it.
+        text.split(|c: char| !(c.is_ascii_alphanumeric() || "+/-_".contains(c)))
+            .filter(|run| run.len() >= SHORTEST_PART)
+            .any(|run| (0..4).filter_map(|skip| run.get(skip..)).any(whole))
     }
 
     /// The text without any secret: plain, as JSON writes it, and every word that holds one in base64 or with percent signs.
@@ -198,11 +204,11 @@ fn decode_percent(text: &str) -> Vec<u8> {
     out
 }
 
-/// Both alphabets, with or without padding.
+/// Both alphabets, without padding.
 fn decode_base64(text: &str) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     let (mut bits, mut filled) = (0_u32, 0_u32);
-    for byte in text.trim().trim_end_matches('=').bytes() {
+    for byte in text.trim().bytes() {
         let digit = match byte {
             b'A'..=b'Z' => byte - b'A',
             b'a'..=b'z' => byte - b'a' + 26,
@@ -283,6 +289,9 @@ mod tests {
             ("URL", "https://u:lin%2Fapi%2Bs3cret@host/x"),
             ("BASE64", "bGluL2FwaStzM2NyZXQ="),
             ("BASIC", "dXNlcjpsaW4vYXBpK3MzY3JldA"),
+            ("HEADER", "Authorization: Basic dXNlcjpsaW4vYXBpK3MzY3JldA=="),
+            ("PATH_OF_IT", "https://host/xx/bGluL2FwaStzM2NyZXQ=/y"),
+            ("NAMED", "token=bGluL2FwaStzM2NyZXQ="),
             ("FINE", "lin/api"),
         ];
         let names: Vec<&str> = parent.iter().map(|(name, _)| *name).collect();

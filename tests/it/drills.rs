@@ -7,7 +7,7 @@ mod outages;
 mod people;
 mod secrets;
 
-use super::support::board::{Board, MERGE, text};
+use super::support::board::{Board, MERGE, Runner, text};
 
 /// Commits a file named after the ticket and says done.
 const GOOD: &str = "set -eu
