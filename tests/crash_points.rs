@@ -15,13 +15,12 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Effects that no run of the scenario performs as a task of its own, and why.
-const NOT_PERFORMED: [(&str, &str); 6] = [
+const NOT_PERFORMED: [(&str, &str); 5] = [
     ("start_run", "has its own places: run.*"),
     ("stop_run", "only sends to a worker that is there"),
     ("steer", "only sends to a worker that is there"),
     ("notify", "only writes a log line"),
-    ("update_branch", "the local forge never calls a branch behind"),
-    ("reopen_pr", "needs a person who deletes a branch at the right moment"),
+    ("update_branch", "only done for a branch that its forge calls behind, and the local forge calls none so"),
 ];
 
 /// One ticket goes well and asks for another one; one fails with uncommitted work the first time.
@@ -53,7 +52,7 @@ worker: {runtime: exec}
 exec: {command: sh ./agent.sh}
 agent: {stop_grace_ms: 1000, max_retry_backoff_ms: 50}
 rollout: {mode: merge}
-pr: {forge: local}
+pr: {forge: local, closed_pr_policy: reopen}
 merge: {mode: auto, no_checks: pass, require_human_approval: false}
 gates: {task: [\"true\"], allow_followups: true}
 hooks: {after_create: \"true\", before_run: \"true\", after_run: \"true\", before_remove: \"true\"}
@@ -75,7 +74,8 @@ impl Board {
         board.git(&["config", "commit.gpgsign", "false"]);
         board.write("agent.sh", AGENT);
         board.write("WORKFLOW.md", WORKFLOW);
-        board.write(".gitignore", ".tickets/\n.dirigent/\n");
+        // A person may change the workflow on the way, and the tree is looked at in the end.
+        board.write(".gitignore", ".tickets/\n.dirigent/\nWORKFLOW.md\n");
         board.git(&["add", "-A"]);
         board.git(&["commit", "-q", "-m", "the board"]);
         for (id, title) in [("t-good", "Go well"), ("t-messy", "Fail once")] {
@@ -157,6 +157,24 @@ impl Board {
 
     fn all_closed(&self) -> bool {
         self.tickets().values().all(|text| text.contains("\nstatus: closed\n"))
+    }
+
+    /// Works until everything waits for an approval; then a person deletes the branch of one pull request.
+    fn lose_a_branch(&self) {
+        self.write("WORKFLOW.md", &WORKFLOW.replace("require_human_approval: false", "require_human_approval: true"));
+        let opened = |text: &String| text.contains("<!-- dirigent:pr:");
+        for _ in 0..20 {
+            let status = self.run(&[]);
+            assert!(status.success(), "{status:?}\n{}", self.log());
+            let tickets = self.tickets();
+            if tickets.len() == 3 && tickets.values().all(opened) {
+                let branch = self.git(&["branch", "--list", "--format=%(refname:short)", "dirigent/t-good*"]);
+                self.git(&["branch", "-q", "-D", &branch]);
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        panic!("nothing waits for an approval: {:#?}\n{}", self.tickets(), self.log());
     }
 
     /// Starts again and again, as a service manager would, until the board is worked off.
@@ -254,6 +272,10 @@ fn effect_kinds(src: &Path) -> Vec<String> {
     let (names, _) = names.split_once("\n    }\n").unwrap();
     let kinds: Vec<String> = names.split('"').skip(1).step_by(2).map(str::to_owned).collect();
     assert!(kinds.len() > 10, "{kinds:?}");
+    for path in sources(&src.join("forge/local")) {
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(!text.contains("Behind"), "{}: branches can be behind now; walk update_branch", path.display());
+    }
     for (name, _) in NOT_PERFORMED {
         assert!(kinds.iter().any(|kind| kind == name), "{name} is no effect any more");
     }
@@ -290,6 +312,10 @@ fn crash_at(place: &str, passage: u32) -> Option<()> {
         let first = board.run(&[("DIRIGENT_FAILPOINT", "run.process_spawned")]);
         assert_eq!(first.signal(), Some(9), "there is no run to recover");
     }
+    let reopens = place.ends_with(".reopen_pr");
+    if reopens {
+        board.lose_a_branch();
+    }
     let armed = format!("{place}:{passage}");
     let mut status = board.run(&[("DIRIGENT_FAILPOINT", &armed)]);
     // A retry may only be due in the next start.
@@ -303,6 +329,13 @@ fn crash_at(place: &str, passage: u32) -> Option<()> {
         return None;
     }
     assert_eq!(status.signal(), Some(9), "the runner ended by itself: {status:?}\n{}", board.log());
+    if reopens {
+        let status = board.run(&[]);
+        assert!(status.success(), "{status:?}\n{}", board.log());
+        let branch = board.git(&["branch", "--list", "--format=%(refname:short)", "dirigent/t-good*"]);
+        assert_eq!(branch.lines().count(), 1, "the branch of the closed pull request is not back\n{}", board.log());
+        board.write("WORKFLOW.md", WORKFLOW);
+    }
     board.finish();
     board.check();
     Some(())

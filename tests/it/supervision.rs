@@ -1,5 +1,5 @@
 //! Agents that do not want to end: none of their processes, worktrees or file descriptors stays, however often they are
-//! stopped. `DIRIGENT_KILL_CYCLES` raises the number of rounds.
+//! stopped, with namespaces and without. `DIRIGENT_KILL_CYCLES` raises the number of rounds.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -34,8 +34,8 @@ const ATTACKS: [(&str, &str); 9] = [
 const ESCAPE: &str =
     "(setsid env -i sh -c 'REST & UP; REST' >/dev/null 2>&1 &); while [ ! -e FLAG ]; do sleep 0.02; done; REST";
 
-fn cycles() -> usize {
-    std::env::var("DIRIGENT_KILL_CYCLES").ok().and_then(|text| text.parse().ok()).unwrap_or(30)
+fn cycles(usual: usize) -> usize {
+    std::env::var("DIRIGENT_KILL_CYCLES").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
 /// A number of seconds that only this test sleeps.
@@ -134,20 +134,21 @@ fn attacker(rest: &str) -> String {
     text
 }
 
-#[test]
-fn many_stops_leave_no_process_no_worktree_and_no_descriptor() {
-    let rest = fresh_rest();
-    let board = Board::new(&attacker(&rest), MUTATE);
+fn resisting(rest: &str) -> Board {
+    let board = Board::new(&attacker(rest), MUTATE);
     board.ticket("t-1", "Resist");
+    board
+}
+
+fn many_stops(board: &Board, rest: &str, rounds: usize) {
     let runner = board.start();
     let mut after_warm_up = None;
-    let rounds = cycles();
     for round in 1..=rounds {
         let up = board.scratch.dir.path().join(format!("up-{round}"));
         board.until(&format!("attempt {round} is up"), || up.exists());
         board.ok(&["stop", "t-1"]);
         board.until(&format!("attempt {round} is over"), || board.phase("t-1") == "blocked");
-        let left = sleepers(&rest);
+        let left = sleepers(rest);
         assert!(left.is_empty(), "attempt {round} leaves {left:?}");
         assert!(board.worktrees().is_empty(), "attempt {round} leaves {:?}", board.worktrees());
         let open = descriptors(runner.child.id());
@@ -160,44 +161,74 @@ fn many_stops_leave_no_process_no_worktree_and_no_descriptor() {
         board.ok(&["retry", "t-1"]);
     }
     runner.end();
-    assert!(sleepers(&rest).is_empty());
-    assert!(board.worktrees().is_empty());
-    let worktrees = board.scratch.git(["worktree", "list", "--porcelain"]);
-    assert_eq!(worktrees.matches("worktree ").count(), 1, "{worktrees}");
+    nothing_is_left(board, rest);
     let salvaged = board.scratch.git(["for-each-ref", "refs/dirigent/salvage"]);
     assert!(salvaged.lines().count() >= rounds, "work was lost: {} saved of {rounds}", salvaged.lines().count());
 }
 
+fn nothing_is_left(board: &Board, rest: &str) {
+    assert!(sleepers(rest).is_empty(), "{:?}", sleepers(rest));
+    assert!(board.worktrees().is_empty(), "{:?}", board.worktrees());
+    let worktrees = board.scratch.git(["worktree", "list", "--porcelain"]);
+    assert_eq!(worktrees.matches("worktree ").count(), 1, "{worktrees}");
+}
+
 #[test]
-fn killing_the_runner_again_and_again_leaves_nothing_behind() {
+fn many_stops_leave_no_process_no_worktree_and_no_descriptor() {
     let rest = fresh_rest();
-    let board = Board::new(&attacker(&rest), MUTATE);
-    board.ticket("t-1", "Resist");
-    // Starting a runner is dear; a tenth of the rounds shows the same.
-    for round in 1..=cycles().div_ceil(10) {
+    many_stops(&resisting(&rest), &rest, cycles(30));
+}
+
+#[test]
+fn many_stops_without_namespaces_leave_nothing_either() {
+    let rest = fresh_rest();
+    let board = resisting(&rest).without_namespaces();
+    assert!(board.ok(&["doctor"]).contains(Containment::ProcessGroup.describe()));
+    many_stops(&board, &rest, cycles(9));
+}
+
+/// `at_once` says that the processes of a killed runner need no next start to end.
+fn many_kills(board: &Board, rest: &str, rounds: usize, at_once: bool) {
+    for round in 1..=rounds {
         let runner = board.start();
         let up = || {
             let up = |attempt: usize| board.scratch.dir.path().join(format!("up-{attempt}")).exists();
-            (1..=4 * round).filter(|attempt| up(*attempt)).count() >= round
+            let is_up = (1..=4 * round).filter(|attempt| up(*attempt)).count() >= round;
+            if !is_up && ["queued", "blocked"].contains(&board.phase("t-1").as_str()) {
+                // Nobody waits for the pause between two attempts, which grows with every kill.
+                board.run(&["retry", "t-1"]);
+            }
+            is_up
         };
         board.until(&format!("round {round} is up"), up);
         runner.signal(Signal::SIGKILL);
         drop(runner);
-        if round == 1 {
-            // Whatever holds the processes together here must not need the next start for it, where it is a namespace.
-            let dir = tempfile::tempdir().unwrap();
-            if LocalLauncher::start(dir.path()).unwrap().containment().is_namespace() {
-                poll("the namespace is empty", || sleepers(&rest).is_empty());
-            }
+        if at_once {
+            poll("the namespace is empty", || sleepers(rest).is_empty());
         }
     }
     std::fs::create_dir_all(board.repo().join(".dirigent")).unwrap();
     std::fs::write(board.repo().join(".dirigent/pause"), "").unwrap();
     board.ok(&["run", "--once"]);
-    assert!(sleepers(&rest).is_empty(), "{:?}", sleepers(&rest));
-    assert!(board.worktrees().is_empty(), "{:?}", board.worktrees());
-    let worktrees = board.scratch.git(["worktree", "list", "--porcelain"]);
-    assert_eq!(worktrees.matches("worktree ").count(), 1, "{worktrees}");
+    nothing_is_left(board, rest);
+    let salvaged = board.scratch.git(["for-each-ref", "refs/dirigent/salvage"]);
+    assert!(salvaged.lines().count() >= rounds, "work was lost: {} saved of {rounds}", salvaged.lines().count());
+}
+
+// Starting a runner is dear; a tenth of the rounds shows the same.
+
+#[test]
+fn killing_the_runner_again_and_again_leaves_nothing_behind() {
+    let rest = fresh_rest();
+    let dir = tempfile::tempdir().unwrap();
+    let at_once = LocalLauncher::start(dir.path()).unwrap().containment().is_namespace();
+    many_kills(&resisting(&rest), &rest, cycles(30).div_ceil(10), at_once);
+}
+
+#[test]
+fn killing_the_runner_without_namespaces_leaves_nothing_after_the_next_start() {
+    let rest = fresh_rest();
+    many_kills(&resisting(&rest).without_namespaces(), &rest, cycles(20).div_ceil(10), false);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A board that the built binary works on: a repository, ticket files, a scripted agent, a home of its own.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -11,6 +12,8 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 
 pub struct Board {
     pub scratch: Scratch,
+    /// Where the binary finds other programs.
+    path: OsString,
 }
 
 /// The front matter besides tracker and agent.
@@ -21,12 +24,28 @@ pub const MERGE: &str =
 impl Board {
     /// `agent` is a shell script; it is committed as `agent.sh`. `more` is further front matter.
     pub fn new(agent: &str, more: &str) -> Self {
-        let board = Self { scratch: Scratch::new() };
+        let board = Self { scratch: Scratch::new(), path: std::env::var_os("PATH").unwrap() };
         board.scratch.write("agent.sh", agent);
         board.workflow(more);
         board.scratch.write(".tickets/.gitignore", ".*\n");
         board.scratch.commit("the board");
         board
+    }
+
+    /// As on a machine that has nothing to make a namespace with: every program but those that do is still found.
+    pub fn without_namespaces(mut self) -> Self {
+        let programs = self.scratch.dir.path().join("programs");
+        std::fs::create_dir(&programs).unwrap();
+        for folder in std::env::split_paths(&self.path) {
+            for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+                if entry.file_name() != "bwrap" && entry.file_name() != "unshare" {
+                    // The first one of a name counts, as on the PATH.
+                    let _ = std::os::unix::fs::symlink(entry.path(), programs.join(entry.file_name()));
+                }
+            }
+        }
+        self.path = programs.into();
+        self
     }
 
     pub fn workflow(&self, more: &str) {
@@ -51,7 +70,7 @@ impl Board {
             .args(args)
             .current_dir(self.repo())
             .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("PATH", &self.path)
             .env("HOME", self.scratch.dir.path())
             .env("DIRIGENT_HOME", self.home())
             .env("LANG", "C.UTF-8")
