@@ -5,6 +5,7 @@ mod asking;
 mod limits;
 mod outages;
 mod people;
+mod requests;
 mod secrets;
 
 use super::support::board::{Board, MERGE, Runner, text};

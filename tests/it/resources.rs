@@ -156,6 +156,144 @@ fn a_ledger_that_is_read_only_is_told_before_anything_is_begun() {
     is_merged(&board);
 }
 
+/// A disk in a file, which can break as a real one does. Goes with its test.
+struct Disk {
+    image: PathBuf,
+    place: PathBuf,
+}
+
+impl Disk {
+    fn new(image: PathBuf, place: PathBuf) -> Option<Self> {
+        std::fs::create_dir_all(&place).unwrap();
+        std::fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
+        let made = Command::new("mkfs.ext4").arg("-q").arg(&image).output();
+        let disk = Self { image, place };
+        if made.is_ok_and(|output| output.status.success()) && disk.mount() {
+            return Some(disk);
+        }
+        println!("skipped: no disk can be made here");
+        None
+    }
+
+    fn mount(&self) -> bool {
+        let mounted = Command::new("mount").args(["-o", "loop"]).arg(&self.image).arg(&self.place).output();
+        mounted.is_ok_and(|output| output.status.success())
+    }
+
+    /// What the kernel does after an error of the disk: from now on nothing can be written, whoever has it open.
+    fn breaks(&self) {
+        let done = Command::new("mount").args(["-o", "remount,abort"]).arg(&self.place).output().unwrap();
+        assert!(done.status.success(), "{}", text(&done.stderr));
+        assert!(std::fs::write(self.place.join("probe"), "").is_err(), "it can still be written");
+    }
+
+    /// Puts in a copy of what reached the broken one. (Whoever else still holds that one keeps it broken.)
+    fn replace(&mut self) {
+        self.unmount();
+        let copy = self.image.with_extension("copy");
+        std::fs::copy(&self.image, &copy).unwrap();
+        self.image = copy;
+        assert!(self.mount());
+    }
+
+    fn unmount(&self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.place).stderr(Stdio::null()).status();
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        self.unmount();
+    }
+}
+
+#[test]
+fn a_ledger_that_turns_read_only_under_its_workers_stops_what_is_new_and_loses_nothing() {
+    let agent = format!(
+        "if [ \"$DIRIGENT_ATTEMPT\" = 1 ] && [ $DIRIGENT_TICKET_KEY != t-new ]; then
+  echo unsaved > \"$DIRIGENT_TICKET_KEY.txt\"; tk comment 'I am at it'
+  while [ ! -e \"$HOME/go\" ]; do sleep 0.05; done
+  if [ $DIRIGENT_TICKET_KEY = t-fails ]; then : > \"$HOME/failed\"; exit 3; fi
+fi
+{GOOD}: > \"$HOME/over-$DIRIGENT_TICKET_KEY\"
+"
+    );
+    let board = Board::new(&agent, "");
+    let base = board.scratch.dir.path().to_owned();
+    let Some(mut disk) = Disk::new(base.join("disk"), board.home()) else { return };
+    board.workflow(&format!("{MERGE}workspace: {{root: {}}}\n", base.join("trees").display()));
+    let soon = board
+        .scratch
+        .read("WORKFLOW.md")
+        .replace("stop_grace_ms: 1000", "stop_grace_ms: 1000, max_retry_backoff_ms: 50");
+    board.scratch.write("WORKFLOW.md", &soon);
+    let merged = |id: &str| board.scratch.git(["log", "--format=%s", "main"]).matches(&format!("{id}: ")).count();
+    for id in ["t-1", "t-fails"] {
+        board.ticket(id, id);
+    }
+    let runner = board.start();
+    board.until("both work", || ["t-1", "t-fails"].iter().all(|id| board.ticket_text(id).contains("I am at it")));
+    disk.breaks();
+    board.ticket("t-new", "Comes too late");
+    board.until("somebody is told", || board.ok(&["status"]).contains("until the ledger can be written"));
+    std::fs::write(base.join("go"), "").unwrap();
+    board.until("both runs are over", || base.join("over-t-1").exists() && base.join("failed").exists());
+    board.until("what they left is saved without the ledger", || {
+        board.scratch.git(["for-each-ref", "refs/dirigent/salvage"]).lines().count() == 1
+    });
+    // What cannot be written down is not done.
+    assert_eq!((merged("t-1"), merged("t-new")), (0, 0));
+    assert!(!board.ticket_text("t-new").contains("Work started"), "{}", board.ticket_text("t-new"));
+    assert!(!runner.log().contains("panicked"), "{}", runner.log());
+    drop(runner);
+
+    disk.replace();
+    let runner = board.start();
+    let ids = ["t-1", "t-fails", "t-new"];
+    board.until("all are done", || ids.iter().all(|id| board.phase(id) == "done"));
+    runner.end();
+    for id in ids {
+        assert_eq!(merged(id), 1, "{id}");
+        assert_eq!(board.scratch.git(["show", &format!("main:{id}.txt")]), "work");
+    }
+    let ticket = board.ticket_text("t-fails");
+    assert!(ticket.contains("refs/dirigent/salvage/"), "nobody is told of the saved work: {ticket}");
+    assert_eq!(board.scratch.git(["worktree", "list"]).lines().count(), 1);
+}
+
+/// Keys, branches and files that only differ by case, in a repository whose git believes that case does not matter.
+#[test]
+fn names_that_only_differ_by_case_are_not_mixed_up() {
+    let agent = format!(
+        "echo \"unsaved by $DIRIGENT_TICKET_KEY\" > note.txt\nif [ \"$DIRIGENT_ATTEMPT\" = 1 ]; then exit 3; fi\nrm note.txt\n{GOOD}"
+    );
+    let board = Board::new(&agent, MERGE);
+    let text = board
+        .scratch
+        .read("WORKFLOW.md")
+        .replace("stop_grace_ms: 1000", "stop_grace_ms: 1000, max_retry_backoff_ms: 50");
+    board.scratch.write("WORKFLOW.md", &text);
+    board.scratch.commit("again soon");
+    board.scratch.git(["config", "core.ignorecase", "true"]);
+    let ids = ["t-1", "T-1"];
+    for id in ids {
+        board.ticket(id, "The same title");
+    }
+    let runner = board.start();
+    board.until("both are done", || ids.iter().all(|id| board.phase(id) == "done"));
+    runner.end();
+    for id in ids {
+        assert_eq!(board.scratch.git(["show", &format!("main:{id}.txt")]), "work", "{id}");
+        let subjects = board.scratch.git(["log", "--format=%s", "main"]);
+        assert_eq!(subjects.lines().filter(|line| line.starts_with(&format!("{id}: "))).count(), 1, "{subjects}");
+        let named = board.ticket_text(id);
+        let at = named.find("refs/dirigent/salvage/").unwrap_or_else(|| panic!("no saved work on {id}: {named}"));
+        let name: String = named[at..].chars().take_while(|c| !c.is_whitespace() && *c != '`').collect();
+        assert_eq!(board.scratch.git(["show", &format!("{name}:note.txt")]), format!("unsaved by {id}"));
+    }
+    assert!(board.worktrees().is_empty(), "{:?}", board.worktrees());
+}
+
 #[test]
 fn too_few_file_descriptors_are_told_and_cost_nothing() {
     let board = Board::new(GOOD, MERGE);

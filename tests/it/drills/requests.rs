@@ -1,0 +1,239 @@
+//! How often the board is asked in an hour, and that ten minutes of errors stop nobody. The driver and the poller are the real
+//! ones; the board and the workers are made up, and thirty seconds between two polls pass in a moment.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use dirigent::config::Settings;
+use dirigent::config::policy::{ForgeKind, RolloutMode};
+use dirigent::domain::comment::{Author, Comment, Standing};
+use dirigent::domain::ids::{CommentId, CommitId, TicketId};
+use dirigent::domain::permit::Permit;
+use dirigent::domain::phase::Phase;
+use dirigent::domain::run::{ProcessMark, RunOutcome, RunReport, StopReason};
+use dirigent::domain::ticket::{Dispatchable, NewTicket, Ticket};
+use dirigent::ledger::{Ledger, SqliteLedger};
+use dirigent::runtime::{
+    self, Adapters, Buried, Crew, Driver, DriverParts, Gatekeeper, PollerParts, Until, Words, plan_of,
+};
+use dirigent::tracker::memory::MemoryTracker;
+use dirigent::tracker::{Tracker, TrackerError};
+use dirigent::worker::{Control, WorkerEvent};
+use tokio::sync::{mpsc, watch};
+
+use crate::support::board::PATIENCE;
+
+/// Counts what is asked of a board far away, which does not tell of its changes by itself.
+struct Counted {
+    board: MemoryTracker,
+    calls: Mutex<BTreeMap<&'static str, usize>>,
+    down: AtomicBool,
+}
+
+impl Counted {
+    fn called(&self, name: &'static str) -> Result<(), TrackerError> {
+        *self.calls.lock().unwrap().entry(name).or_default() += 1;
+        match self.down.load(Ordering::SeqCst) {
+            true => Err(TrackerError::Status { status: 500, detail: "internal error".into() }),
+            false => Ok(()),
+        }
+    }
+
+    /// Waits until the board was listed so often.
+    async fn polled(&self, often: usize) {
+        let listed = || self.calls.lock().unwrap().get("list").copied().unwrap_or_default();
+        let began = Instant::now();
+        while listed() < often {
+            assert!(began.elapsed() < PATIENCE, "polled {} times of {often}", listed());
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    /// What was asked since the last time.
+    fn count(&self) -> BTreeMap<&'static str, usize> {
+        std::mem::take(&mut *self.calls.lock().unwrap())
+    }
+}
+
+#[async_trait]
+impl Tracker for Counted {
+    fn kind(&self) -> &'static str {
+        "memory"
+    }
+
+    async fn fetch_by_states(&self, states: &[String]) -> Result<Vec<Ticket>, TrackerError> {
+        self.called("list")?;
+        self.board.fetch_by_states(states).await
+    }
+
+    async fn fetch_by_ids(&self, ids: &[TicketId]) -> Result<Vec<Ticket>, TrackerError> {
+        self.called("by id")?;
+        self.board.fetch_by_ids(ids).await
+    }
+
+    async fn comments(&self, id: &TicketId) -> Result<Vec<Comment>, TrackerError> {
+        self.called("comments")?;
+        self.board.comments(id).await
+    }
+
+    async fn comment(&self, permit: &Permit, id: &TicketId, key: &str, body: &str) -> Result<CommentId, TrackerError> {
+        self.called("comment")?;
+        self.board.comment(permit, id, key, body).await
+    }
+
+    async fn edit_comment(
+        &self,
+        permit: &Permit,
+        id: &TicketId,
+        comment: &CommentId,
+        body: &str,
+    ) -> Result<(), TrackerError> {
+        self.called("edit")?;
+        self.board.edit_comment(permit, id, comment, body).await
+    }
+
+    async fn move_ticket(&self, permit: &Permit, id: &TicketId, state: &str) -> Result<(), TrackerError> {
+        self.called("move")?;
+        self.board.move_ticket(permit, id, state).await
+    }
+
+    async fn create_ticket(&self, permit: &Permit, new: &NewTicket, key: &str) -> Result<TicketId, TrackerError> {
+        self.called("create")?;
+        self.board.create_ticket(permit, new, key).await
+    }
+
+    async fn probe(&self) -> Result<String, TrackerError> {
+        self.called("probe")?;
+        self.board.probe().await
+    }
+}
+
+fn ticket(number: usize) -> Ticket {
+    let name = format!("t-{number:03}");
+    Ticket {
+        id: TicketId::new(name.as_str()),
+        key: name.as_str().into(),
+        title: format!("Candidate {number}"),
+        description: None,
+        priority: Some(2),
+        state: "open".into(),
+        branch_name: None,
+        url: None,
+        assignee: None,
+        author: Some(Author::new("somebody", Standing::Owner)),
+        labels: Vec::new(),
+        blocked_by: Vec::new(),
+        parent: None,
+        dispatchable: Dispatchable::Yes,
+        created_at: None,
+        updated_at: None,
+        native_ref: None,
+        comments: Vec::new(),
+    }
+}
+
+/// Workers that work until they are told to stop, and what they are told.
+fn crew(told: Arc<Mutex<Vec<StopReason>>>) -> Crew {
+    Crew {
+        run: Arc::new(move |_, order, mut control, events| {
+            let told = told.clone();
+            Box::pin(async move {
+                let commit = CommitId::new("1".repeat(40));
+                let process = ProcessMark { pid: std::process::id() as i32, started_ticks: 1 };
+                let (worktree, base) = (format!("/nowhere/{}", order.run).into(), commit.clone());
+                let _ = events.send(WorkerEvent::Started { process, worktree, base, head: commit }).await;
+                loop {
+                    match control.recv().await {
+                        Some(Control::Stop(reason)) => {
+                            told.lock().unwrap().push(reason.clone());
+                            return RunReport::bare(RunOutcome::Killed { reason });
+                        }
+                        Some(_) => {}
+                        None => std::future::pending().await,
+                    }
+                }
+            })
+        }),
+        bury: Arc::new(|_| Box::pin(async { Buried::default() })),
+        gate: Arc::new(|_, _, _| Box::pin(async { Ok(Vec::new()) })),
+        base: Arc::new(|| Box::pin(async { None })),
+        clean: Arc::new(|_, _| Box::pin(async { Ok(()) })),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_hour_with_five_hundred_candidates_and_ten_minutes_of_errors() {
+    let dir = tempfile::tempdir().unwrap();
+    let board = Arc::new(Counted {
+        board: MemoryTracker::new((0..500).map(ticket)),
+        calls: Mutex::default(),
+        down: AtomicBool::new(false),
+    });
+    let mut settings = Settings::default();
+    settings.rollout.mode = RolloutMode::Merge;
+    let mut policy = settings.policy("hash", false);
+    policy.pr.forge = ForgeKind::Local;
+    assert_eq!(policy.polling_interval, Duration::from_secs(30), "an hour has 120 polls of the default period");
+    policy.polling_interval = Duration::from_millis(50);
+    let slots = policy.agent.max_concurrent;
+    let policy = Arc::new(policy);
+    let ledger = SqliteLedger::open(&dir.path().join("ledger.db")).unwrap();
+    let state = ledger.load().unwrap();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let crew = crew(told.clone());
+    let kill_file = dir.path().join("pause");
+    let (plan, plan_seen) = watch::channel(plan_of(&policy));
+    let (kill_sender, _kill_seen) = watch::channel(kill_file.clone());
+    let (poll_wanted, wanted) = mpsc::channel(1);
+    let first = runtime::recover(&state, &crew).await;
+    let words = Words::new(Arc::new(|name, data| Ok(format!("{name}: {data}"))), "workpad");
+    let (driver, handle) = Driver::new(DriverParts {
+        state,
+        policy,
+        ledger: Box::new(ledger),
+        adapters: Adapters { tracker: board.clone(), forge: None, crew: crew.clone(), words },
+        gatekeeper: Arc::new(Gatekeeper::new(&kill_file)),
+        plan,
+        kill_file: kill_sender,
+        poll_wanted,
+        until: Until::Told,
+        recorder: None,
+    });
+    let parts = PollerParts { tracker: board.clone(), crew, plan: plan_seen, wanted, inbox: handle.inbox.clone() };
+    tokio::spawn(runtime::poll(parts));
+    let running = tokio::spawn(driver.run(first));
+    let working = || {
+        let picture = handle.snapshots.borrow().clone();
+        picture.jobs.iter().filter(|job| job.phase == Phase::Implementing).count()
+    };
+
+    // The board is read, and as many are started as there are slots.
+    board.polled(3).await;
+    while working() < slots {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let begin = board.count();
+    let total = |calls: &BTreeMap<&str, usize>| calls.values().sum::<usize>();
+    let beside = total(&begin) - begin["list"];
+    assert!(beside <= 4 * slots, "the beginning: {begin:?}");
+    // An hour: one request a poll, whatever is on the board.
+    board.polled(120).await;
+    let hour = board.count();
+    println!("requests in an hour with 500 candidates and {slots} workers: {hour:?}");
+    assert!(total(&hour) <= 150, "{hour:?}");
+    // Ten minutes of errors: nobody is stopped, nobody is started, and the board is not asked more often for it.
+    board.down.store(true, Ordering::SeqCst);
+    board.polled(20).await;
+    let outage = board.count();
+    assert!(total(&outage) <= 2 * 20 + slots, "{outage:?}");
+    assert!(handle.snapshots.borrow().tracker.last_error.as_ref().is_some_and(|error| error.contains("500")));
+    assert_eq!(working(), slots);
+    board.down.store(false, Ordering::SeqCst);
+    board.polled(5).await;
+    assert_eq!(working(), slots);
+    assert!(told.lock().unwrap().is_empty(), "stopped: {:?}", told.lock().unwrap());
+    running.abort();
+}
