@@ -44,7 +44,7 @@ pub trait Ledger: Send {
 #[derive(Debug, Error)]
 pub enum LedgerError {
     #[error(
-        "the ledger {path} cannot be opened: {source}\n  fix: check that the folder exists, is writable and has space left"
+        "the ledger {path} cannot be opened: {source}\n  fix: check that the folder exists, is writable and has space left, and that enough files may be open (ulimit -n)"
     )]
     Open { path: PathBuf, source: rusqlite::Error },
     #[error(

@@ -42,7 +42,9 @@ const COLUMNS: &str =
 
 #[derive(Debug, Error)]
 pub enum BookError {
-    #[error("the record of pull requests in {path} cannot be used: {source}")]
+    #[error(
+        "the record of pull requests in {path} cannot be used: {source}\n  fix: check that its folder is writable and has space left, and that enough files may be open (ulimit -n)"
+    )]
     Sqlite { path: PathBuf, source: rusqlite::Error },
     #[error("the record of pull requests in {path} cannot be read: {source}")]
     Content { path: PathBuf, source: serde_json::Error },
