@@ -310,6 +310,10 @@ impl Runner {
         let ledger = place.open_ledger()?;
         let state = ledger.load()?;
         let (forge, local_forge) = forge(settings, place)?;
+        if let Some(forge) = &local_forge {
+            let in_force = worker.clone();
+            forge.count_only(Box::new(move || current(&in_force).settings.gates.task_names()));
+        }
         let crew = crew(&worker, local_forge);
         let policy = Arc::new(policy(loaded, ledger.as_ref())?);
         let first = runtime::recover(&state, &crew).await;

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::config::Settings;
 use crate::config::policy::{ForgeKind, RolloutMode};
 use crate::config::tracker::TrackerKind;
 use crate::config::worker::Runtime;
@@ -12,12 +11,12 @@ use crate::config::workspace::WorkspaceMode;
 use crate::launcher::{LocalLauncher, find_program};
 use crate::runtime;
 use crate::workflow::Loaded;
-use crate::workspace::Workspaces;
 
 use super::Failure;
 use super::args::DoctorArgs;
 use super::assemble;
 use super::bundle;
+use super::landing;
 use super::output;
 use super::place::{Context, Place};
 
@@ -143,7 +142,11 @@ fn git(loaded: &Loaded, report: &mut Report) {
                 ),
                 Err(failure) => report.problem("git", failure.text(), "make the branch, or set workspace.base"),
             }
-            landing(settings, &workspaces, report);
+            if settings.pr.base_branch != settings.workspace.base
+                && let Some(trouble) = landing::trouble(settings, &workspaces)
+            {
+                report.problem("git", trouble, landing::FIX);
+            }
         }
         Err(failure) => report.problem("git", failure.text(), "see above"),
     }
@@ -162,18 +165,6 @@ fn git(loaded: &Loaded, report: &mut Report) {
             "gates.task is empty: nothing checks the work before it is offered for merging",
             "name the command that tests your project under gates.task",
         );
-    }
-}
-
-/// New branches may start elsewhere than where they are merged.
-fn landing(settings: &Settings, workspaces: &Workspaces, report: &mut Report) {
-    let base = &settings.pr.base_branch;
-    if assemble::forge_kind(settings) != ForgeKind::Local || *base == settings.workspace.base {
-        return;
-    }
-    let found = assemble::block_on(async { workspaces.base_commit(base).await.map_err(Failure::plain) });
-    if let Err(failure) = found {
-        report.problem("git", failure.text(), "make the branch, or set pr.base_branch");
     }
 }
 

@@ -11,6 +11,7 @@ mod failure;
 mod gc;
 mod hook;
 mod init;
+mod landing;
 mod live;
 mod logs;
 mod operate;

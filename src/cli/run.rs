@@ -13,6 +13,7 @@ use crate::workflow::Loaded;
 use super::Failure;
 use super::args::RunArgs;
 use super::assemble::{self, Runner};
+use super::landing;
 use super::live;
 use super::place::{Context, Place};
 
@@ -49,6 +50,7 @@ pub fn work(
     record: Option<&Path>,
 ) -> Result<(), Failure> {
     refuse_what_is_not_there(loaded)?;
+    landing::refuse_to_start(&loaded.settings)?;
     let holder = Holder { pid: std::process::id(), started_at: runtime::now() };
     let places = assemble::locked_places(&loaded.settings, place);
     let places: Vec<_> = places.iter().map(std::path::PathBuf::as_path).collect();

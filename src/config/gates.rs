@@ -138,6 +138,10 @@ impl GateCommand {
 }
 
 impl GatesSettings {
+    pub fn task_names(&self) -> Vec<String> {
+        self.task.iter().map(|gate| gate.title().to_owned()).collect()
+    }
+
     pub fn timeout_of(&self, gate: &GateCommand) -> Duration {
         gate.timeout.unwrap_or(self.timeout)
     }

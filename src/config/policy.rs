@@ -157,6 +157,9 @@ pub struct MergePolicy {
 pub struct GatesPolicy {
     /// Whether there is a `gates.task` command to run.
     pub has_task_gates: bool,
+    /// What those commands are called: a head counts as checked when each of them has looked at it.
+    #[serde(default)]
+    pub task_names: Vec<String>,
     /// Kinds of evidence (`test`, `command`, ...) that a run must bring.
     pub required_evidence: Vec<String>,
     pub allow_followups: bool,

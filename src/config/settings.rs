@@ -131,6 +131,7 @@ impl Settings {
             },
             gates: GatesPolicy {
                 has_task_gates: !self.gates.task.is_empty(),
+                task_names: self.gates.task_names(),
                 required_evidence: self.gates.required_evidence.iter().map(|kind| kind.name().to_owned()).collect(),
                 allow_followups: self.gates.allow_followups,
             },

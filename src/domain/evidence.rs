@@ -83,3 +83,10 @@ pub struct Receipt {
     pub facts: Vec<String>,
     pub gates: Vec<GateResult>,
 }
+
+impl Receipt {
+    /// Whether each of these gates has looked at it.
+    pub fn is_judged_by(&self, names: &[String]) -> bool {
+        names.iter().all(|name| self.gates.iter().any(|gate| gate.name == *name))
+    }
+}

@@ -126,11 +126,11 @@ impl RunFailure {
     pub fn fix(&self) -> &'static str {
         match self {
             Self::Workspace { .. } => {
-                "check the base branch, the disk and workspace.root, then `dirigent retry TICKET`"
+                "check the base branch, the disk and workspace.root, then `dirigent retry TICKET` (a change of WORKFLOW.md starts it by itself)"
             }
             Self::Hook { .. } => "run the hook by hand in a worktree and mend it, then `dirigent retry TICKET`",
             Self::Launch { .. } => {
-                "install the agent or correct its command in WORKFLOW.md, then `dirigent retry TICKET`"
+                "correct the agent's command in WORKFLOW.md (it starts by itself then), or install the agent and run `dirigent retry TICKET`"
             }
             Self::Handshake { .. } => "start the agent by hand and see whether it answers",
             Self::Prompt { .. } => "correct the prompt in WORKFLOW.md; it is read again at once",
@@ -138,7 +138,7 @@ impl RunFailure {
                 "log the agent in (or give it its key), then `dirigent retry TICKET`"
             }
             Self::Turn { class: TurnError::Model, .. } => {
-                "name a model that the agent knows, then `dirigent retry TICKET`"
+                "name a model that the agent knows in WORKFLOW.md (it starts by itself then), or run `dirigent retry TICKET`"
             }
             Self::Turn { class: TurnError::RateLimit, .. } => "nothing: it goes on when the limit resets",
             Self::InputRequired { .. } => "answer on the ticket, then `dirigent retry TICKET`",

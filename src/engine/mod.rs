@@ -15,6 +15,7 @@ pub mod event;
 mod fingerprint;
 mod finish;
 mod limits;
+mod mended;
 mod outbox;
 mod people;
 pub mod permit;

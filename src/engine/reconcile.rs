@@ -195,8 +195,11 @@ impl Step<'_> {
                 if !phases::judges_pr(&job.stage) {
                     return;
                 }
-                // What a person added to the branch in this repository has not been through the gates yet.
-                let gated = job.receipt.as_ref().and_then(|receipt| receipt.head.as_ref()) == Some(&pr.head);
+                // What a person added to the branch in this repository has not been through the gates yet; nor has what
+                // was checked before a gate was added.
+                let judged = job.receipt.as_ref().filter(|receipt| receipt.head.as_ref() == Some(&pr.head));
+                let names = &self.policy.gates.task_names;
+                let gated = judged.is_some_and(|receipt| receipt.is_judged_by(names));
                 if self.policy.gates.has_task_gates && self.policy.pr.forge == ForgeKind::Local && !gated {
                     self.decide(&ticket, Observation::HeadNotGated { head: pr.head });
                     return;

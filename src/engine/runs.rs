@@ -28,6 +28,10 @@ impl Step<'_> {
         }
         self.state.recovered = true;
         self.doubt_workpads();
+        // The file may have been corrected while nobody was looking.
+        if self.is_another_workflow() {
+            self.try_what_the_workflow_mended();
+        }
         // Taken before anything new is decided: what this step itself hands out needs no repetition.
         let again: Vec<EffectId> = self
             .state

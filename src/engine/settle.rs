@@ -13,7 +13,6 @@ use super::select;
 use super::step::Step;
 use super::workpad;
 use crate::config::policy::RolloutMode;
-use crate::domain::failure::RunFailure;
 use crate::domain::ids::{RunId, TicketId, TicketKey};
 use crate::domain::job::{BlockCause, Job, MergeHold, Stage, Wait};
 use crate::domain::run::{Life, LiveRun, Progress};
@@ -105,32 +104,6 @@ impl Step<'_> {
             .collect();
         for id in waiting {
             self.set_wait(&id, Wait::ShuttingDown);
-        }
-    }
-
-    /// What only a changed workflow can mend: a raised budget, a corrected prompt.
-    pub fn unblock_by_new_policy(&mut self) {
-        let mended: Vec<TicketId> = self
-            .state
-            .jobs
-            .iter()
-            .filter(|(_, job)| match &job.stage {
-                Stage::Blocked { cause: BlockCause::BudgetExceeded { .. }, .. } => {
-                    let ran = std::time::Duration::from_millis(job.budget_run_ms);
-                    let level = budget::level(&self.policy.budget.ticket, &job.budget_used, ran);
-                    !matches!(level, Level::Exceeded { .. })
-                }
-                Stage::Blocked { cause: BlockCause::Permanent { failure: RunFailure::Prompt { .. } }, .. } => true,
-                _ => false,
-            })
-            .map(|(id, _)| id.clone())
-            .collect();
-        for id in mended {
-            let Some(job) = self.state.jobs.get_mut(&id) else { continue };
-            let Stage::Blocked { resume, .. } = job.stage.clone() else { continue };
-            let mut out = Decided::new(self.policy, self.now);
-            out.queue(job, resume, Wait::Turn);
-            self.absorb(&id, out, true);
         }
     }
 

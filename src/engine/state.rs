@@ -45,6 +45,9 @@ pub struct Meta {
     /// Spent by all runs ever.
     pub total: Usage,
     pub total_run_ms: u64,
+    /// The hash of the workflow that was in force last; none is known of older ledgers.
+    #[serde(default)]
+    pub workflow: Option<String>,
 }
 
 impl Default for Meta {
@@ -58,6 +61,7 @@ impl Default for Meta {
             daily: Daily::default(),
             total: Usage::default(),
             total_run_ms: 0,
+            workflow: None,
         }
     }
 }

@@ -48,7 +48,7 @@ impl Step<'_> {
             Event::SwitchesChanged { file } => self.switch_file(file),
             Event::PolicyReloaded => {
                 self.note(None, "policy", "the workflow was reloaded");
-                self.unblock_by_new_policy();
+                self.try_what_the_workflow_mended();
                 self.doubt_workpads();
             }
             Event::TimerFired => {}

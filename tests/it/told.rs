@@ -119,3 +119,67 @@ tk done x
     let one = text(&board.run(&["status"]).stdout);
     holds(&one, &["conflicts with the base in README"]);
 }
+
+#[test]
+fn run_refuses_a_base_branch_that_is_not_there_as_doctor_does() {
+    let board = Board::new(GOOD, &MERGE.replace("forge: local", "forge: local, base_branch: trnk"));
+    board.scratch.write(
+        "WORKFLOW.md",
+        &board.scratch.read("WORKFLOW.md").replace("agent: {", "workspace: {base: main}\nagent: {"),
+    );
+    board.ticket("t-1", "One");
+    let doctor = board.run(&["doctor"]);
+    assert_eq!(doctor.status.code(), Some(7));
+    let doctor = text(&doctor.stdout);
+    let problem = doctor.lines().find(|line| line.contains("trnk")).unwrap_or_else(|| panic!("{doctor}"));
+    let sentence = problem.split_once("git").unwrap().1.trim();
+    let refused = board.fails(&["run", "--once"], 1);
+    holds(&refused, &[sentence, "fix: make the branch, or set pr.base_branch"]);
+    assert!(!board.ticket_text("t-1").contains("Work started"), "an agent was started");
+}
+
+/// The agent's command and the gate are wrong; correcting the file is enough.
+#[test]
+fn a_corrected_workflow_starts_what_it_was_in_the_way_of() {
+    let board = Board::new(GOOD, MERGE);
+    let with = |command: &str, gate: &str| {
+        board.workflow(&format!("{MERGE}gates: {{task: ['{gate}']}}\n"));
+        let text = board.scratch.read("WORKFLOW.md").replace("sh ./agent.sh", command);
+        board.scratch.write("WORKFLOW.md", &text);
+    };
+    with("no-such-agent", "true");
+    board.ticket("t-1", "One");
+    let runner = board.start();
+    board.until("it is blocked", || board.phase("t-1") == "blocked");
+    with("sh ./agent.sh", "no-such-gate");
+    board.until("the gate cannot be run", || {
+        text(&board.run(&["status", "t-1", "--field", "sentence"]).stdout).contains("no-such-gate")
+    });
+    runner.end();
+    // Also while nobody was looking.
+    with("sh ./agent.sh", "true");
+    board.ok(&["run", "--once"]);
+    assert_eq!(board.phase("t-1"), "done", "{}", board.ok(&["explain", "t-1"]));
+    assert_eq!(board.status(&["t-1"])["attempts"], 2, "an agent was paid again for a gate that could not run");
+}
+
+/// What waits was checked by another set of gates.
+#[test]
+fn only_the_gates_of_now_count() {
+    let more = |gates: &str| {
+        format!(
+            "rollout: {{mode: merge}}\npr: {{forge: local}}\nmerge: {{mode: auto, no_checks: pass}}\ngates: {{task: [{gates}]}}\n"
+        )
+    };
+    let board = Board::new(GOOD, &more("{name: old, run: 'true'}"));
+    board.ticket("t-1", "One");
+    let runner = board.start();
+    board.until("it waits for approval", || board.phase("t-1") == "waiting_for_human");
+    board.workflow(&more("{name: new, run: 'exit 1'}"));
+    board
+        .until("the new gate looks at the old work", || board.ticket_text("t-1").contains("failed: new (exit code 1)"));
+    board.workflow(&more(""));
+    board.until("what no gate forbids waits again", || board.phase("t-1") == "waiting_for_human");
+    assert_eq!(board.status(&["t-1"])["pr"]["checks"], "none yet");
+    runner.end();
+}

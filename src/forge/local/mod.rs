@@ -7,7 +7,7 @@ mod follow;
 mod land;
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
@@ -38,7 +38,12 @@ struct Inner {
     git: Git,
     /// One landing at a time.
     landing: tokio::sync::Mutex<()>,
+    /// Unset: every recorded result counts.
+    counting: OnceLock<Counting>,
 }
+
+/// Names the gates that count now.
+pub type Counting = Box<dyn Fn() -> Vec<String> + Send + Sync>;
 
 impl LocalForge {
     /// `repo` is any directory of the repository, `ledger` the SQLite file that also holds the records.
@@ -46,7 +51,15 @@ impl LocalForge {
         let place = RepoPlace::find(repo).map_err(|error| ForgeError::Git(error.to_string()))?;
         let book = PrBook::open(ledger).map_err(|error| recorded(&error))?;
         let landing = tokio::sync::Mutex::new(());
-        Ok(Self { inner: Arc::new(Inner { place, book, git: Git::new(git_timeout), landing }) })
+        Ok(Self {
+            inner: Arc::new(Inner { place, book, git: Git::new(git_timeout), landing, counting: OnceLock::new() }),
+        })
+    }
+
+    /// The results of gates that were taken out of the workflow count no longer.
+    pub fn count_only(&self, gates: Counting) {
+        // The first word stands; there is one caller.
+        let _ = self.inner.counting.set(gates);
     }
 
     /// The gate results of one head become its checks.
@@ -227,7 +240,11 @@ impl Inner {
             }
             _ => Mergeability::Unknown,
         };
-        let checks = self.book.checks(&record.head).map_err(|error| recorded(&error))?;
+        let mut checks = self.book.checks(&record.head).map_err(|error| recorded(&error))?;
+        if let Some(counting) = self.counting.get() {
+            let names = counting();
+            checks.retain(|result| names.contains(&result.name));
+        }
         Ok(PullRequest {
             number: record.number,
             url: None,

@@ -80,7 +80,12 @@ pub fn policy() -> Policy {
             checks_grace: Duration::from_secs(60),
             no_checks_pass: false,
         },
-        gates: GatesPolicy { has_task_gates: false, required_evidence: Vec::new(), allow_followups: true },
+        gates: GatesPolicy {
+            has_task_gates: false,
+            task_names: Vec::new(),
+            required_evidence: Vec::new(),
+            allow_followups: true,
+        },
         budget: BudgetPolicy::default(),
         branch_prefix: "dirigent/".into(),
         polling_interval: Duration::from_secs(30),

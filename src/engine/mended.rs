@@ -1,0 +1,85 @@
+//! What another workflow lets be tried again without a word from anybody: the correction is the new evidence.
+
+use super::budget::{self, Level};
+use super::decided::Decided;
+use super::delivery::verify;
+use super::step::Step;
+use crate::config::policy::Policy;
+use crate::domain::failure::{RunFailure, TurnError};
+use crate::domain::ids::TicketId;
+use crate::domain::job::{BlockCause, Job, Stage, Wait};
+
+impl Step<'_> {
+    /// Another content than that of the workflow that was in force last.
+    pub fn is_another_workflow(&self) -> bool {
+        self.state.meta.workflow.as_ref() != Some(&self.policy.hash)
+    }
+
+    /// Un-blocks what the workflow itself was in the way of, and remembers which one is in force.
+    pub fn try_what_the_workflow_mended(&mut self) {
+        let known = self.state.meta.workflow.is_some();
+        let another = known && self.is_another_workflow();
+        let mended: Vec<TicketId> = self
+            .state
+            .jobs
+            .iter()
+            .filter(|(_, job)| may_be_mended(job, another, self.policy))
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in mended {
+            let Some(job) = self.state.jobs.get_mut(&id) else { continue };
+            let Stage::Blocked { cause, resume, .. } = job.stage.clone() else { continue };
+            let mut out = Decided::new(self.policy, self.now);
+            if matches!(cause, BlockCause::RetriesExhausted { .. }) {
+                job.failures = 0;
+            }
+            match (&cause, job.head.clone()) {
+                // The work is there; what could not be done with it is done again.
+                (BlockCause::EffectRefused { .. }, Some(head)) => verify(job, head, &mut out),
+                _ => out.queue(job, resume, Wait::Turn),
+            }
+            self.absorb(&id, out, true);
+        }
+        if self.is_another_workflow() {
+            self.state.meta.workflow = Some(self.policy.hash.clone());
+            self.state.changes.meta = true;
+        }
+    }
+}
+
+fn may_be_mended(job: &Job, another: bool, policy: &Policy) -> bool {
+    let Stage::Blocked { cause, .. } = &job.stage else { return false };
+    match cause {
+        BlockCause::BudgetExceeded { .. } => {
+            let ran = std::time::Duration::from_millis(job.budget_run_ms);
+            !matches!(budget::level(&policy.budget.ticket, &job.budget_used, ran), Level::Exceeded { .. })
+        }
+        BlockCause::Permanent { failure: RunFailure::Prompt { .. } } => true,
+        BlockCause::Permanent { failure } | BlockCause::RetriesExhausted { last: failure, .. } => {
+            another && depends_on_the_workflow(failure)
+        }
+        BlockCause::EffectRefused { .. } => another,
+        BlockCause::NoNewEvidence { .. }
+        | BlockCause::ReworkLimitExceeded { .. }
+        | BlockCause::WorkerAsked { .. }
+        | BlockCause::PrClosed { .. }
+        | BlockCause::StoppedByOperator
+        | BlockCause::SetAside
+        | BlockCause::MergeRefused { .. }
+        | BlockCause::ReviewPasses { .. }
+        | BlockCause::NoEnd { .. } => false,
+    }
+}
+
+/// The file names the command, the model, the hooks and the base branch.
+fn depends_on_the_workflow(failure: &RunFailure) -> bool {
+    matches!(
+        failure,
+        RunFailure::Workspace { .. }
+            | RunFailure::Hook { .. }
+            | RunFailure::Launch { .. }
+            | RunFailure::Handshake { .. }
+            | RunFailure::Prompt { .. }
+            | RunFailure::Turn { class: TurnError::Model, .. }
+    )
+}
