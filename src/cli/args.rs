@@ -16,13 +16,15 @@ use clap::{Parser, Subcommand, ValueEnum};
   dirigent run --once                work what is there now, then end
   dirigent status                    where every ticket stands
   dirigent explain app-x3f9          why this ticket is where it is
-  touch .dirigent/pause              stop everything at once
+  dirigent tk create 'Fix the door'  make a ticket; `dirigent tk help` lists the rest
+  mkdir -p .dirigent && touch .dirigent/pause
+                                     stop everything at once
 
 Exit codes: 0 done · 1 failed · 2 wrong usage · 3 WORKFLOW.md is not valid · 4 another runner is at work
             5 no runner is up · 6 no such ticket or run · 7 doctor found problems"
 )]
 pub struct Args {
-    /// The workflow file [default: ./WORKFLOW.md]
+    /// The workflow file [default: WORKFLOW.md here or in the nearest folder above, up to the repository's top]
     #[arg(long, global = true, value_name = "PATH")]
     pub workflow: Option<PathBuf>,
     #[command(subcommand)]
@@ -67,6 +69,12 @@ pub enum Command {
     Agents(AgentsArgs),
     /// Feed a recorded run through the engine again and show every decision
     Replay(ReplayArgs),
+    /// Tickets as files: create, list, show, note, close and more (`dirigent tk help`)
+    #[command(disable_help_flag = true)]
+    Tk {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<std::ffi::OsString>,
+    },
     /// For agents that call hooks: reads the hook's JSON on stdin, records a teammate of the run, never fails
     Hook {
         /// subagent-start, subagent-stop, teammate-idle, task-completed or stop
@@ -133,7 +141,7 @@ pub struct ReplayArgs {
   dirigent run path/to/WORKFLOW.md
   dirigent run --once --plain | tee run.log")]
 pub struct RunArgs {
-    /// The workflow file [default: ./WORKFLOW.md]
+    /// The workflow file [default: WORKFLOW.md here or in the nearest folder above]
     #[arg(value_name = "WORKFLOW")]
     pub path: Option<PathBuf>,
     /// End when nothing runs and nothing can go on without somebody outside
@@ -255,10 +263,14 @@ pub enum SalvageCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Show what a run's saved work changes
-    Show { run: String },
-    /// Put a run's saved work on a branch
+    /// Show what saved work changes
+    Show {
+        /// A run, the end of its id, or a ticket (the newest of its runs)
+        run: String,
+    },
+    /// Put saved work on a branch
     Restore {
+        /// A run, the end of its id, or a ticket (the newest of its runs)
         run: String,
         /// The branch to put it on [default: a new one, salvage/<run>]
         #[arg(long, value_name = "NAME")]

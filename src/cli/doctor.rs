@@ -8,7 +8,7 @@ use crate::config::policy::{ForgeKind, RolloutMode};
 use crate::config::tracker::TrackerKind;
 use crate::config::worker::Runtime;
 use crate::config::workspace::WorkspaceMode;
-use crate::launcher::{LocalLauncher, find_program};
+use crate::launcher::LocalLauncher;
 use crate::runtime;
 use crate::workflow::Loaded;
 
@@ -16,9 +16,11 @@ use super::Failure;
 use super::args::DoctorArgs;
 use super::assemble;
 use super::bundle;
+use super::init;
 use super::landing;
 use super::output;
 use super::place::{Context, Place};
+use super::programs;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -36,18 +38,18 @@ struct Finding {
     fix: Option<String>,
 }
 
-struct Report(Vec<Finding>);
+pub(super) struct Report(Vec<Finding>);
 
 impl Report {
-    fn ok(&mut self, what: &'static str, detail: impl Into<String>) {
+    pub(super) fn ok(&mut self, what: &'static str, detail: impl Into<String>) {
         self.0.push(Finding { what, verdict: Verdict::Ok, detail: detail.into(), fix: None });
     }
 
-    fn warn(&mut self, what: &'static str, detail: impl Into<String>, fix: impl Into<String>) {
+    pub(super) fn warn(&mut self, what: &'static str, detail: impl Into<String>, fix: impl Into<String>) {
         self.0.push(Finding { what, verdict: Verdict::Warning, detail: detail.into(), fix: Some(fix.into()) });
     }
 
-    fn problem(&mut self, what: &'static str, detail: impl Into<String>, fix: impl Into<String>) {
+    pub(super) fn problem(&mut self, what: &'static str, detail: impl Into<String>, fix: impl Into<String>) {
         self.0.push(Finding { what, verdict: Verdict::Problem, detail: detail.into(), fix: Some(fix.into()) });
     }
 
@@ -63,6 +65,8 @@ pub fn doctor(context: &Context, args: &DoctorArgs) -> Result<(), Failure> {
     workflow(&loaded, &mut report);
     git(&loaded, &mut report);
     agent(context, &loaded, &mut report);
+    programs::gates(context, &loaded, &mut report);
+    programs::runner(&place, &mut report);
     tracker(&loaded, &mut report);
     workspace(&loaded, &place, &mut report);
     rollout(&loaded, &mut report);
@@ -174,13 +178,17 @@ fn agent(context: &Context, loaded: &Loaded, report: &mut Report) {
     let command = settings.command(runtime);
     let path = context.env.vars().get("PATH").cloned().unwrap_or_default();
     match assemble::program_of(command) {
+        _ if command == init::STAND_IN => report.warn(
+            "agent",
+            "the stand-in that `init` wrote: it goes the whole way and writes a note instead of the work",
+            format!("name a real agent in {}.command; `dirigent agents` lists what is installed", runtime.name()),
+        ),
         None => report.problem(
             "agent",
             format!("{}.command is empty", runtime.name()),
             "name the command that does the work",
         ),
-        // A word of the shell cannot be looked up on the path; it is tried as it is.
-        Some(program) if find_program(program, &path).is_some() || program.contains(['(', '{', '$', '.', '/']) => {
+        Some(program) if programs::can_be_run(program, &path) => {
             report.ok("agent", format!("{}: {command}", runtime.name()));
         }
         Some(program) => report.problem(

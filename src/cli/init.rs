@@ -13,7 +13,7 @@ use super::place::Context;
 
 const TEMPLATE: &str = include_str!("../../templates/init/WORKFLOW.md");
 /// Does nothing useful, but goes the whole way: so that a first run works before an agent is chosen.
-const STAND_IN: &str = "mkdir -p notes && cp \"$DIRIGENT_PROMPT_FILE\" \"notes/$DIRIGENT_TICKET_KEY.md\" && git add notes && git commit -qm \"Note $DIRIGENT_TICKET_KEY\" && tk done \"a stand-in wrote notes/$DIRIGENT_TICKET_KEY.md; name a real agent in WORKFLOW.md\"";
+pub const STAND_IN: &str = "mkdir -p notes && cp \"$DIRIGENT_PROMPT_FILE\" \"notes/$DIRIGENT_TICKET_KEY.md\" && git add notes && git commit -qm \"Note $DIRIGENT_TICKET_KEY\" && tk done \"a stand-in wrote notes/$DIRIGENT_TICKET_KEY.md; name a real agent in WORKFLOW.md\"";
 
 /// Agents that can be run as a plain command, in the order in which they are looked for.
 const KNOWN: [(&str, &str); 4] = [

@@ -17,6 +17,7 @@ mod logs;
 mod operate;
 mod output;
 mod place;
+mod programs;
 mod quickstart;
 mod reach;
 mod replay;
@@ -94,7 +95,7 @@ fn dispatch(args: Args) -> Result<(), Failure> {
         Command::Replay(args) => replay::replay(&args),
         Command::Config(args) => config::config(&context, &args),
         // Served before anything else can fail.
-        Command::Hook { .. } => Ok(()),
+        Command::Hook { .. } | Command::Tk { .. } => Ok(()),
         Command::Completion { shell } => {
             clap_complete::generate(shell, &mut Args::command(), "dirigent", &mut std::io::stdout());
             Ok(())

@@ -1,7 +1,7 @@
 //! Commands that change something: told to the running instance, or written to the ledger where nobody runs.
 
 use crate::engine::event::{Event, OperatorCommand};
-use crate::engine::{objection, step};
+use crate::engine::{is_so_already, objection, step};
 use crate::ledger::{Holder, InstanceLock};
 use crate::runtime::{self, Reply, Request, find_ticket};
 
@@ -27,7 +27,15 @@ pub fn resume(context: &Context, args: &MaybeTicketArgs) -> Result<(), Failure> 
         Some(ticket) => Request::Resume { ticket },
         None => Request::ResumeAll,
     };
-    tell(context, &request)
+    tell(context, &request)?;
+    match context.load(None) {
+        Ok(loaded) if assemble::exists(&loaded.settings.rollout.kill_switch_file) => output::print(&format!(
+            "the kill-switch file {} is still there and stops everything; remove it to go on",
+            loaded.settings.rollout.kill_switch_file.display()
+        )),
+        // A broken workflow is no reason to say nothing was resumed.
+        _ => Ok(()),
+    }
 }
 
 pub fn stop(context: &Context, args: &MaybeTicketArgs) -> Result<(), Failure> {
@@ -74,7 +82,12 @@ fn show(reply: Reply) -> Result<(), Failure> {
 }
 
 fn write_down(loaded: &Loaded, place: &Place, request: &Request) -> Result<(), Failure> {
-    let only_live = matches!(request, Request::Snapshot | Request::Message { .. } | Request::Poll | Request::Shutdown);
+    if let Request::Message { ticket, .. } = request {
+        return Err(Failure::NoRunner(format!(
+            "no runner is up, so no agent can hear it\n  fix: leave it on the ticket with `dirigent tk add-note {ticket} \"...\"`, where the next run reads it; or start a runner with `dirigent run`"
+        )));
+    }
+    let only_live = matches!(request, Request::Snapshot | Request::Poll | Request::Shutdown);
     if only_live {
         return Err(no_runner());
     }
@@ -97,6 +110,9 @@ fn write_down(loaded: &Loaded, place: &Place, request: &Request) -> Result<(), F
         Request::Snapshot | Request::Message { .. } | Request::Poll | Request::Shutdown => return Err(no_runner()),
     };
     let mut state = ledger.load()?;
+    if let Some(already) = is_so_already(&state, &command) {
+        return output::print(&already);
+    }
     if let Some(objection) = objection(&state, &command) {
         return Err(Failure::Plain(objection));
     }

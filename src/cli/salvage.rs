@@ -10,25 +10,32 @@ use super::Failure;
 use super::args::{SalvageArgs, SalvageCommand};
 use super::assemble;
 use super::output;
-use super::place::Context;
+use super::place::{Context, Place};
+use super::seen;
+use crate::runtime::find_ticket;
+use crate::workflow::Loaded;
 
 pub fn salvage(context: &Context, args: &SalvageArgs) -> Result<(), Failure> {
     let loaded = context.load(None)?;
+    let place = context.place(&loaded);
     let workspaces = assemble::workspaces(&loaded.settings)?;
     assemble::block_on(async {
         let entries = workspaces.salvage_list().await.map_err(Failure::plain)?;
         match &args.command {
             SalvageCommand::List { json } => list(&entries, *json),
             SalvageCommand::Show { run } => {
-                let run = find(&entries, run)?;
+                let run = find(&place, &loaded, &entries, run)?;
                 output::print(workspaces.salvage_show(&run).await.map_err(Failure::plain)?.trim_end())
             }
-            SalvageCommand::Restore { run, branch } => restore(&workspaces, find(&entries, run)?, branch.clone()).await,
+            SalvageCommand::Restore { run, branch } => {
+                restore(&workspaces, find(&place, &loaded, &entries, run)?, branch.clone()).await
+            }
         }
     })
 }
 
 async fn restore(workspaces: &Workspaces, run: RunId, branch: Option<String>) -> Result<(), Failure> {
+    let asked = branch.is_some();
     let to = match branch {
         Some(branch) => RestoreTo::Branch(branch),
         None => RestoreTo::NewBranch(format!("salvage/{}", run.as_str().to_lowercase())),
@@ -37,7 +44,12 @@ async fn restore(workspaces: &Workspaces, run: RunId, branch: Option<String>) ->
         RestoreTo::Branch(name) | RestoreTo::NewBranch(name) => name.clone(),
     };
     let head = workspaces.salvage_restore(&permit::by_hand(), &run, to).await.map_err(Failure::plain)?;
-    output::print(&format!("the work of run {run} is on branch {name} at {}", head.short()))
+    let look = format!("look: git log -p -1 {name}");
+    let elsewhere = match asked {
+        true => String::new(),
+        false => format!("\n  onto the ticket's own branch instead: dirigent salvage restore {run} --branch NAME"),
+    };
+    output::print(&format!("the work of run {run} is on branch {name} at {}\n  {look}{elsewhere}", head.short()))
 }
 
 fn list(entries: &[SalvageEntry], json: bool) -> Result<(), Failure> {
@@ -60,16 +72,34 @@ fn list(entries: &[SalvageEntry], json: bool) -> Result<(), Failure> {
         ]
     });
     let table = output::table(&["RUN", "SAVED", "COMMIT", "WHAT"], rows);
-    output::print(&format!("{table}\n\nshow one: dirigent salvage show RUN · take it: dirigent salvage restore RUN"))
+    output::print(&format!(
+        "{table}\n\nshow one: dirigent salvage show RUN · take it: dirigent salvage restore RUN [--branch NAME] (a ticket's key stands for its newest)"
+    ))
 }
 
-/// A run by its id, or by an ending of it that fits only one.
-fn find(entries: &[SalvageEntry], name: &str) -> Result<RunId, Failure> {
-    let name = name.to_uppercase();
-    let found: Vec<_> = entries.iter().filter(|entry| entry.run.as_str().ends_with(&name)).collect();
+/// A run by its id, by an ending of it that fits only one, or by its ticket: the newest of that.
+fn find(place: &Place, loaded: &Loaded, entries: &[SalvageEntry], name: &str) -> Result<RunId, Failure> {
+    let upper = name.to_uppercase();
+    let found: Vec<_> = entries.iter().filter(|entry| entry.run.as_str().ends_with(&upper)).collect();
     match found.as_slice() {
         [entry] => Ok(entry.run.clone()),
-        [] => Err(Failure::NotFound(format!("nothing was salvaged from a run `{name}`; see `dirigent salvage list`"))),
+        [] => of_ticket(place, loaded, entries, name),
         _ => Err(Failure::NotFound(format!("`{name}` fits several runs; give more of its id"))),
     }
+}
+
+fn of_ticket(place: &Place, loaded: &Loaded, entries: &[SalvageEntry], name: &str) -> Result<RunId, Failure> {
+    let nothing = || Failure::NotFound(format!("nothing was salvaged from `{name}`; see `dirigent salvage list`"));
+    let ledger = place.open_ledger()?;
+    let snapshot = seen::from_ledger(loaded, ledger.as_ref())?;
+    let ticket = find_ticket(&snapshot, name).map_err(|_| nothing())?;
+    let runs: Vec<RunId> = ledger.finished_runs(&ticket)?.into_iter().map(|finished| finished.run.id).collect();
+    // Newest last, as they are listed.
+    let saved: Vec<_> = entries.iter().filter(|entry| runs.contains(&entry.run)).collect();
+    let (newest, older) = saved.split_last().ok_or_else(nothing)?;
+    if !older.is_empty() {
+        let older: Vec<&str> = older.iter().map(|entry| entry.run.as_str()).collect();
+        eprintln!("the newest of {} saved; the others: {}", saved.len(), older.join(", "));
+    }
+    Ok(newest.run.clone())
 }

@@ -4,8 +4,9 @@ use std::io::IsTerminal;
 
 use serde_json::Value;
 
+use crate::domain::job::SwitchSource;
 use crate::domain::phase::Phase;
-use crate::domain::snapshot::JobView;
+use crate::domain::snapshot::{JobView, SwitchView};
 use crate::workflow::Loaded;
 
 use super::Failure;
@@ -103,14 +104,7 @@ fn heading(seen: &Seen) -> String {
         counts.blocked,
         counts.done
     )];
-    for switch in &snapshot.switches {
-        lines.push(format!(
-            "STOPPED: {} ({}) since {}",
-            switch.source.name(),
-            switch.subject,
-            output::time(switch.since)
-        ));
-    }
+    lines.extend(snapshot.switches.iter().map(banner));
     if let Some(error) = &snapshot.tracker.last_error {
         lines.push(format!("the board could not be read: {error}"));
     }
@@ -128,6 +122,18 @@ fn heading(seen: &Seen) -> String {
         lines.push(format!("the usage limit of `{}` is reached until {until}", pool.pool));
     }
     lines.join("\n")
+}
+
+/// A switch of one ticket must not read like a full stop.
+fn banner(switch: &SwitchView) -> String {
+    let (source, subject, since) = (switch.source.name(), &switch.subject, output::time(switch.since));
+    match switch.source {
+        SwitchSource::File | SwitchSource::PauseAll => format!("STOPPED: {source} ({subject}) since {since}"),
+        SwitchSource::PauseTicket => format!("only {subject} is paused (dirigent pause {subject}) since {since}"),
+        SwitchSource::TicketLabel | SwitchSource::PrLabel => {
+            format!("only {subject} is held ({source}) since {since}")
+        }
+    }
 }
 
 pub fn all(seen: &Seen, verbose: bool) -> String {
@@ -209,6 +215,15 @@ pub fn one(job: &JobView, seen: &Seen) -> String {
     if let Some(pr) = &job.pr {
         let place = pr.url.clone().unwrap_or_default();
         rows.push(("pull request", format!("#{} {}, checks {} {place}", pr.number, pr.state, pr.checks)));
+    }
+    if let Some(approved) = &job.approved_head {
+        let short: String = approved.chars().take(12).collect();
+        let moved = job.head.as_ref().is_some_and(|head| head != approved);
+        let merged = job.phase == Phase::Done;
+        rows.push((
+            "approved",
+            if moved && !merged { format!("{short}, which the branch has left since") } else { short },
+        ));
     }
     rows.push((
         "runs",

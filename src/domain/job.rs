@@ -131,6 +131,13 @@ impl Job {
     }
 }
 
+impl Job {
+    /// What an approval is about: the pull request's head, else the branch's.
+    pub fn current_head(&self) -> Option<&CommitId> {
+        self.pr.as_ref().map(|pr| &pr.head).or(self.head.as_ref())
+    }
+}
+
 impl TicketFacts {
     pub fn of(ticket: &Ticket) -> Self {
         Self {

@@ -159,7 +159,14 @@ fn switch(source: SwitchSource) -> Reason {
         SwitchSource::PauseAll => "run `dirigent resume`",
         SwitchSource::PauseTicket => "run `dirigent resume TICKET`",
     };
-    reason("kill_switch", format!("a kill switch is on: {}", source.name()), next)
+    let sentence = match source {
+        SwitchSource::File | SwitchSource::TicketLabel | SwitchSource::PrLabel => {
+            format!("a kill switch is on: {}", source.name())
+        }
+        SwitchSource::PauseAll => "everything is paused (dirigent pause)".to_owned(),
+        SwitchSource::PauseTicket => "this ticket is paused (dirigent pause)".to_owned(),
+    };
+    reason("kill_switch", sentence, next)
 }
 
 fn working(work: &Work, run: &str) -> Reason {

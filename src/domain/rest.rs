@@ -1,6 +1,6 @@
 //! Why a job is where it is while no runner is up: nothing happens by itself then, so nothing of the kind is promised.
 
-use super::job::{Job, MergeHold, Stage, Wait};
+use super::job::{HumanWait, Job, MergeHold, Stage, Wait};
 use super::reason::Reason;
 use super::time::Timestamp;
 
@@ -19,6 +19,11 @@ impl Job {
             }
             Stage::Queued { wait: Wait::Continuation { .. }, .. } => {
                 ("goes on when a runner is up".to_owned(), START.to_owned())
+            }
+            Stage::WaitingForHuman { on: HumanWait::Approval { head } | HumanWait::NoChecks { head }, .. }
+                if self.approved_head.as_ref() == Some(head) =>
+            {
+                (format!("{} is approved; it goes on when a runner is up", head.short()), START.to_owned())
             }
             stage if a_runner_alone_moves(stage) => {
                 (format!("{} (when a runner is up)", reason.sentence), START.to_owned())

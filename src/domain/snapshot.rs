@@ -62,6 +62,9 @@ pub struct JobView {
     pub run: Option<RunView>,
     pub retry_at: Option<Timestamp>,
     pub verification: Option<String>,
+    /// The head that a person approved by command or by moving the ticket.
+    #[serde(default)]
+    pub approved_head: Option<String>,
     /// The commit on the base branch, once it is merged.
     pub merged_commit: Option<String>,
     /// `false` when a person merged it.

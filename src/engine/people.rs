@@ -14,12 +14,35 @@ use crate::domain::phase::Phase;
 use crate::domain::pr::PrState;
 use crate::domain::run::StopReason;
 
+/// What a command asks for is so already: nothing to do, and nothing wrong.
+pub fn is_so_already(state: &State, command: &OperatorCommand) -> Option<String> {
+    let OperatorCommand::Approve { ticket } = command else { return None };
+    let job = state.jobs.get(ticket)?;
+    let head = job.current_head().filter(|head| job.approved_head.as_ref() == Some(*head))?;
+    // Elsewhere a second word still moves it.
+    let judged = match &job.stage {
+        Stage::WaitingForHuman { on, .. } => *on != HumanWait::Plan,
+        Stage::WaitingForChecks { .. } | Stage::ReadyToMerge { .. } => true,
+        _ => false,
+    };
+    let (key, phase) = (&job.ticket.key, job.stage.phase());
+    judged.then(|| format!("{key} was approved already ({}); it is {phase}", head.short()))
+}
+
 /// Why a command would do nothing, for whoever gave it.
 pub fn objection(state: &State, command: &OperatorCommand) -> Option<String> {
     let job = command.ticket().and_then(|id| state.jobs.get(id))?;
     let (key, phase) = (&job.ticket.key, job.stage.phase());
     let over = matches!(phase, Phase::Done | Phase::Released);
     match command {
+        OperatorCommand::Approve { .. }
+            if matches!(job.stage, Stage::WaitingForHuman { on: HumanWait::Branch { .. }, .. }) =>
+        {
+            Some(format!(
+                "{key}: no pull request is opened here (pr.forge), so there is nothing that an approval would merge; merge branch {} yourself, then close the ticket",
+                job.branch.name
+            ))
+        }
         OperatorCommand::Approve { .. } if !can_be_approved(&job.stage) => {
             Some(format!("{key} is {phase}: there is no finished work to approve"))
         }
@@ -31,6 +54,9 @@ pub fn objection(state: &State, command: &OperatorCommand) -> Option<String> {
         }
         OperatorCommand::Stop { .. } if over || matches!(phase, Phase::Merging | Phase::Blocked) => {
             Some(format!("{key} is {phase}: there is nothing to stop"))
+        }
+        OperatorCommand::Resume { .. } if job.pause.is_none() && state.meta.pause_all.is_some() => {
+            Some(format!("{key} is not paused by itself: everything is; run `dirigent resume`"))
         }
         OperatorCommand::Resume { .. } if job.pause.is_none() => Some(format!("{key} is not paused; it is {phase}")),
         _ => None,
@@ -70,7 +96,7 @@ pub fn moved_to_rework(job: &mut Job, state: &str, out: &mut Decided<'_>) {
 }
 
 pub fn approved(job: &mut Job, out: &mut Decided<'_>) {
-    let head = job.pr.as_ref().map(|pr| pr.head.clone()).or_else(|| job.head.clone());
+    let head = job.current_head().cloned();
     if let Some(head) = &head {
         job.approved_head = Some(head.clone());
         out.note(job, None, "approved", format!("{} was approved", head.short()));

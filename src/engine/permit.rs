@@ -121,7 +121,7 @@ pub struct Circumstances {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "refused")]
 pub enum Refusal {
-    #[error("a kill switch is on ({source_name})", source_name = .switch.name())]
+    #[error("nothing may be changed now ({source_name})", source_name = .switch.name())]
     KillSwitch { switch: SwitchSource },
     #[error("rollout.mode is observe: nothing is changed")]
     Observe,

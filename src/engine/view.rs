@@ -120,6 +120,7 @@ fn job_view(state: &State, job: &Job, now: Timestamp) -> JobView {
             Stage::Queued { wait: Wait::Retry { due, .. } | Wait::Continuation { due }, .. } => Some(*due),
             _ => None,
         },
+        approved_head: job.approved_head.as_ref().map(ToString::to_string),
         merged_by_us: match &job.stage {
             Stage::Done { how: DoneHow::Merged { by_us, .. }, .. } => Some(*by_us),
             _ => None,

@@ -22,7 +22,7 @@ use crate::engine::effect::Effect;
 use crate::engine::event::Event;
 use crate::engine::permit::Reach;
 use crate::engine::state::{Changes, State};
-use crate::engine::{next_due, objection, select, snapshot, step};
+use crate::engine::{is_so_already, next_due, objection, select, snapshot, step};
 use crate::ledger::{Ledger, LedgerError};
 
 /// How many messages one transaction may cover.
@@ -369,6 +369,9 @@ impl Driver {
                 let ticket = command.ticket().cloned();
                 if ticket.as_ref().is_some_and(|id| !self.state.jobs.contains_key(id)) {
                     return Err("no such ticket on the board".into());
+                }
+                if let Some(already) = is_so_already(&self.state, &command) {
+                    return Ok(already);
                 }
                 if let Some(objection) = objection(&self.state, &command) {
                     return Err(objection);

@@ -22,6 +22,7 @@ mod support;
 mod tk_command;
 mod tk_store;
 mod told;
+mod typed;
 mod worker;
 mod workflow;
 mod workspace;

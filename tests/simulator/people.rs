@@ -109,6 +109,8 @@ pub fn disturb(simulation: &mut Simulation, chance: &mut Chance) -> String {
             let mode =
                 *chance.pick(&[RolloutMode::Observe, RolloutMode::Mutate, RolloutMode::Merge, RolloutMode::Merge]);
             simulation.policy.rollout.mode = mode;
+            // Another content of the file: what the workflow was in the way of is tried again.
+            simulation.policy.hash = format!("policy-{}", mode.name());
             simulation.tell(Event::PolicyReloaded);
             format!("rollout becomes {}", mode.name())
         }

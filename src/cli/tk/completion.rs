@@ -4,7 +4,7 @@ use super::failure::Failure;
 use super::session::{Reply, Session};
 use super::tickets::Tickets;
 
-const COMMANDS: [&str; 29] = [
+const COMMANDS: [&str; 30] = [
     "add",
     "add-note",
     "blocked",
@@ -32,6 +32,7 @@ const COMMANDS: [&str; 29] = [
     "start",
     "status",
     "super",
+    "tag",
     "undep",
     "unlink",
 ];

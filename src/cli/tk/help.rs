@@ -45,6 +45,7 @@ Writing:
   done <id> [summary]      Note the summary and close
   add-note <id> [text]     Append a note with the time (text or stdin); also: comment
   edit <id>                Open the file in $EDITOR
+  tag <id> +x -y           Put a tag on, take one off
   dep <id> <dep-id>        <id> waits for <dep-id>
   undep <id> <dep-id>      It no longer does
   link <id> <id> [id...]   Link tickets with one another

@@ -26,6 +26,7 @@ mod relations;
 mod session;
 mod show;
 mod status;
+mod tags;
 mod tickets;
 mod tree;
 
@@ -72,6 +73,7 @@ fn built_in(session: &Session<'_>, command: &str, arguments: &[String]) -> Resul
             Some((word, rest)) if word == "cycle" => cycles::dep_cycle(session, rest),
             _ => relations::dep(session, arguments),
         },
+        "tag" => tags::tag(session, arguments),
         "undep" => relations::undep(session, arguments),
         "link" => relations::link(session, arguments),
         "unlink" => relations::unlink(session, arguments),

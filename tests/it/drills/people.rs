@@ -52,7 +52,7 @@ fn the_label_stops_one_ticket_and_its_removal_lets_it_go_on() {
     std::fs::write(board.ticket_path("t-1"), plain.replace("priority: 2\n", "priority: 2\ntags: [stopit]\n")).unwrap();
     board.until("one is stopped", || board.phase("t-1") == "queued" && board.worktrees().len() == 1);
     let frozen = board.ticket_text("t-1");
-    assert!(board.ok(&["status"]).contains("label on the ticket (t-1)"));
+    assert!(board.ok(&["status"]).contains("only t-1 is held (label on the ticket)"));
     let why = board.ok(&["explain", "t-1"]);
     assert!(why.contains("remove the kill-switch label"), "{why}");
     assert_eq!(board.phase("t-2"), "implementing");

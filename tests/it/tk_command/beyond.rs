@@ -300,3 +300,43 @@ fn show_goes_to_the_pager_of_a_terminal() {
     exec.stdin.unwrap().read_to_string(&mut text).unwrap();
     assert_eq!(text, project.read("a"));
 }
+
+/// Only what must change does: other tags, quoting, line ends and the rest of the file stay.
+#[test]
+fn tags_are_put_on_and_taken_off_by_the_byte() {
+    let project = Project::with(&[("a", "open", "")]);
+    for (before, after) in [
+        ("tags: [x, \"y z\"]", "tags: [\"y z\", new]"),
+        ("tags:\r\n  - x\r\n  - other # why", "tags:\r\n  - other # why\r\n  - new"),
+        ("tags: [x]", "tags: [new]"),
+        ("custom: 'kept'", "tags: [new]\r\ncustom: 'kept'"),
+    ] {
+        let file = |tags: &str| format!("---\r\nid: a\r\nstatus: open\r\n{tags}\r\n---\r\n# T\r\n\r\nbody  \r\nno end");
+        project.put("a", &file(before));
+        let said = project.ok(&["tag", "a", "+new", "-x"]);
+        assert!(said.starts_with("Updated a: "), "{said}");
+        let (found, wanted) = (project.read("a"), file(after));
+        // A new list may stand anywhere in the front matter.
+        let sorted = |text: &str| {
+            let mut lines: Vec<String> = text.split("\r\n").map(str::to_owned).collect();
+            if before.starts_with("custom") {
+                lines.sort();
+            }
+            lines
+        };
+        assert_eq!(sorted(&found), sorted(&wanted), "from {before:?}: {found:?}");
+        let again = project.ok(&["tag", "a", "new", "-x"]);
+        assert!(again.starts_with("Nothing to change"), "{again}");
+        assert_eq!(project.read("a"), found, "a change that is none touched the file");
+    }
+    for bad in [
+        &["tag"][..],
+        &["tag", "a"],
+        &["tag", "a", "+"],
+        &["tag", "a", "+x,y"],
+        &["tag", "a", "+x", "-x"],
+        &["tag", "a", "+a b"],
+    ] {
+        project.fails(bad);
+    }
+}

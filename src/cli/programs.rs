@@ -1,0 +1,54 @@
+//! What `doctor` says of programs: the gates' commands, and a runner that is at work already.
+
+use crate::launcher::find_program;
+use crate::runtime::{Client, ControlError, Request};
+use crate::workflow::Loaded;
+
+use super::assemble;
+use super::doctor::Report;
+use super::place::{Context, Place};
+use super::seen::Behind;
+use crate::ledger::Holder;
+
+/// Words that a shell knows itself.
+const OF_THE_SHELL: [&str; 26] = [
+    "!", ":", "[", "[[", "alias", "cd", "case", "command", "eval", "exec", "exit", "export", "false", "for", "if",
+    "read", "set", "test", "time", "trap", "true", "ulimit", "umask", "unset", "until", "while",
+];
+
+/// Found on the path, or something that only the shell can tell.
+pub fn can_be_run(program: &str, path: &str) -> bool {
+    program.contains(['(', '{', '$', '.', '/', '"', '\'', ';', '&', '|', '<', '>', '`'])
+        || OF_THE_SHELL.contains(&program)
+        || find_program(program, path).is_some()
+}
+
+pub fn gates(context: &Context, loaded: &Loaded, report: &mut Report) {
+    let path = context.env.vars().get("PATH").cloned().unwrap_or_default();
+    for gate in &loaded.settings.gates.task {
+        match assemble::program_of(&gate.run) {
+            Some(program) if !can_be_run(program, &path) => report.problem(
+                "gates",
+                format!("`{program}` of gate `{}` is not on the PATH", gate.title()),
+                "install it, or correct gates.task: a ticket whose gate cannot be run is blocked",
+            ),
+            Some(_) => report.ok("gates", format!("{}: {}", gate.title(), gate.run.lines().next().unwrap_or_default())),
+            None => report.problem("gates", "a command of gates.task is empty", "name a command, or remove it"),
+        }
+    }
+}
+
+pub fn runner(place: &Place, report: &mut Report) {
+    match Client::new(&place.socket).ask(&Request::Snapshot) {
+        Ok(_) => {
+            let pid = Holder::named_in(&place.state_dir).map(|holder| format!(" (pid {})", holder.pid));
+            report.ok("runner", format!("one is at work here{}", pid.unwrap_or_default()));
+        }
+        Err(ControlError::NobodyThere { .. }) => report.ok("runner", "none is at work here"),
+        Err(ControlError::NoAnswer { .. }) => {
+            let silent = Behind::silent(place);
+            report.warn("runner", silent.name(), silent.what_to_do().unwrap_or_default());
+        }
+        Err(error) => report.warn("runner", error.to_string(), "look at its log, or start it again"),
+    }
+}

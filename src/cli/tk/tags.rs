@@ -1,0 +1,44 @@
+//! `tag`: labels on, labels off.
+
+use super::failure::Failure;
+use super::session::{Reply, Session};
+
+/// `tag <id> +x -y`: a bare word is put on as well. All of it or nothing.
+pub fn tag(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failure> {
+    let Some((id, changes)) =
+        arguments.split_first().filter(|(id, changes)| !changes.is_empty() && !id.starts_with('-'))
+    else {
+        return Err(Failure::Usage(format!("Usage: {} tag <id> +tag... -tag...", session.program)));
+    };
+    let (mut on, mut off) = (Vec::new(), Vec::new());
+    for change in changes {
+        match change.strip_prefix('-') {
+            Some(tag) => off.push(checked(tag)?),
+            None => on.push(checked(change.strip_prefix('+').unwrap_or(change))?),
+        }
+    }
+    if let Some(both) = on.iter().find(|tag| off.contains(tag)) {
+        return Err(Failure::said(format!("the tag '{both}' cannot be put on and taken off at once")));
+    }
+    let store = session.store()?;
+    let id = store.resolve(id)?;
+    let (changed, tags) = store.update(&id, |doc| {
+        let added = on.iter().filter(|tag| doc.list_add("tags", tag)).count();
+        let removed = off.iter().filter(|tag| doc.list_remove("tags", tag)).count();
+        Ok((added + removed, doc.list("tags")))
+    })?;
+    let tags = if tags.is_empty() { "no tags".to_owned() } else { tags.join(", ") };
+    Ok(Reply::line(match changed {
+        0 => format!("Nothing to change: {id} has {tags}"),
+        _ => format!("Updated {id}: {tags}"),
+    }))
+}
+
+/// What would be something else in a YAML list is no tag.
+fn checked(tag: &str) -> Result<&str, Failure> {
+    let bad = |c: char| c.is_whitespace() || c.is_control() || ",[]{}\"'#&*!|>%@`".contains(c);
+    if tag.is_empty() || tag.contains(bad) || tag.starts_with(['-', '?', ':', '+']) || tag.ends_with(':') {
+        return Err(Failure::said(format!("'{tag}' is no tag: letters, digits and - _ . / : = + ~ between them")));
+    }
+    Ok(tag)
+}
