@@ -46,6 +46,8 @@ pub enum BookError {
         "the record of pull requests in {path} cannot be used: {source}\n  fix: check that its folder is writable and has space left, and that enough files may be open (ulimit -n)"
     )]
     Sqlite { path: PathBuf, source: rusqlite::Error },
+    #[error("the record of pull requests in {path} cannot be opened: {source}")]
+    Open { path: PathBuf, source: std::io::Error },
     #[error("the record of pull requests in {path} cannot be read: {source}")]
     Content { path: PathBuf, source: serde_json::Error },
 }
@@ -84,7 +86,11 @@ pub struct PrBook {
 
 impl PrBook {
     pub fn open(path: &Path) -> Result<Self, BookError> {
-        let failed = |source| BookError::Sqlite { path: path.to_owned(), source };
+        // SQLite does not tell why a file cannot be opened; opening it does.
+        let failed = |source| match std::fs::OpenOptions::new().read(true).write(true).open(path) {
+            Err(source) => BookError::Open { path: path.to_owned(), source },
+            Ok(_) => BookError::Sqlite { path: path.to_owned(), source },
+        };
         let connection = Connection::open(path).map_err(failed)?;
         connection.busy_timeout(Duration::from_secs(10)).map_err(failed)?;
         connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;

@@ -22,7 +22,7 @@ async fn a_script_of_tk_calls_completes_a_ticket() {
         echo piped | tk add-note t-1
         if tk comment t-2 not mine; then exit 8; fi
         tk evidence --type test --passed 3 --failed 0
-        echo hello > new.txt; git add new.txt; git commit -qm Work
+        echo hello > new.txt; git add new.txt; git -c user.name=w -c user.email=w@example.invalid commit -qm Work
         tk done it works"
         .to_owned();
     let mut running = bench.start();
