@@ -10,6 +10,7 @@ use crate::domain::ids::{CommitId, PrNumber};
 use crate::domain::job::{
     BlockCause, CheckWait, DoneHow, HumanWait, Job, MergeHold, ReworkCause, ReworkTrigger, Stage, Wait, Work,
 };
+use crate::domain::pr::PrState;
 use crate::domain::run::StopReason;
 
 /// A branch update that does not show as a new head by then is asked for again.
@@ -107,8 +108,16 @@ fn last_line(text: &str) -> &str {
 
 pub fn branch_pushed(job: &mut Job, head: &CommitId, out: &mut Decided<'_>) {
     let Stage::WaitingForChecks { on: CheckWait::Opening { head: waited }, .. } = &job.stage else { return };
-    if waited == head {
-        out.act(Action::OpenPr { branch: job.branch.name.clone(), head: head.clone() });
+    if waited != head {
+        return;
+    }
+    match job.pr.as_ref().filter(|pr| pr.state == PrState::Open).map(|pr| pr.number) {
+        // The push has brought it up to date. To ask for one would make a second, if somebody merged this one a moment ago.
+        Some(number) => {
+            out.act(Action::InspectPr { number });
+            wait_for_checks(job, CheckWait::Forge { head: head.clone() }, out);
+        }
+        None => out.act(Action::OpenPr { branch: job.branch.name.clone(), head: head.clone() }),
     }
 }
 

@@ -25,6 +25,10 @@ pub enum Event {
         tickets: Vec<Ticket>,
         base: Option<CommitId>,
     },
+    /// The list of the last `Polled` still holds, to the letter. No poll failed and no workflow was loaded in between.
+    PolledUnchanged {
+        base: Option<CommitId>,
+    },
     PollFailed {
         error: String,
     },

@@ -82,6 +82,7 @@ impl Step<'_> {
         }
         let from = std::mem::replace(&mut job.ticket.state, state.clone());
         job.moved = Some(Moved { from, at: self.now });
+        self.state.doubted.insert(id.clone());
         self.touch(id);
         self.follow_run(id, &state);
     }

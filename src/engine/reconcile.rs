@@ -20,27 +20,55 @@ use crate::domain::time::Timestamp;
 impl Step<'_> {
     /// A complete list of the tickets in the states of interest.
     pub fn polled(&mut self, tickets: Vec<Ticket>, base: Option<CommitId>) {
-        self.state.tracker.last_ok = Some(self.now);
-        self.state.tracker.last_error = None;
-        if base.is_some() {
-            self.state.base = base;
-        }
+        self.board_answered(base);
         let mut seen = BTreeSet::new();
         for ticket in tickets {
             seen.insert(ticket.id.clone());
             self.ticket_seen(ticket);
         }
-        self.state.unseen = self.state.jobs.keys().filter(|id| !seen.contains(*id)).cloned().collect();
-        let held = self.held_back();
-        let unseen: Vec<TicketId> = self
+        self.state.off_list = self.state.jobs.keys().filter(|id| !seen.contains(*id)).cloned().collect();
+        self.ask_for_the_rest(BTreeSet::new());
+    }
+
+    /// The same list once more: it means to each job what it meant, but the job may have gone on since.
+    pub fn polled_unchanged(&mut self, base: Option<CommitId>) {
+        self.board_answered(base);
+        let listed: Vec<TicketId> = self
             .state
             .jobs
             .iter()
-            .filter(|(id, job)| !seen.contains(*id) && (cares_about_ticket(job) || held.contains(id)))
-            .map(|(id, _)| id.clone())
+            .filter(|(_, job)| !matches!(job.stage, Stage::Queued { .. }))
+            .map(|(id, _)| id)
+            .filter(|id| !self.state.off_list.contains(*id) && !self.state.doubted.contains(*id))
+            .cloned()
             .collect();
-        if !unseen.is_empty() {
-            self.emit(None, Action::RefreshTickets { ids: unseen });
+        for id in listed {
+            let Some(facts) = self.state.jobs.get(&id).map(|job| &job.ticket) else { continue };
+            for observation in what_it_means(facts, false, self.policy) {
+                self.decide(&id, observation);
+            }
+        }
+        self.ask_for_the_rest(self.state.doubted.clone());
+    }
+
+    fn board_answered(&mut self, base: Option<CommitId>) {
+        self.state.tracker.last_ok = Some(self.now);
+        self.state.tracker.last_error = None;
+        if base.is_some() {
+            self.state.base = base;
+        }
+    }
+
+    /// After a list: the tickets that were not on it and still matter, those in `also`, and the pull requests.
+    fn ask_for_the_rest(&mut self, also: BTreeSet<TicketId>) {
+        self.state.unseen = self.state.off_list.clone();
+        let held = self.held_back();
+        let missing =
+            |id: &&TicketId| self.state.jobs.get(*id).is_some_and(|job| cares_about_ticket(job) || held.contains(*id));
+        let mut ids = also;
+        ids.extend(self.state.off_list.iter().filter(missing).cloned());
+        if !ids.is_empty() {
+            self.emit(None, Action::RefreshTickets { ids: ids.into_iter().collect() });
         }
         self.look_at_prs(&held);
     }
@@ -91,20 +119,23 @@ impl Step<'_> {
             }
             return;
         };
-        if job.ticket == facts && matches!(job.stage, Stage::Queued { .. }) {
-            return;
-        }
-        if is_old_reading(job, &facts, self.policy) {
-            return;
-        }
-        let news = new_words(&job.ticket, &ticket, self.policy);
+        self.state.doubted.remove(&ticket.id);
         // Comments that were taken in stay so, even if this reading lacks them.
         if facts.newest_comment_at < job.ticket.newest_comment_at {
             facts.newest_comment = job.ticket.newest_comment.clone();
             facts.newest_comment_at = job.ticket.newest_comment_at;
         }
+        if job.ticket == facts && matches!(job.stage, Stage::Queued { .. }) {
+            return;
+        }
+        if is_old_reading(job, &facts, self.policy) {
+            self.state.doubted.insert(ticket.id);
+            return;
+        }
+        let news = new_words(&job.ticket, &ticket, self.policy);
         if is_old_column(job, &facts.state, self.policy, self.now) {
             facts.state = job.ticket.state.clone();
+            self.state.doubted.insert(ticket.id.clone());
         }
         let id = ticket.id.clone();
         let moved = !same_state(&job.ticket.state, &facts.state);

@@ -28,6 +28,11 @@ pub struct State {
     pub recovered: bool,
     /// Jobs that the last list of the board did not have: nothing is started for them before they were asked for.
     pub unseen: BTreeSet<TicketId>,
+    /// Jobs that the last list of the board did not have, whether or not they were asked for since.
+    pub off_list: BTreeSet<TicketId>,
+    /// Jobs that we believe to stand otherwise than the last reading said: it looked old, or we have moved them since. A
+    /// reading that lasts is believed, so these are asked for again.
+    pub doubted: BTreeSet<TicketId>,
     /// Jobs that changed since their workpad was last compared with them.
     pub unshown: BTreeSet<TicketId>,
     pub changes: Changes,

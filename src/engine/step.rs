@@ -35,6 +35,7 @@ impl Step<'_> {
         match event {
             Event::Recovered { lost } => self.recovered(lost),
             Event::Polled { tickets, base } => self.polled(tickets, base),
+            Event::PolledUnchanged { base } => self.polled_unchanged(base),
             Event::PollFailed { error } => self.state.tracker.last_error = Some(error),
             Event::TicketsRefreshed { asked, tickets } => self.refreshed(asked, tickets),
             Event::RunStarted { run, process, worktree, base: _, head } => {

@@ -445,7 +445,11 @@ impl Driver {
 
 /// What the poller has to ask for.
 pub fn plan_of(policy: &Policy) -> PollPlan {
-    PollPlan { period: policy.polling_interval, states: select::states_of_interest(policy) }
+    PollPlan {
+        period: policy.polling_interval,
+        states: select::states_of_interest(policy),
+        workflow: policy.hash.clone(),
+    }
 }
 
 fn merge(into: &mut Changes, more: Changes) {

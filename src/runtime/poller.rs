@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 use super::crew::Crew;
 use super::handle::Message;
 use crate::engine::event::Event;
-use crate::tracker::{Tracker, TrackerError};
+use crate::tracker::{Mark, Reading, Tracker, TrackerError};
 
 /// The least time between two polls that changes ask for: a burst of edits is one poll.
 const BREATH: Duration = Duration::from_millis(50);
@@ -28,6 +28,8 @@ pub struct PollerParts {
 pub struct PollPlan {
     pub period: Duration,
     pub states: Vec<String>,
+    /// The workflow's hash: with another one the same board may mean something else.
+    pub workflow: String,
 }
 
 /// Runs until the driver is gone. The period is a period, not a pause after the work.
@@ -35,6 +37,8 @@ pub async fn poll(mut parts: PollerParts) {
     let mut changes = parts.tracker.changes();
     let mut due = Instant::now();
     let mut last = None::<Instant>;
+    // What the driver was last told of the board, and under which plan.
+    let mut told = None::<(Mark, PollPlan)>;
     loop {
         tokio::select! {
             () = sleep_until(due) => {}
@@ -60,7 +64,7 @@ pub async fn poll(mut parts: PollerParts) {
         while due <= Instant::now() {
             due += plan.period;
         }
-        let (event, pause) = ask(&parts, &plan).await;
+        let (event, pause) = ask(&parts, plan, &mut told).await;
         due = due.max(Instant::now() + pause);
         let over = Message::PollOver { left_out: parts.tracker.left_out() };
         if parts.inbox.send(Message::Event(event)).await.is_err() || parts.inbox.send(over).await.is_err() {
@@ -76,9 +80,18 @@ async fn board_changed(changes: &mut Option<watch::Receiver<u64>>) -> bool {
     }
 }
 
-async fn ask(parts: &PollerParts, plan: &PollPlan) -> (Event, Duration) {
-    match parts.tracker.fetch_by_states(&plan.states).await {
-        Ok(tickets) => (Event::Polled { tickets, base: (parts.crew.base)().await }, Duration::ZERO),
+async fn ask(parts: &PollerParts, plan: PollPlan, told: &mut Option<(Mark, PollPlan)>) -> (Event, Duration) {
+    // Forgotten until this poll has gone well.
+    let told_before = told.take().filter(|(_, under)| *under == plan);
+    match parts.tracker.poll(&plan.states, told_before.as_ref().map(|(mark, _)| *mark)).await {
+        Ok(Reading::Listed { tickets, mark }) => {
+            *told = mark.map(|mark| (mark, plan));
+            (Event::Polled { tickets, base: (parts.crew.base)().await }, Duration::ZERO)
+        }
+        Ok(Reading::Unchanged) => {
+            *told = told_before;
+            (Event::PolledUnchanged { base: (parts.crew.base)().await }, Duration::ZERO)
+        }
         Err(error) => {
             tracing::warn!(code = error.code(), %error, "the board could not be read; nothing is changed");
             let pause = match &error {

@@ -22,6 +22,13 @@ pub trait Tracker: Send + Sync {
     /// A malformed ticket is left out with a log line.
     async fn fetch_by_states(&self, states: &[String]) -> Result<Vec<Ticket>, TrackerError>;
 
+    /// What `fetch_by_states` answers, for whoever asks again and again: `seen` stands for an earlier answer about the same
+    /// states, and if that still holds nothing is listed. A tracker that cannot tell lists everything each time.
+    async fn poll(&self, states: &[String], seen: Option<Mark>) -> Result<Reading, TrackerError> {
+        let _ = seen;
+        Ok(Reading::Listed { tickets: self.fetch_by_states(states).await?, mark: None })
+    }
+
     /// The tickets with these ids. One that is missing from a successful answer is gone.
     async fn fetch_by_ids(&self, ids: &[TicketId]) -> Result<Vec<Ticket>, TrackerError>;
 
@@ -58,6 +65,19 @@ pub trait Tracker: Send + Sync {
     /// A look at whether the board can be reached at all, for `doctor`.
     async fn probe(&self) -> Result<String, TrackerError>;
 }
+
+/// A board's answer to a poll.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reading {
+    /// All tickets, and what stands for this answer where the tracker can tell later whether it still holds.
+    Listed { tickets: Vec<Ticket>, mark: Option<Mark> },
+    /// The answer that the mark stands for still holds, to the letter.
+    Unchanged,
+}
+
+/// Stands for one answer of one tracker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark(pub u64);
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TrackerError {

@@ -8,7 +8,7 @@ use dirigent::domain::failure::RunFailure;
 use dirigent::domain::ids::{RunId, TicketId};
 use dirigent::domain::job::{Stage, SwitchSource, TicketFacts, Work};
 use dirigent::domain::run::{RunOutcome, StopReason};
-use dirigent::domain::ticket::state_in;
+use dirigent::domain::ticket::{Ticket, state_in};
 use dirigent::domain::time::Timestamp;
 use dirigent::engine::effect::{Action, Effect, Steering};
 use dirigent::engine::event::{EffectError, Event, LostRun};
@@ -83,6 +83,8 @@ pub struct Simulation {
     sequence: u64,
     busy_until: BTreeMap<TicketId, i64>,
     stopped_before_start: BTreeSet<RunId>,
+    /// What the engine was last told of the whole board.
+    last_list: Option<Vec<Ticket>>,
     next_poll: i64,
     next_timer: i64,
     chance: Chance,
@@ -119,6 +121,7 @@ impl Simulation {
             sequence: 0,
             busy_until: BTreeMap::new(),
             stopped_before_start: BTreeSet::new(),
+            last_list: None,
             next_poll: START.0,
             next_timer: START.0,
             chance: Chance::new(seed, 1),
@@ -286,6 +289,29 @@ impl Simulation {
     }
 
     /// One step, its transaction, and its effects on their way.
+    /// A tracker that can tell says only that nothing changed, now and then.
+    fn told_of_the_board(&mut self, event: Event) -> Event {
+        match event {
+            Event::Polled { tickets, base } => {
+                if self.last_list.as_ref() == Some(&tickets) && self.chance.one_in(2) {
+                    return Event::PolledUnchanged { base };
+                }
+                self.last_list = Some(tickets.clone());
+                Event::Polled { tickets, base }
+            }
+            Event::PollFailed { .. } | Event::PolicyReloaded => {
+                self.last_list = None;
+                event
+            }
+            // A board that is known to have gone on since lists anew.
+            Event::TicketsRefreshed { ref tickets, .. } => {
+                self.last_list.take_if(|list| tickets.iter().any(|ticket| !list.contains(ticket)));
+                event
+            }
+            _ => event,
+        }
+    }
+
     pub fn tell(&mut self, event: Event) {
         if self.broken.is_some() {
             return;
@@ -293,6 +319,7 @@ impl Simulation {
         if self.trace {
             self.print(&format!("{event:?}"));
         }
+        let event = self.told_of_the_board(event);
         let spends = matches!(event, Event::RunProgress { .. } | Event::RunFinished { .. });
         let effects = step(&mut self.state, &self.policy, self.now, event);
         self.steps += 1;
@@ -636,6 +663,7 @@ impl Simulation {
         self.queue.clear();
         self.busy_until.clear();
         self.stopped_before_start.clear();
+        self.last_list = None;
         self.unwritten = Changes::default();
         self.unperformed.clear();
         self.soft_since = None;

@@ -20,7 +20,7 @@ use crate::domain::comment::Comment;
 use crate::domain::ids::{CommentId, TicketId};
 use crate::domain::permit::Permit;
 use crate::domain::ticket::{NewTicket, Ticket, state_in};
-use crate::tracker::{Tracker, TrackerError};
+use crate::tracker::{Mark, Reading, Tracker, TrackerError};
 
 /// The states this tracker can move a ticket to.
 const STATES: [&str; 4] = ["open", "in_progress", "closed", "failed"];
@@ -67,7 +67,25 @@ impl Tracker for TkTracker {
             return Ok(Vec::new());
         }
         let states = states.to_vec();
-        self.work(move |board| board.in_states(&states)).await
+        self.work(move |board| {
+            let mut index = board.refreshed()?;
+            Ok(board.in_states(&mut index, &states).0)
+        })
+        .await
+    }
+
+    async fn poll(&self, states: &[String], seen: Option<Mark>) -> Result<Reading, TrackerError> {
+        let states = states.to_vec();
+        self.work(move |board| {
+            let mut index = board.refreshed()?;
+            let mark = Mark(index.version());
+            if seen == Some(mark) {
+                return Ok(Reading::Unchanged);
+            }
+            let (tickets, complete) = board.in_states(&mut index, &states);
+            Ok(Reading::Listed { tickets, mark: complete.then_some(mark) })
+        })
+        .await
     }
 
     async fn fetch_by_ids(&self, ids: &[TicketId]) -> Result<Vec<Ticket>, TrackerError> {
@@ -177,8 +195,8 @@ impl Tracker for TkTracker {
 }
 
 impl Board {
-    fn in_states(&self, states: &[String]) -> Result<Vec<Ticket>, TrackerError> {
-        let mut index = self.refreshed()?;
+    /// The tickets, and whether that is all of them: one that could not be read just now may be readable in a moment.
+    fn in_states(&self, index: &mut Index, states: &[String]) -> (Vec<Ticket>, bool) {
         let wanted: Vec<String> = index
             .ids()
             .filter(|id| {
@@ -187,16 +205,20 @@ impl Board {
             })
             .map(str::to_owned)
             .collect();
-        self.note_what_is_left_out(&index, states);
+        self.note_what_is_left_out(index, states);
         let mut tickets = Vec::with_capacity(wanted.len());
+        let mut complete = true;
         for id in wanted {
-            match self.ticket(&mut index, &id) {
+            match self.ticket(index, &id) {
                 Ok(Some(ticket)) if state_in(&ticket.state, states) => tickets.push(ticket),
                 Ok(_) => {}
-                Err(error) => tracing::warn!(ticket = id, "ticket left out: {error}"),
+                Err(error) => {
+                    complete = false;
+                    tracing::warn!(ticket = id, "ticket left out: {error}");
+                }
             }
         }
-        Ok(tickets)
+        (tickets, complete)
     }
 
     /// `states` are the ones that somebody is interested in, besides the usual ones.

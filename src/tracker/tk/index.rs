@@ -22,6 +22,8 @@ pub(super) struct Index {
     entries: BTreeMap<String, Entry>,
     journal: Option<Journal>,
     looked_at_all: Option<Instant>,
+    /// Grows with every change of an entry.
+    version: u64,
 }
 
 struct Entry {
@@ -61,7 +63,7 @@ impl Stamp {
 
 impl Index {
     pub fn new(store: Store) -> Self {
-        Self { store, entries: BTreeMap::new(), journal: None, looked_at_all: None }
+        Self { store, entries: BTreeMap::new(), journal: None, looked_at_all: None, version: 0 }
     }
 
     /// Brings every entry up to date.
@@ -95,6 +97,7 @@ impl Index {
             self.look_at(id, false)?;
         }
         if ids.len() != self.entries.len() {
+            self.version += 1;
             self.entries.retain(|id, _| ids.binary_search(id).is_ok());
         }
         self.looked_at_all = Some(Instant::now());
@@ -110,7 +113,7 @@ impl Index {
         let meta = match if link { fs::metadata(&path) } else { own } {
             Ok(meta) => meta,
             Err(source) if source.kind() == ErrorKind::NotFound && self.store.dir().is_dir() => {
-                self.entries.remove(id);
+                self.version += u64::from(self.entries.remove(id).is_some());
                 return Ok(());
             }
             Err(source) => return Err(StoreError::Io { action: "read", path, source }),
@@ -122,7 +125,7 @@ impl Index {
         let content = match self.store.record(id) {
             Ok(record) => Ok(Parsed { record: Arc::new(record), body: None }),
             Err(StoreError::NotFound(_)) => {
-                self.entries.remove(id);
+                self.version += u64::from(self.entries.remove(id).is_some());
                 return Ok(());
             }
             Err(error) => Err(error.to_string()),
@@ -135,7 +138,13 @@ impl Index {
             tracing::warn!(file = %path.display(), "ticket left out: {why}");
         }
         self.entries.insert(id.to_owned(), Entry { stamp, link, content });
+        self.version += 1;
         Ok(())
+    }
+
+    /// The same number: the same tickets.
+    pub fn version(&self) -> u64 {
+        self.version
     }
 
     pub fn ids(&self) -> impl Iterator<Item = &str> {

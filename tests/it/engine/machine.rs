@@ -31,6 +31,8 @@ pub struct Machine {
     pub effects: Vec<Effect>,
     /// What a ledger would hold.
     pub kept: State,
+    /// The board as it was last listed, while nothing happened that would make the poller list it again.
+    pub listed: Option<Vec<Ticket>>,
 }
 
 impl Machine {
@@ -43,7 +45,7 @@ impl Machine {
     /// Before its past is settled.
     pub fn asleep(policy: Policy) -> Self {
         let state = State::new(Meta { seed: 7, ..Meta::default() });
-        Self { kept: state.clone(), state, policy, now: START, last: Vec::new(), effects: Vec::new() }
+        Self { kept: state.clone(), state, policy, now: START, last: Vec::new(), effects: Vec::new(), listed: None }
     }
 
     /// One job on the board, its first run under way.
@@ -64,6 +66,15 @@ impl Machine {
     pub fn step(&mut self, event: Event) -> &[Effect] {
         let told = format!("{event:?}");
         let soft = matches!(event, Event::RunProgress { .. });
+        match &event {
+            Event::Polled { tickets, .. } => self.listed = Some(tickets.clone()),
+            Event::PollFailed { .. } | Event::PolicyReloaded => self.listed = None,
+            // A board that has gone on since lists anew.
+            Event::TicketsRefreshed { tickets, .. } => {
+                self.listed.take_if(|listed| tickets.iter().any(|ticket| !listed.contains(ticket)));
+            }
+            _ => {}
+        }
         self.last = step(&mut self.state, &self.policy, self.now, event);
         self.effects.extend(self.last.iter().cloned());
         let changes = self.keep(soft);
@@ -176,8 +187,12 @@ impl Machine {
     pub fn publish(&mut self, name: &str) {
         self.succeed(|action| matches!(action, Action::PushBranch { .. }), EffectResult::Plain);
         let head = self.job(name).head.clone().expect("a head");
-        let pr = pr(1, &self.job(name).branch.name, &head);
-        self.succeed(|action| matches!(action, Action::OpenPr { .. }), EffectResult::Opened { pr });
+        let shown = pr(1, &self.job(name).branch.name, &head);
+        match &mut self.state.jobs.get_mut(&id(name)).expect("a job").pr {
+            // It was open, and the next look shows what was pushed.
+            Some(facts) => facts.head = head,
+            None => self.succeed(|action| matches!(action, Action::OpenPr { .. }), EffectResult::Opened { pr: shown }),
+        }
         self.perform_small();
     }
 
@@ -244,6 +259,7 @@ impl Machine {
         state.runs = self.kept.runs.clone();
         state.outbox = self.kept.outbox.clone();
         self.state = state;
+        self.listed = None;
         let lost = self.state.runs.keys().map(|run| LostRun { run: run.clone(), salvage: None, head: None }).collect();
         self.step(Event::Recovered { lost });
     }

@@ -182,6 +182,7 @@ fn command(a: u8, b: u8) -> OperatorCommand {
 pub fn apply(machine: &mut Machine, (kind, a, b): Choice) {
     let name = NAMES[usize::from(a) % 3];
     let event = match kind % 20 {
+        0 if machine.listed.is_some() => Event::PolledUnchanged { base: Some(commit("base")) },
         0..=2 => Event::Polled { tickets: board(a & !7, 0), base: Some(commit("base")) },
         3 => Event::Polled { tickets: board(a, b), base: Some(commit(&format!("base{}", b & 1))) },
         4 => Event::TicketsRefreshed { asked: NAMES.map(id).to_vec(), tickets: board(a, b) },
@@ -238,6 +239,21 @@ pub fn apply(machine: &mut Machine, (kind, a, b): Choice) {
     }
 }
 
+/// Whether the board says "nothing new" or the same list again must not matter.
+fn unchanged_means_the_same_list(machine: &Machine) {
+    let Some(tickets) = machine.listed.clone().filter(|_| machine.state.doubted.is_empty()) else { return };
+    let base = machine.state.base.clone();
+    let (mut listed, mut unchanged) = (machine.clone(), machine.clone());
+    listed.step(Event::Polled { tickets, base: base.clone() });
+    unchanged.step(Event::PolledUnchanged { base });
+    assert_eq!(listed.last, unchanged.last);
+    if listed.state != unchanged.state {
+        let (left, right) = (format!("{:#?}", listed.state), format!("{:#?}", unchanged.state));
+        let other: Vec<_> = left.lines().zip(right.lines()).filter(|(left, right)| left != right).take(10).collect();
+        panic!("listed, and unchanged: {other:#?}");
+    }
+}
+
 fn round_trip(state: &State) {
     for job in state.jobs.values() {
         let json = serde_json::to_string(job).unwrap();
@@ -272,6 +288,7 @@ proptest! {
         let mut machine = started(start);
         for choice in order {
             apply(&mut machine, choice);
+            unchanged_means_the_same_list(&machine);
         }
         round_trip(&machine.state);
     }
