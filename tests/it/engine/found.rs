@@ -241,3 +241,22 @@ fn a_late_gate_result_is_not_taken_for_the_new_head() {
     let second = machine.pending(|action| matches!(action, Action::RunGate { head, .. } if *head == commit("two")));
     assert!(second.is_some());
 }
+
+/// A reading that looked old is believed if it lasts. A board that only says "unchanged" must be asked, or it never would be.
+#[test]
+fn a_column_that_was_doubted_is_asked_for_while_the_board_is_unchanged() {
+    let mut policy = policy();
+    policy.orchestration.states.insert(Phase::Implementing, "In Progress".into());
+    let mut machine = Machine::working(policy);
+    machine.perform_small();
+    machine.poll(vec![ticket("a")]);
+    assert_eq!(machine.job("a").ticket.state, "In Progress", "it may be an old reading");
+    machine.pass(Duration::from_secs(3600));
+    machine.step(dirigent::engine::event::Event::PolledUnchanged { base: None });
+    let asked = |action: &Action| matches!(action, Action::RefreshTickets { ids } if ids.contains(&id("a")));
+    assert!(machine.emitted_last(asked));
+    machine.refresh(ticket("a"));
+    assert_eq!(machine.job("a").ticket.state, "Todo", "what lasts is believed");
+    machine.step(dirigent::engine::event::Event::PolledUnchanged { base: None });
+    assert!(!machine.emitted_last(asked), "and is not asked for any more");
+}

@@ -3,8 +3,8 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use dirigent::tracker::Tracker;
 use dirigent::tracker::tk::TkTracker;
+use dirigent::tracker::{Mark, Reading, Tracker};
 
 use super::{put, store_with, ticket_text};
 
@@ -13,30 +13,71 @@ async fn titles(tracker: &TkTracker) -> Vec<String> {
     tickets.into_iter().map(|ticket| ticket.title).collect()
 }
 
+/// Asks as the runner does: only for what is new since the last answer.
+struct Follower {
+    tracker: TkTracker,
+    mark: Option<Mark>,
+    titles: Vec<String>,
+    lists: usize,
+}
+
+impl Follower {
+    fn new(dir: &std::path::Path) -> Self {
+        Self { tracker: TkTracker::new(dir), mark: None, titles: Vec::new(), lists: 0 }
+    }
+
+    async fn titles(&mut self) -> &[String] {
+        if let Reading::Listed { tickets, mark } = self.tracker.poll(&["open".to_owned()], self.mark).await.unwrap() {
+            self.titles = tickets.into_iter().map(|ticket| ticket.title).collect();
+            self.mark = mark;
+            self.lists += 1;
+        }
+        &self.titles
+    }
+}
+
+#[tokio::test]
+async fn a_board_is_listed_again_only_if_it_changed() {
+    let (_temp, dir) = store_with(&[("a", &ticket_text("a", "open", "")), ("b", &ticket_text("b", "closed", ""))]);
+    let mut follower = Follower::new(&dir);
+    for _ in 0..3 {
+        assert_eq!(follower.titles().await, ["Title of a"]);
+    }
+    assert_eq!(follower.lists, 1);
+    // What a list says of a ticket depends on others too: a blocker's state, say.
+    put(&dir, "b", &ticket_text("b", "closed", "").replace("Title of b", "Elsewhere"));
+    follower.titles().await;
+    assert_eq!(follower.lists, 2);
+    fs::remove_file(dir.join("b.md")).unwrap();
+    follower.titles().await;
+    follower.titles().await;
+    assert_eq!(follower.lists, 3);
+}
+
 #[tokio::test]
 async fn every_kind_of_change_is_seen_by_the_next_look() {
     let (_temp, dir) = store_with(&[("a", &ticket_text("a", "open", ""))]);
-    let tracker = TkTracker::new(&dir);
-    assert_eq!(titles(&tracker).await, ["Title of a"]);
+    let mut tracker = Follower::new(&dir);
+    assert_eq!(tracker.titles().await, ["Title of a"]);
 
     put(&dir, "b", &ticket_text("b", "open", ""));
-    assert_eq!(titles(&tracker).await, ["Title of a", "Title of b"]);
+    assert_eq!(tracker.titles().await, ["Title of a", "Title of b"]);
 
     let text = ticket_text("a", "open", "").replace("Title of a", "Title of A");
     put(&dir, "a", &text);
-    assert_eq!(titles(&tracker).await, ["Title of A", "Title of b"], "same size, in place");
+    assert_eq!(tracker.titles().await, ["Title of A", "Title of b"], "same size, in place");
 
     fs::write(dir.join("x.tmp"), ticket_text("b", "open", "").replace("Title of b", "Renamed over")).unwrap();
     fs::rename(dir.join("x.tmp"), dir.join("b.md")).unwrap();
-    assert_eq!(titles(&tracker).await, ["Title of A", "Renamed over"]);
+    assert_eq!(tracker.titles().await, ["Title of A", "Renamed over"]);
 
     fs::remove_file(dir.join("a.md")).unwrap();
-    assert_eq!(titles(&tracker).await, ["Renamed over"]);
+    assert_eq!(tracker.titles().await, ["Renamed over"]);
 
     fs::rename(&dir, dir.with_extension("old")).unwrap();
     fs::create_dir(&dir).unwrap();
     put(&dir, "c", &ticket_text("c", "open", ""));
-    assert_eq!(titles(&tracker).await, ["Title of c"], "another directory under the same name");
+    assert_eq!(tracker.titles().await, ["Title of c"], "another directory under the same name");
 }
 
 #[tokio::test]
@@ -45,10 +86,10 @@ async fn a_linked_ticket_is_followed() {
     let real = temp.path().join("real.md");
     fs::write(&real, ticket_text("l", "open", "")).unwrap();
     std::os::unix::fs::symlink(&real, dir.join("l.md")).unwrap();
-    let tracker = TkTracker::new(&dir);
-    assert_eq!(titles(&tracker).await, ["Title of l"]);
+    let mut tracker = Follower::new(&dir);
+    assert_eq!(tracker.titles().await, ["Title of l"]);
     fs::write(&real, ticket_text("l", "open", "").replace("Title of l", "Changed elsewhere")).unwrap();
-    assert_eq!(titles(&tracker).await, ["Changed elsewhere"]);
+    assert_eq!(tracker.titles().await, ["Changed elsewhere"]);
 }
 
 #[tokio::test]
