@@ -63,6 +63,8 @@ pub fn doctor(context: &Context, args: &DoctorArgs) -> Result<(), Failure> {
     let place = context.place(&loaded);
     let mut report = Report(Vec::new());
     workflow(&loaded, &mut report);
+    // First: with too few of them whatever is looked at next fails for a reason of its own.
+    open_files(&loaded, &mut report);
     git(&loaded, &mut report);
     agent(context, &loaded, &mut report);
     programs::gates(context, &loaded, &mut report);
@@ -305,6 +307,15 @@ fn disk(root: &Path, report: &mut Report) {
             }
         }
         Err(error) => report.warn("disk", format!("{}: {error}", root.display()), "check workspace.root"),
+    }
+}
+
+fn open_files(loaded: &Loaded, report: &mut Report) {
+    match super::open_files::allow_for(loaded.settings.agent.max_concurrent_agents) {
+        Some(files) if !files.enough_for_one() => report.problem("open files", files.sentence(), files.fix()),
+        Some(files) if !files.enough_for_all() => report.warn("open files", files.sentence(), files.fix()),
+        Some(files) => report.ok("open files", format!("{} allowed, {} wanted", files.allowed, files.wanted)),
+        None => {}
     }
 }
 

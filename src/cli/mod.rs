@@ -14,6 +14,7 @@ mod init;
 mod landing;
 mod live;
 mod logs;
+mod open_files;
 mod operate;
 mod output;
 mod place;

@@ -15,6 +15,7 @@ use super::args::RunArgs;
 use super::assemble::{self, Runner};
 use super::landing;
 use super::live;
+use super::open_files;
 use super::place::{Context, Place};
 
 /// How the work is shown.
@@ -50,6 +51,10 @@ pub fn work(
     record: Option<&Path>,
 ) -> Result<(), Failure> {
     refuse_what_is_not_there(loaded)?;
+    let files = open_files::allow_for(loaded.settings.agent.max_concurrent_agents);
+    if let Some(files) = files.filter(|files| !files.enough_for_one()) {
+        return Err(Failure::plain(format!("{}\n  fix: {}", files.sentence(), files.fix())));
+    }
     landing::refuse_to_start(&loaded.settings)?;
     let holder = Holder { pid: std::process::id(), started_at: runtime::now() };
     let places = assemble::locked_places(&loaded.settings, place);
@@ -59,6 +64,9 @@ pub fn work(
     start_logging(loaded.settings.observability.log, place, view)?;
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
+    }
+    if let Some(files) = files.filter(|files| !files.enough_for_all()) {
+        tracing::warn!("{}; fix: {}", files.sentence(), files.fix());
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
