@@ -1,17 +1,22 @@
 //! Dirigent's durable record about one ticket. The ledger owns it; the engine changes it.
 
+mod stage;
+mod work;
+
 use serde::{Deserialize, Serialize};
 
+use super::branch::branch_name;
 use super::comment::Author;
-use super::evidence::{Evidence, EvidenceKind, Receipt, tail};
+use super::evidence::Receipt;
 use super::failure::RunFailure;
-use super::ids::{CommentId, CommitId, PoolName, PrNumber, RunId, SessionId, TicketId, TicketKey};
-use super::phase::Phase;
+use super::ids::{CommentId, CommitId, PrNumber, SessionId, TicketId, TicketKey};
 use super::pr::{Mergeability, PrState};
-use super::run::{RunKind, StopReason};
 use super::ticket::{Blocker, Dispatchable, Ticket};
 use super::time::Timestamp;
 use super::usage::Usage;
+
+pub use stage::{BlockCause, CheckWait, DoneHow, HumanWait, MergeHold, ReleaseReason, Stage, SwitchSource, Wait};
+pub use work::{ReworkCause, ReworkTrigger, Work};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
@@ -129,12 +134,20 @@ impl Job {
             updated_at: now,
         }
     }
-}
 
-impl Job {
     /// What an approval is about: the pull request's head, else the branch's.
     pub fn current_head(&self) -> Option<&CommitId> {
         self.pr.as_ref().map(|pr| &pr.head).or(self.head.as_ref())
+    }
+
+    /// Another branch for work that begins anew; what belongs to the old one is left with it.
+    pub fn take_new_branch(&mut self, prefix: &str) {
+        let generation = self.branch.generation + 1;
+        let name = branch_name(prefix, self.ticket.key.as_str(), &self.ticket.title, generation);
+        self.branch = BranchName { name, generation };
+        self.pr = None;
+        self.head = None;
+        self.receipt = None;
     }
 }
 
@@ -237,357 +250,4 @@ pub struct Workpad {
     pub written_at: Option<Timestamp>,
     /// Hash of what it shows, so that a mere timestamp is no change.
     pub shows: Option<String>,
-}
-
-/// What the next or current run has to do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "do")]
-pub enum Work {
-    Implement,
-    Review { head: CommitId },
-    Rework { cause: ReworkCause },
-}
-
-impl Work {
-    /// The phase of a job while a run does this.
-    pub fn phase(&self) -> Phase {
-        match self {
-            Self::Implement => Phase::Implementing,
-            Self::Review { .. } => Phase::Reviewing,
-            Self::Rework { .. } => Phase::Rework,
-        }
-    }
-
-    pub fn kind(&self) -> RunKind {
-        match self {
-            Self::Implement => RunKind::Implement,
-            Self::Review { .. } => RunKind::Review,
-            Self::Rework { .. } => RunKind::Rework,
-        }
-    }
-}
-
-/// Why the work has to be done again, with what proves it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReworkCause {
-    pub trigger: ReworkTrigger,
-    pub summary: String,
-    pub evidence: Vec<Evidence>,
-}
-
-impl ReworkCause {
-    /// What proves it, short enough for a comment: the end of what a command printed, or the first remarks.
-    pub fn shown(&self) -> Option<String> {
-        const LINES: usize = 10;
-        const CHARACTERS: usize = 1_000;
-        let parts = self.evidence.iter().filter_map(|evidence| match &evidence.kind {
-            EvidenceKind::Command { command, output, .. } => {
-                Some(format!("$ {command}\n{}", tail(output, LINES, CHARACTERS)))
-            }
-            // The summary names the files of a conflict already.
-            EvidenceKind::Note { text } if self.trigger != ReworkTrigger::MergeConflict => {
-                Some(tail(text, LINES, CHARACTERS))
-            }
-            EvidenceKind::Note { .. } | EvidenceKind::File { .. } | EvidenceKind::Test { .. } => None,
-        });
-        let shown = parts.take(3).collect::<Vec<_>>().join("\n");
-        (!shown.trim().is_empty()).then_some(shown)
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ReworkTrigger {
-    CheckFailed,
-    MergeConflict,
-    ChangesRequested,
-    ReviewFinding,
-    UnresolvedThread,
-    TicketComment,
-    ReworkState,
-    GateFailed,
-    Contradicted,
-    /// A person moved the branch or asked for another round by command.
-    Operator,
-}
-
-/// Where the job stands, with the data that only this place needs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "at")]
-pub enum Stage {
-    Queued {
-        work: Work,
-        wait: Wait,
-        since: Timestamp,
-    },
-    Working {
-        work: Work,
-        run: RunId,
-        stopping: Option<StopReason>,
-        since: Timestamp,
-    },
-    WaitingForChecks {
-        on: CheckWait,
-        since: Timestamp,
-    },
-    WaitingForHuman {
-        on: HumanWait,
-        since: Timestamp,
-    },
-    Blocked {
-        cause: BlockCause,
-        resume: Work,
-        since: Timestamp,
-    },
-    ReadyToMerge {
-        head: CommitId,
-        hold: MergeHold,
-        since: Timestamp,
-    },
-    Merging {
-        head: CommitId,
-        since: Timestamp,
-    },
-    /// `ticket_closed`: the ticket was seen in a terminal state since; only then does a reopened ticket start anew.
-    Done {
-        how: DoneHow,
-        ticket_closed: bool,
-        since: Timestamp,
-    },
-    Released {
-        why: ReleaseReason,
-        since: Timestamp,
-    },
-}
-
-impl Stage {
-    pub fn phase(&self) -> Phase {
-        match self {
-            Self::Queued { .. } => Phase::Queued,
-            Self::Working { work, .. } => work.phase(),
-            Self::WaitingForChecks { .. } => Phase::WaitingForChecks,
-            Self::WaitingForHuman { .. } => Phase::WaitingForHuman,
-            Self::Blocked { .. } => Phase::Blocked,
-            Self::ReadyToMerge { .. } => Phase::ReadyToMerge,
-            Self::Merging { .. } => Phase::Merging,
-            Self::Done { .. } => Phase::Done,
-            Self::Released { .. } => Phase::Released,
-        }
-    }
-
-    pub fn since(&self) -> Timestamp {
-        match self {
-            Self::Queued { since, .. }
-            | Self::Working { since, .. }
-            | Self::WaitingForChecks { since, .. }
-            | Self::WaitingForHuman { since, .. }
-            | Self::Blocked { since, .. }
-            | Self::ReadyToMerge { since, .. }
-            | Self::Merging { since, .. }
-            | Self::Done { since, .. }
-            | Self::Released { since, .. } => *since,
-        }
-    }
-
-    pub fn run(&self) -> Option<&RunId> {
-        match self {
-            Self::Working { run, .. } => Some(run),
-            _ => None,
-        }
-    }
-}
-
-/// Why a queued job has no worker yet.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "for")]
-pub enum Wait {
-    /// Eligible; the next decision starts it.
-    Turn,
-    Slot,
-    StateSlot {
-        state: String,
-    },
-    Blockers {
-        keys: Vec<TicketKey>,
-    },
-    Cycle {
-        keys: Vec<TicketKey>,
-    },
-    Wave {
-        wave: u32,
-    },
-    Retry {
-        attempt: u32,
-        due: Timestamp,
-        error: RunFailure,
-    },
-    /// A run that ended well goes on with the same ticket.
-    Continuation {
-        due: Timestamp,
-    },
-    Quota {
-        pool: PoolName,
-        until: Timestamp,
-    },
-    KillSwitch {
-        source: SwitchSource,
-    },
-    Observe,
-    Preflight,
-    Labels {
-        missing: Vec<String>,
-    },
-    NotOurs {
-        because: String,
-    },
-    DailyBudget {
-        what: String,
-        until: Timestamp,
-    },
-    /// The board could not be read; nothing is started on old knowledge.
-    Tracker,
-    ShuttingDown,
-}
-
-/// Where a kill switch was pulled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SwitchSource {
-    File,
-    TicketLabel,
-    PrLabel,
-    PauseAll,
-    PauseTicket,
-}
-
-impl SwitchSource {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::File => "kill-switch file",
-            Self::TicketLabel => "label on the ticket",
-            Self::PrLabel => "label on the pull request",
-            Self::PauseAll => "dirigent pause",
-            Self::PauseTicket => "dirigent pause of this ticket",
-        }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "for")]
-pub enum CheckWait {
-    /// `gates.task` runs on this commit.
-    Gates { head: CommitId },
-    /// The branch is being pushed and the pull request opened.
-    Opening { head: CommitId },
-    /// The forge's checks.
-    Forge { head: CommitId },
-    /// The forge has not worked out whether it can be merged.
-    Mergeability { head: CommitId },
-    /// The base is being merged into the branch.
-    BranchUpdate { head: CommitId },
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "for")]
-pub enum HumanWait {
-    /// Somebody other than the author approves the head.
-    Approval { head: CommitId },
-    /// There is no forge: the branch is the result.
-    Branch { branch: String },
-    /// Nothing to check with, and the workflow does not take that for a pass.
-    NoChecks { head: CommitId },
-    /// The worker wants its plan approved.
-    Plan,
-    /// The pull request is a draft.
-    Draft,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "cause")]
-pub enum BlockCause {
-    RetriesExhausted {
-        attempts: u32,
-        last: RunFailure,
-    },
-    Permanent {
-        failure: RunFailure,
-    },
-    NoNewEvidence {
-        fingerprint: String,
-    },
-    ReworkLimitExceeded {
-        limit: u32,
-        trigger: ReworkTrigger,
-    },
-    BudgetExceeded {
-        what: String,
-        figure: String,
-        cap: String,
-    },
-    WorkerAsked {
-        question: String,
-    },
-    PrClosed {
-        number: PrNumber,
-    },
-    StoppedByOperator,
-    /// Stopped by a person while its finished work was being judged: a retry goes on with that work.
-    SetAside,
-    MergeRefused {
-        because: String,
-    },
-    /// A write to the tracker or forge is refused for good.
-    EffectRefused {
-        effect: String,
-        because: String,
-    },
-    ReviewPasses {
-        limit: u32,
-    },
-    /// Run after run ended well, and the ticket is still active.
-    NoEnd {
-        runs: u32,
-    },
-}
-
-/// Why a job whose gates all pass has not been merged.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "for")]
-pub enum MergeHold {
-    Slot {
-        behind: Option<TicketKey>,
-    },
-    MergeDisabled,
-    RolloutForbids,
-    KillSwitch {
-        source: SwitchSource,
-    },
-    /// The forge (or the user's work tree) is in the way for now.
-    Forge {
-        because: String,
-        retry_at: Timestamp,
-    },
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "how")]
-pub enum DoneHow {
-    Merged { commit: Option<CommitId>, by_us: bool },
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "why")]
-pub enum ReleaseReason {
-    TicketClosed {
-        state: String,
-    },
-    NotActive {
-        state: String,
-    },
-    NotEligible {
-        because: String,
-    },
-    /// By command: it stays so until a retry.
-    GivenBack,
-    Gone,
 }

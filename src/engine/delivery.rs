@@ -247,16 +247,7 @@ pub fn follow_closed_pr(job: &mut Job, number: PrNumber, out: &mut Decided<'_>) 
             }
         }
         ClosedPrPolicy::NewBranch => {
-            job.pr = None;
-            job.head = None;
-            job.receipt = None;
-            job.branch.generation += 1;
-            job.branch.name = crate::domain::branch::branch_name(
-                &out.policy.branch_prefix,
-                job.ticket.key.as_str(),
-                &job.ticket.title,
-                job.branch.generation,
-            );
+            job.take_new_branch(&out.policy.branch_prefix);
             // Closing a pull request is a verdict: it uses up a round, so that this cannot go on for ever.
             let cause = ReworkCause {
                 trigger: ReworkTrigger::ChangesRequested,

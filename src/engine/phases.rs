@@ -290,16 +290,7 @@ fn ticket_active(job: &mut Job, out: &mut Decided<'_>) {
             None => out.queue(job, Work::Implement, Wait::Turn),
         },
         Stage::Done { ticket_closed: true, .. } => {
-            job.branch.generation += 1;
-            job.branch.name = crate::domain::branch::branch_name(
-                &out.policy.branch_prefix,
-                job.ticket.key.as_str(),
-                &job.ticket.title,
-                job.branch.generation,
-            );
-            job.pr = None;
-            job.head = None;
-            job.receipt = None;
+            job.take_new_branch(&out.policy.branch_prefix);
             job.session = None;
             start_over(job, out);
         }

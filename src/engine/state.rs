@@ -136,6 +136,16 @@ pub struct Changes {
 }
 
 impl Changes {
+    pub fn add(&mut self, more: Self) {
+        self.jobs.extend(more.jobs);
+        self.runs.extend(more.runs);
+        self.finished.extend(more.finished);
+        self.outbox.extend(more.outbox);
+        self.notes.extend(more.notes);
+        self.meta |= more.meta;
+        self.soft |= more.soft;
+    }
+
     /// Whether anything has to reach the ledger before the next effect.
     pub fn is_hard(&self) -> bool {
         !(self.jobs.is_empty()

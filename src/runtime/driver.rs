@@ -7,6 +7,7 @@ use thiserror::Error;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
+use super::answers::{how_it_arrives, where_it_stands};
 use super::effects::{Adapters, Performer, spoken};
 use super::gatekeeper::Gatekeeper;
 use super::handle::{Answer, Command, Handle, Message};
@@ -15,8 +16,6 @@ use super::now;
 use super::poller::PollPlan;
 use super::record::{Line, Recorder};
 use crate::config::policy::Policy;
-use crate::domain::ids::TicketId;
-use crate::domain::job::Stage;
 use crate::domain::snapshot::Snapshot;
 use crate::engine::effect::Effect;
 use crate::engine::event::Event;
@@ -228,7 +227,7 @@ impl Driver {
         if changes.is_hard() || changes.soft || all {
             self.stale_since.get_or_insert_with(Instant::now);
         }
-        merge(&mut self.unwritten, changes);
+        self.unwritten.add(changes);
         for effect in effects {
             // Reading and stopping wait for nobody, not even for a full disk.
             if effect.action.kind().reach() == Reach::Harmless {
@@ -377,7 +376,7 @@ impl Driver {
                     return Err(objection);
                 }
                 self.step(Event::Operator { command, by });
-                Ok(self.where_it_stands(ticket.as_ref()))
+                Ok(where_it_stands(&self.state, ticket.as_ref()))
             }
             Command::Message { ticket, text, urgent } => {
                 if !self.state.jobs.contains_key(&ticket) {
@@ -385,7 +384,7 @@ impl Driver {
                 }
                 let word = spoken(by, text, urgent);
                 self.step(Event::HumanSaid { ticket: ticket.clone(), word });
-                Ok(format!("{}; {}", self.where_it_stands(Some(&ticket)), self.how_it_arrives(&ticket)))
+                Ok(format!("{}; {}", where_it_stands(&self.state, Some(&ticket)), how_it_arrives(&self.state, &ticket)))
             }
             Command::Look => Ok(String::new()),
             Command::Poll => {
@@ -396,33 +395,6 @@ impl Driver {
                 self.step(Event::Shutdown);
                 Ok(format!("shutting down; {} run(s) are being stopped", self.state.runs.len()))
             }
-        }
-    }
-
-    fn how_it_arrives(&self, ticket: &TicketId) -> &'static str {
-        match self.state.jobs.get(ticket).map(|job| &job.stage) {
-            Some(Stage::Working { .. }) => {
-                "an agent that can listen while it works hears it now; any other reads it with `tk show --new`, and the next \
-                 prompt carries it"
-            }
-            Some(Stage::Done { .. } | Stage::Released { .. }) => {
-                "no agent will hear it: nobody works on this ticket any more"
-            }
-            _ => "the next prompt carries it",
-        }
-    }
-
-    fn where_it_stands(&self, ticket: Option<&TicketId>) -> String {
-        match ticket.and_then(|id| self.state.jobs.get(id)) {
-            Some(job) => {
-                let reason = job.reason(now());
-                let paused = if job.pause.is_some() { " (paused)" } else { "" };
-                format!("{} is {}{paused}: {}", job.ticket.key, job.stage.phase(), reason.sentence)
-            }
-            None => match self.state.global_switch() {
-                Some(source) => format!("everything is stopped ({})", source.name()),
-                None => "everything goes on".into(),
-            },
         }
     }
 
@@ -450,16 +422,6 @@ pub fn plan_of(policy: &Policy) -> PollPlan {
         states: select::states_of_interest(policy),
         workflow: policy.hash.clone(),
     }
-}
-
-fn merge(into: &mut Changes, more: Changes) {
-    into.jobs.extend(more.jobs);
-    into.runs.extend(more.runs);
-    into.finished.extend(more.finished);
-    into.outbox.extend(more.outbox);
-    into.notes.extend(more.notes);
-    into.meta |= more.meta;
-    into.soft |= more.soft;
 }
 
 fn log_notes(state: &State, changes: &Changes) {

@@ -6,6 +6,7 @@
 //! watch the outside, `control` listens to commands, `recovery` settles what an earlier life left,
 //! `record` writes a life down, and `replay` feeds it through the engine again.
 
+mod answers;
 mod control;
 mod crew;
 mod driver;

@@ -1,0 +1,291 @@
+//! Where a job stands. Each stage owns the data that only it needs; each wait says what would end it.
+
+use serde::{Deserialize, Serialize};
+
+use super::work::{ReworkTrigger, Work};
+use crate::domain::failure::RunFailure;
+use crate::domain::ids::{CommitId, PoolName, PrNumber, RunId, TicketKey};
+use crate::domain::phase::Phase;
+use crate::domain::run::StopReason;
+use crate::domain::time::Timestamp;
+
+/// Where the job stands, with the data that only this place needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "at")]
+pub enum Stage {
+    Queued {
+        work: Work,
+        wait: Wait,
+        since: Timestamp,
+    },
+    Working {
+        work: Work,
+        run: RunId,
+        stopping: Option<StopReason>,
+        since: Timestamp,
+    },
+    WaitingForChecks {
+        on: CheckWait,
+        since: Timestamp,
+    },
+    WaitingForHuman {
+        on: HumanWait,
+        since: Timestamp,
+    },
+    Blocked {
+        cause: BlockCause,
+        resume: Work,
+        since: Timestamp,
+    },
+    ReadyToMerge {
+        head: CommitId,
+        hold: MergeHold,
+        since: Timestamp,
+    },
+    Merging {
+        head: CommitId,
+        since: Timestamp,
+    },
+    /// `ticket_closed`: the ticket was seen in a terminal state since; only then does a reopened ticket start anew.
+    Done {
+        how: DoneHow,
+        ticket_closed: bool,
+        since: Timestamp,
+    },
+    Released {
+        why: ReleaseReason,
+        since: Timestamp,
+    },
+}
+
+impl Stage {
+    pub fn phase(&self) -> Phase {
+        match self {
+            Self::Queued { .. } => Phase::Queued,
+            Self::Working { work, .. } => work.phase(),
+            Self::WaitingForChecks { .. } => Phase::WaitingForChecks,
+            Self::WaitingForHuman { .. } => Phase::WaitingForHuman,
+            Self::Blocked { .. } => Phase::Blocked,
+            Self::ReadyToMerge { .. } => Phase::ReadyToMerge,
+            Self::Merging { .. } => Phase::Merging,
+            Self::Done { .. } => Phase::Done,
+            Self::Released { .. } => Phase::Released,
+        }
+    }
+
+    pub fn since(&self) -> Timestamp {
+        match self {
+            Self::Queued { since, .. }
+            | Self::Working { since, .. }
+            | Self::WaitingForChecks { since, .. }
+            | Self::WaitingForHuman { since, .. }
+            | Self::Blocked { since, .. }
+            | Self::ReadyToMerge { since, .. }
+            | Self::Merging { since, .. }
+            | Self::Done { since, .. }
+            | Self::Released { since, .. } => *since,
+        }
+    }
+
+    pub fn run(&self) -> Option<&RunId> {
+        match self {
+            Self::Working { run, .. } => Some(run),
+            _ => None,
+        }
+    }
+}
+
+/// Why a queued job has no worker yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "for")]
+pub enum Wait {
+    /// Eligible; the next decision starts it.
+    Turn,
+    Slot,
+    StateSlot {
+        state: String,
+    },
+    Blockers {
+        keys: Vec<TicketKey>,
+    },
+    Cycle {
+        keys: Vec<TicketKey>,
+    },
+    Wave {
+        wave: u32,
+    },
+    Retry {
+        attempt: u32,
+        due: Timestamp,
+        error: RunFailure,
+    },
+    /// A run that ended well goes on with the same ticket.
+    Continuation {
+        due: Timestamp,
+    },
+    Quota {
+        pool: PoolName,
+        until: Timestamp,
+    },
+    KillSwitch {
+        source: SwitchSource,
+    },
+    Observe,
+    Preflight,
+    Labels {
+        missing: Vec<String>,
+    },
+    NotOurs {
+        because: String,
+    },
+    DailyBudget {
+        what: String,
+        until: Timestamp,
+    },
+    /// The board could not be read; nothing is started on old knowledge.
+    Tracker,
+    ShuttingDown,
+}
+
+/// Where a kill switch was pulled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SwitchSource {
+    File,
+    TicketLabel,
+    PrLabel,
+    PauseAll,
+    PauseTicket,
+}
+
+impl SwitchSource {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::File => "kill-switch file",
+            Self::TicketLabel => "label on the ticket",
+            Self::PrLabel => "label on the pull request",
+            Self::PauseAll => "dirigent pause",
+            Self::PauseTicket => "dirigent pause of this ticket",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "for")]
+pub enum CheckWait {
+    /// `gates.task` runs on this commit.
+    Gates { head: CommitId },
+    /// The branch is being pushed and the pull request opened.
+    Opening { head: CommitId },
+    /// The forge's checks.
+    Forge { head: CommitId },
+    /// The forge has not worked out whether it can be merged.
+    Mergeability { head: CommitId },
+    /// The base is being merged into the branch.
+    BranchUpdate { head: CommitId },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "for")]
+pub enum HumanWait {
+    /// Somebody other than the author approves the head.
+    Approval { head: CommitId },
+    /// There is no forge: the branch is the result.
+    Branch { branch: String },
+    /// Nothing to check with, and the workflow does not take that for a pass.
+    NoChecks { head: CommitId },
+    /// The worker wants its plan approved.
+    Plan,
+    /// The pull request is a draft.
+    Draft,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "cause")]
+pub enum BlockCause {
+    RetriesExhausted {
+        attempts: u32,
+        last: RunFailure,
+    },
+    Permanent {
+        failure: RunFailure,
+    },
+    NoNewEvidence {
+        fingerprint: String,
+    },
+    ReworkLimitExceeded {
+        limit: u32,
+        trigger: ReworkTrigger,
+    },
+    BudgetExceeded {
+        what: String,
+        figure: String,
+        cap: String,
+    },
+    WorkerAsked {
+        question: String,
+    },
+    PrClosed {
+        number: PrNumber,
+    },
+    StoppedByOperator,
+    /// Stopped by a person while its finished work was being judged: a retry goes on with that work.
+    SetAside,
+    MergeRefused {
+        because: String,
+    },
+    /// A write to the tracker or forge is refused for good.
+    EffectRefused {
+        effect: String,
+        because: String,
+    },
+    ReviewPasses {
+        limit: u32,
+    },
+    /// Run after run ended well, and the ticket is still active.
+    NoEnd {
+        runs: u32,
+    },
+}
+
+/// Why a job whose gates all pass has not been merged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "for")]
+pub enum MergeHold {
+    Slot {
+        behind: Option<TicketKey>,
+    },
+    MergeDisabled,
+    RolloutForbids,
+    KillSwitch {
+        source: SwitchSource,
+    },
+    /// The forge (or the user's work tree) is in the way for now.
+    Forge {
+        because: String,
+        retry_at: Timestamp,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "how")]
+pub enum DoneHow {
+    Merged { commit: Option<CommitId>, by_us: bool },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "why")]
+pub enum ReleaseReason {
+    TicketClosed {
+        state: String,
+    },
+    NotActive {
+        state: String,
+    },
+    NotEligible {
+        because: String,
+    },
+    /// By command: it stays so until a retry.
+    GivenBack,
+    Gone,
+}

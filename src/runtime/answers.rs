@@ -1,0 +1,33 @@
+//! What people are told after a command: where their ticket stands, and what becomes of their words.
+
+use super::now;
+use crate::domain::ids::TicketId;
+use crate::domain::job::Stage;
+use crate::engine::state::State;
+
+pub fn where_it_stands(state: &State, ticket: Option<&TicketId>) -> String {
+    match ticket.and_then(|id| state.jobs.get(id)) {
+        Some(job) => {
+            let reason = job.reason(now());
+            let paused = if job.pause.is_some() { " (paused)" } else { "" };
+            format!("{} is {}{paused}: {}", job.ticket.key, job.stage.phase(), reason.sentence)
+        }
+        None => match state.global_switch() {
+            Some(source) => format!("everything is stopped ({})", source.name()),
+            None => "everything goes on".into(),
+        },
+    }
+}
+
+pub fn how_it_arrives(state: &State, ticket: &TicketId) -> &'static str {
+    match state.jobs.get(ticket).map(|job| &job.stage) {
+        Some(Stage::Working { .. }) => {
+            "an agent that can listen while it works hears it now; any other reads it with `tk show --new`, and the next \
+             prompt carries it"
+        }
+        Some(Stage::Done { .. } | Stage::Released { .. }) => {
+            "no agent will hear it: nobody works on this ticket any more"
+        }
+        _ => "the next prompt carries it",
+    }
+}
