@@ -20,7 +20,7 @@ use super::agents::{Agent, Temper, salvage_of};
 use super::chance::Chance;
 use super::engine::fixtures::{commit, failed, report};
 use super::engine::{broken, newly_broken};
-use super::ledger::{Ledger, merge};
+use super::ledger::Ledger;
 use super::people;
 use super::policies::policy_of;
 use super::promises;
@@ -360,7 +360,7 @@ impl Simulation {
             self.schedule(self.now.0 + 1, Scheduled::Perform(effect));
         }
         let hard = changes.is_hard();
-        merge(&mut self.unwritten, changes);
+        self.unwritten.add(changes);
         self.unperformed.extend(writes);
         if hard && self.death == Some(Death::BeforeCommit) {
             self.die();

@@ -69,12 +69,3 @@ impl Ledger {
         (self.outbox != state.outbox).then(|| "the outbox was changed and not marked".into())
     }
 }
-
-/// Adds what one step changed to what is still to be written.
-pub fn merge(into: &mut Changes, more: Changes) {
-    into.jobs.extend(more.jobs);
-    into.runs.extend(more.runs);
-    into.outbox.extend(more.outbox);
-    into.meta |= more.meta;
-    into.soft |= more.soft;
-}
