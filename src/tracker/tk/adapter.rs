@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::watch;
@@ -24,6 +25,9 @@ use crate::tracker::{Mark, Reading, Tracker, TrackerError};
 
 /// The states this tracker can move a ticket to.
 const STATES: [&str; 4] = ["open", "in_progress", "closed", "failed"];
+
+/// git and some editors replace a file by removing it first. A ticket is gone if it is missing now and after this.
+const SECOND_LOOK: Duration = Duration::from_millis(500);
 
 /// The tracker over one ticket directory.
 pub struct TkTracker {
@@ -240,15 +244,28 @@ impl Board {
     }
 
     fn by_ids(&self, ids: &[TicketId]) -> Result<Vec<Ticket>, TrackerError> {
+        let (mut tickets, missing) = self.look_for(ids)?;
+        if !missing.is_empty() {
+            std::thread::sleep(SECOND_LOOK);
+            tickets.extend(self.look_for(&missing)?.0);
+        }
+        Ok(tickets)
+    }
+
+    /// What is there, and the ids of what is not.
+    fn look_for(&self, ids: &[TicketId]) -> Result<(Vec<Ticket>, Vec<TicketId>), TrackerError> {
         let mut index = self.refreshed()?;
-        let mut tickets = Vec::with_capacity(ids.len());
+        let (mut tickets, mut missing) = (Vec::with_capacity(ids.len()), Vec::new());
         for id in ids {
             if names::check_id(id.as_str()).is_err() {
                 continue;
             }
             index.look_at(id.as_str(), false).map_err(|error| tracker_error(id, error))?;
             let malformed = match index.record(id.as_str()) {
-                Ok(None) => continue,
+                Ok(None) => {
+                    missing.push(id.clone());
+                    continue;
+                }
                 Ok(Some(record)) => record.malformed(),
                 Err(why) => Some(why),
             };
@@ -256,9 +273,12 @@ impl Board {
                 let path = self.store.path(id.as_str());
                 return Err(TrackerError::Response(format!("{}: {why}", path.display())));
             }
-            tickets.extend(self.ticket(&mut index, id.as_str())?);
+            match self.ticket(&mut index, id.as_str())? {
+                Some(ticket) => tickets.push(ticket),
+                None => missing.push(id.clone()),
+            }
         }
-        Ok(tickets)
+        Ok((tickets, missing))
     }
 
     fn ticket(&self, index: &mut Index, id: &str) -> Result<Option<Ticket>, TrackerError> {

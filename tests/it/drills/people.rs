@@ -1,5 +1,7 @@
 //! People who close, delete, label, edit, commit and pull switches at the worst moment.
 
+use std::time::{Duration, Instant};
+
 use super::{Board, ENDLESS, GOOD, MERGE, at_it, merges, salvaged, sentence};
 use crate::support::try_git_in;
 
@@ -39,6 +41,35 @@ fn a_closed_ticket_ends_its_worker_with_everything_below_it() {
     assert_eq!(salvaged(&board), 2);
     runner.end();
     assert!(board.worker_processes().is_empty());
+}
+
+/// As `git checkout` and some editors do it: the old file is removed, then the new one is put there.
+#[test]
+fn a_ticket_file_that_is_replaced_is_no_deleted_ticket() {
+    let board = Board::new(ENDLESS, MERGE);
+    board.ticket("t-1", "Work");
+    let runner = board.start();
+    board.until("it works", || at_it(&board, "t-1"));
+    let (path, text) = (board.ticket_path("t-1"), board.ticket_text("t-1"));
+    for round in 0..5 {
+        let new = board.repo().join(".tickets/.new");
+        std::fs::write(&new, format!("{text}\n<!-- {round} -->\n")).unwrap();
+        let gone = Instant::now();
+        std::fs::remove_file(&path).unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+        std::fs::rename(new, &path).unwrap();
+        if gone.elapsed() > Duration::from_millis(300) {
+            println!("skipped: on a machine this slow the file was away for long");
+            return;
+        }
+        // Somebody who looks twice must not come upon the next time.
+        std::thread::sleep(Duration::from_millis(900));
+    }
+    std::fs::write(board.ticket_path("mark"), "no ticket\n").unwrap();
+    board.until("the board is read", || board.ok(&["status"]).contains("mark.md"));
+    let job = board.status(&["t-1"]);
+    assert_eq!((&job["phase"], &job["attempts"]), (&"implementing".into(), &1.into()), "{job}\n{}", runner.log());
+    runner.end();
 }
 
 #[test]
@@ -194,7 +225,7 @@ fn what_waits_to_be_merged_keeps_its_place_and_does_not_fill_the_ledger() {
     };
     for _ in 0..5 {
         board.ok(&["status"]);
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        std::thread::sleep(Duration::from_millis(300));
     }
     assert_eq!(notes(), 0, "{}", board.ok(&["explain", "t-1"]));
     runner.end();
