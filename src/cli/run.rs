@@ -41,6 +41,15 @@ pub fn run(context: &Context, args: &RunArgs) -> Result<(), Failure> {
     super::status::summary(&loaded, &place)
 }
 
+/// Workers may run as the same user, and not everywhere in a namespace: our environment and memory hold secrets that they
+/// must not read from `/proc`. (Programs that we start are not affected: it ends with their `exec`.)
+fn close_to_others() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = nix::sys::prctl::set_dumpable(false) {
+        eprintln!("dirigent: other processes of this user can look into the runner: {error}");
+    }
+}
+
 /// Takes the locks, runs, and lets go of them again. `record` is the file that gets every event.
 pub fn work(
     context: &Context,
@@ -56,6 +65,7 @@ pub fn work(
         return Err(Failure::plain(format!("{}\n  fix: {}", files.sentence(), files.fix())));
     }
     landing::refuse_to_start(&loaded.settings)?;
+    close_to_others();
     let holder = Holder { pid: std::process::id(), started_at: runtime::now() };
     let places = assemble::locked_places(&loaded.settings, place);
     let places: Vec<_> = places.iter().map(std::path::PathBuf::as_path).collect();

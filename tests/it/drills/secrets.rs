@@ -2,7 +2,7 @@
 //! Afterwards everything that was written or told is searched for them.
 
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use nix::sys::signal::Signal;
 
@@ -247,4 +247,40 @@ fn no_secret_of_the_server_reaches_an_agent_or_anything_it_leaves() {
     assert!(board.scratch.git(["for-each-ref", "refs/dirigent/salvage"]).lines().count() >= 2);
     canaries.search_objects(&board);
     canaries.search(board.scratch.dir.path());
+}
+
+/// The last is where nothing else keeps a worker from looking into the runner: no namespaces, and the same user, who is not root.
+#[test]
+fn a_worker_cannot_read_the_runners_environment_from_proc() {
+    look_into_the_runner(|board| board);
+    look_into_the_runner(Board::without_namespaces);
+}
+
+fn look_into_the_runner(on: impl FnOnce(Board) -> Board) {
+    let agent = "for pid in /proc/[0-9]*; do tr '\\0' '\\n' < $pid/environ; done > seen.txt 2>/dev/null
+git add -A; git commit -qm looked; tk done x
+";
+    let board = on(Board::new(agent, MERGE));
+    board.ticket("t-1", "Look into the runner");
+    let place = board.scratch.dir.path();
+    let plain = board.command(&["run", "--once", "--plain"]);
+    let mut command = Command::new(plain.get_program());
+    if nix::unistd::geteuid().is_root() {
+        // Nobody may go where the binary was built.
+        let binary = place.join("dirigent");
+        std::fs::copy(plain.get_program(), &binary).unwrap();
+        let given = Command::new("chown").args(["-R", "65534:65534"]).arg(place).status().unwrap();
+        assert!(given.success());
+        command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]).arg(binary);
+    }
+    command.args(plain.get_args()).current_dir(board.repo()).env_clear().stdin(Stdio::null());
+    for (name, value) in plain.get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
+    let output = command.env("GITHUB_TOKEN", BYSTANDERS[0].1).output().unwrap();
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    let seen = board.scratch.read("seen.txt");
+    assert!(seen.contains("DIRIGENT_RUN_ID="), "it saw nothing, not even itself: {seen}");
+    assert!(!seen.contains(BYSTANDERS[0].1), "the runner's environment can be read");
 }
