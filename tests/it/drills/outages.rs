@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use super::{Board, ENDLESS, MERGE, at_it, merges, salvaged};
+use super::{Board, ENDLESS, MERGE, Runner, at_it, merges, salvaged};
 
 /// Each says that it is at it with a dirty tree; then one works on, one fails, and one is done, each when it is told.
 const THREE: &str = r#"set -eu
@@ -114,16 +114,15 @@ fn five_hundred_candidates_cost_no_more_requests_than_five() {
     let record = board.scratch.dir.path().join("events.jsonl");
     let log = std::fs::File::create(board.scratch.dir.path().join("runner.log")).unwrap();
     let mut command = board.command(&["run", "--plain", "--record"]);
-    let mut runner = command.arg(&record).stderr(log).stdout(Stdio::null()).spawn().unwrap();
+    let child = command.arg(&record).stderr(log).stdout(Stdio::null()).spawn().unwrap();
+    let runner = Runner { child, log: board.scratch.dir.path().join("runner.log") };
     board.until("two work", || at_it(&board, &id(0)) && at_it(&board, &id(1)));
-    let polled = || events(&board, "polled").len();
+    let polled = || events(&board, "polled").len() + events(&board, "polled_unchanged").len();
     let refreshed = || events(&board, "tickets_refreshed");
     let (polls, looks) = (polled(), refreshed().len());
     board.until("it has polled for a while", || polled() >= polls + 6);
     let asked: Vec<usize> = refreshed().iter().map(|line| line["event"]["asked"].as_array().unwrap().len()).collect();
-    let pid = nix::unistd::Pid::from_raw(runner.id() as i32);
-    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
-    assert!(runner.wait().unwrap().success());
+    runner.end();
     // A poll is one request. Nobody asks for a candidate by name, only for what is being started or worked on.
     assert!(asked.iter().all(|many| *many <= 2), "asked for so many at a time: {asked:?}");
     assert!(asked.len() - looks <= 6, "{} requests beside the polls", asked.len() - looks);

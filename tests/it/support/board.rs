@@ -154,11 +154,11 @@ impl Board {
         }
     }
 
-    /// Why every ticket is where it is, for a failure's message.
+    /// Why tickets are where they are, for a failure's message.
     fn stories(&self) -> String {
         let tickets = std::fs::read_dir(self.repo().join(".tickets")).into_iter().flatten().flatten();
         let ids = tickets.filter_map(|entry| Some(entry.file_name().to_str()?.strip_suffix(".md")?.to_owned()));
-        ids.map(|id| text(&self.run(&["explain", &id]).stdout)).collect()
+        ids.take(10).map(|id| text(&self.run(&["explain", &id]).stdout)).collect()
     }
 
     pub fn worktrees(&self) -> Vec<PathBuf> {
