@@ -59,7 +59,7 @@ pub enum Command {
     Message(MessageArgs),
     /// Show what an agent printed
     Logs(LogsArgs),
-    /// Remove what finished runs left behind
+    /// Remove what finished runs left behind, and branches of closed tickets that hold nothing unmerged
     Gc(GcArgs),
     /// Uncommitted work that was saved from runs that did not end well
     Salvage(SalvageArgs),

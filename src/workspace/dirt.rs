@@ -10,6 +10,7 @@ use git2::{Delta, DiffOptions, FileMode, Index, IndexEntry, Oid, Repository};
 use super::Shared;
 use super::error::WorkspaceError;
 use super::repo::CheckedOut;
+use super::scratch;
 
 const ASSUME_UNCHANGED: u16 = 0x8000;
 const SKIP_WORKTREE: u16 = 1 << 14;
@@ -73,10 +74,7 @@ impl<'a> Look<'a> {
     ) -> Result<Self, WorkspaceError> {
         let failed = |source| WorkspaceError::libgit("read the index", tree_dir, source);
         let repo = shared.place.open_on(tree_dir)?;
-        let scratch = tempfile::Builder::new()
-            .prefix("dirigent-index-")
-            .tempdir()
-            .map_err(|source| WorkspaceError::io("make a scratch directory in", &std::env::temp_dir(), source))?;
+        let scratch = scratch::make(&shared.root)?;
         let (mut index, own) = match copy_of_index(git_dir, scratch.path()) {
             Some(index) => (index, true),
             None => (index_of_head(&repo, head, scratch.path()).map_err(failed)?, false),

@@ -23,6 +23,8 @@ mod remove;
 pub mod repo;
 mod restore;
 mod salvage;
+mod scratch;
+mod spent;
 mod standing;
 
 use std::path::{Path, PathBuf};
@@ -37,6 +39,7 @@ pub use collect::{GcAction, GcItem, Listed};
 pub use error::WorkspaceError;
 pub use remove::Removal;
 pub use restore::{RestoreTo, SalvageEntry, conflicting_files};
+pub use spent::SpentBranch;
 pub use standing::{DirtCommit, Standing};
 
 use crate::config::workspace::WorkspaceSettings;
@@ -131,6 +134,7 @@ impl Workspaces {
         let repo = place.open()?;
         base::resolve(&repo, &place, &config.base, config.base_side)?;
         remove::empty_trash(&root);
+        scratch::sweep(&root);
         let git = Git::new(config.git_timeout);
         let filters = Filters::read(&repo, git.clone());
         let fetcher = Fetcher::default();

@@ -153,3 +153,29 @@ fn help_names_tk_and_where_the_workflow_is_looked_for() {
     assert!(!help.contains("./WORKFLOW.md"), "{help}");
     holds(&board.ok(&["tk", "--help"]), &["tickets as Markdown files", "tag <id> +x -y"]);
 }
+
+#[test]
+fn gc_names_branches_of_closed_tickets_and_removes_only_what_is_merged() {
+    let board = Board::new(GOOD, MUTATE);
+    for id in ["t-1", "t-2"] {
+        board.ticket(id, "One");
+    }
+    board.ok(&["run", "--once"]);
+    board.ok(&["tk", "close", "t-1"]);
+    board.ok(&["tk", "close", "t-2"]);
+    board.ok(&["run", "--once"]);
+    for id in ["t-1", "t-2"] {
+        assert_eq!(board.phase(id), "released", "{}", board.ok(&["explain", id]));
+    }
+    // One is squashed by hand after all.
+    board.scratch.git(["checkout", "-q", "dirigent/t-1-one", "--", "t-1.txt"]);
+    board.scratch.git(["commit", "-qm", "by hand", "--", "t-1.txt"]);
+    let kept = "kept: t-2 is closed, but 1 commit(s) are not in main";
+    let gc = board.ok(&["gc", "--dry-run", "--max-age", "0s"]);
+    holds(&gc, &["branch dirigent/t-2-one", kept, "git branch -D dirigent/t-2-one"]);
+    holds(&gc, &["would be removed: t-1 is closed, and the base has all of it"]);
+    holds(&board.ok(&["gc"]), &["it was not so for long enough"]);
+    board.ok(&["gc", "--max-age", "0s"]);
+    let left = board.scratch.git(["branch", "--list", "dirigent/*", "--format=%(refname:short)"]);
+    assert_eq!(left.trim(), "dirigent/t-2-one", "{gc}");
+}

@@ -51,3 +51,26 @@ async fn an_interrupted_removal_is_finished_at_the_next_start() {
     scratch.workspaces();
     assert!(!root.join(".trash").exists());
 }
+
+#[tokio::test]
+async fn what_a_killed_process_was_looking_with_is_swept_and_what_a_live_one_uses_is_not() {
+    let scratch = Scratch::new();
+    let root = scratch.workspaces().root().to_owned();
+    // No process has the largest number; this one is alive.
+    let (dead, live) = (format!(".scratch/{}-abc", i32::MAX), format!(".scratch/{}-abc", std::process::id()));
+    write_in(&root, &format!("{dead}/index"), "x");
+    write_in(&root, &format!("{live}/index"), "x");
+    let workspaces = scratch.workspaces();
+    assert!(!root.join(&dead).exists() && root.join(&live).exists());
+    let worktree = try_prepare(&workspaces, "r1", "dirigent/a").await.unwrap();
+    write_in(&worktree.path, "new", "n\n");
+    let before = outside();
+    assert!(workspaces.salvage(&worktree.path, &worktree.run).await.unwrap().is_some());
+    assert_eq!(outside(), before);
+    assert_eq!(std::fs::read_dir(root.join(".scratch")).unwrap().count(), 1, "a look leaves its scratch behind");
+}
+
+fn outside() -> usize {
+    let entries = std::fs::read_dir(std::env::temp_dir()).unwrap().flatten();
+    entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("dirigent-index-")).count()
+}

@@ -1,0 +1,38 @@
+//! Short-lived folders beside the worktrees, named after the process that made them: what a killed one left is swept at the
+//! next start, what a live one uses is not.
+
+use std::path::Path;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
+
+use super::error::WorkspaceError;
+use super::remove::remove_tree;
+
+/// A key never sanitises to a name with a leading dot.
+const SCRATCH: &str = ".scratch";
+
+const A_DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+pub fn make(root: &Path) -> Result<tempfile::TempDir, WorkspaceError> {
+    let dir = root.join(SCRATCH);
+    let failed = |source| WorkspaceError::io("make a scratch directory in", &dir, source);
+    std::fs::create_dir_all(&dir).map_err(failed)?;
+    tempfile::Builder::new().prefix(&format!("{}-", std::process::id())).tempdir_in(&dir).map_err(failed)
+}
+
+/// Removes what processes that are no more left. What cannot be removed harms nobody.
+pub fn sweep(root: &Path) {
+    for entry in std::fs::read_dir(root.join(SCRATCH)).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let maker = name.to_string_lossy().split('-').next().and_then(|pid| pid.parse().ok());
+        let gone = maker.is_none_or(|pid| kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH));
+        // A number may have come round to somebody else.
+        let age = entry.metadata().and_then(|found| found.modified()).ok().and_then(|at| at.elapsed().ok());
+        if gone || age.is_some_and(|age| age > A_DAY) {
+            let _ = remove_tree(&entry.path());
+        }
+    }
+}

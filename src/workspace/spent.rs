@@ -1,0 +1,49 @@
+//! Branches of tickets that are over: what of them the base does not have yet.
+
+use git2::{Oid, Repository};
+
+use super::error::WorkspaceError;
+use super::repo;
+use super::{Shared, Workspaces, base, commit_at, commit_id};
+use crate::domain::ids::CommitId;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpentBranch {
+    pub branch: String,
+    pub head: CommitId,
+    /// Commits that bring something which the base does not have; none when it was merged, squashed or left empty.
+    pub unmerged: usize,
+}
+
+impl Workspaces {
+    /// Those of these branches that exist, compared with `base`.
+    pub async fn spent_branches(&self, base: &str, branches: &[String]) -> Result<Vec<SpentBranch>, WorkspaceError> {
+        let (base, branches) = (base.to_owned(), branches.to_vec());
+        self.blocking("looking at branches", move |shared| spent(shared, &base, &branches)).await
+    }
+}
+
+fn spent(shared: &Shared, base: &str, branches: &[String]) -> Result<Vec<SpentBranch>, WorkspaceError> {
+    let failed = |source| WorkspaceError::libgit("compare branches with the base", &shared.place.git_dir, source);
+    let repo = shared.place.open()?;
+    let base = base::resolve(&repo, &shared.place, base, shared.config.base_side)?;
+    let mut found = Vec::new();
+    for branch in branches {
+        let Some(head) = commit_at(&repo, &repo::branch_ref(branch)?) else { continue };
+        let unmerged = unmerged(&repo, base, head).map_err(failed)?;
+        found.push(SpentBranch { branch: branch.clone(), head: commit_id(head), unmerged });
+    }
+    Ok(found)
+}
+
+fn unmerged(repo: &Repository, base: Oid, head: Oid) -> Result<usize, git2::Error> {
+    let (ahead, _) = repo.graph_ahead_behind(head, base)?;
+    if ahead == 0 {
+        return Ok(0);
+    }
+    let base = repo.find_commit(base)?;
+    // Two histories without a common beginning have nothing of one another.
+    let Ok(mut merged) = repo.merge_commits(&base, &repo.find_commit(head)?, None) else { return Ok(ahead) };
+    let adds_nothing = !merged.has_conflicts() && merged.write_tree_to(repo)? == base.tree_id();
+    Ok(if adds_nothing { 0 } else { ahead })
+}
