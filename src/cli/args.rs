@@ -231,6 +231,12 @@ pub struct LogsArgs {
     /// Go on as the run goes on
     #[arg(long, short)]
     pub follow: bool,
+    /// Every line of the prompt too
+    #[arg(long, short)]
+    pub verbose: bool,
+    /// One JSON object a line, times in milliseconds since the epoch
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -3,9 +3,11 @@
 use std::fmt::Display;
 use std::io::Write;
 
+use miette::{Diagnostic, LabeledSpan, SourceCode};
+
 use crate::ledger::{LedgerError, LockError};
 use crate::runtime::ControlError;
-use crate::workflow::WorkflowError;
+use crate::workflow::{Finding, WorkflowError};
 
 pub const FAILED: u8 = 1;
 pub const USAGE: u8 = 2;
@@ -58,7 +60,7 @@ impl Failure {
         match self {
             Self::Plain(text) | Self::NoRunner(text) | Self::NotFound(text) => say(&format!("dirigent: {text}")),
             Self::Locked(error) => say(&format!("dirigent: {error}")),
-            Self::Workflow(error) => print_diagnostic(error.as_ref()),
+            Self::Workflow(error) => print_workflow(error),
             Self::ProblemsFound => {}
         }
     }
@@ -69,8 +71,48 @@ fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
+/// Each finding once: its sentence, its place, what to do.
+fn print_workflow(error: &WorkflowError) {
+    match error.findings() {
+        [] => print_diagnostic(error),
+        [only] => print_diagnostic(&Shown(only)),
+        many => {
+            say(&format!("dirigent: {} problems in the workflow file ({}):", many.len(), error.class()));
+            for finding in many {
+                print_diagnostic(&Shown(finding));
+            }
+        }
+    }
+}
+
+/// A finding whose hint stands below and not in its sentence too.
+#[derive(Debug)]
+struct Shown<'a>(&'a Finding);
+
+impl Display for Shown<'_> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&self.0.without_hint())
+    }
+}
+
+impl std::error::Error for Shown<'_> {}
+
+impl Diagnostic for Shown<'_> {
+    fn help<'a>(&'a self) -> Option<Box<dyn Display + 'a>> {
+        self.0.help()
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.0.source_code()
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        self.0.labels()
+    }
+}
+
 /// With the place in the file, in colour only on a terminal.
-pub fn print_diagnostic(error: &(dyn miette::Diagnostic + 'static)) {
+fn print_diagnostic(error: &dyn Diagnostic) {
     use miette::{GraphicalReportHandler, GraphicalTheme};
     let theme =
         if super::output::colour_on_stderr() { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };

@@ -1,6 +1,8 @@
 //! The live table of `run`: drawn over itself whenever something changed.
 
 use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crossterm::cursor::MoveToPreviousLine;
@@ -13,12 +15,14 @@ use super::output;
 use super::seen::{Behind, Seen};
 use super::status;
 
+pub const STOPPING: &str = "stopping: live runs are ended and their work is saved (once more to end at once)";
 const AT_MOST_EVERY: Duration = Duration::from_millis(200);
 /// Ages grow also when nothing happens.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(1);
 
-/// Draws until the driver is gone.
-pub async fn show(handle: Handle) {
+/// Draws until the driver is gone; then the picture goes, for what is said at the end takes its place. `stopping` is set
+/// when the end was asked for.
+pub async fn show(handle: Handle, stopping: Arc<AtomicBool>) {
     let Handle { inbox, mut snapshots } = handle;
     // Only the driver's end of the watch tells when it is over.
     drop(inbox);
@@ -26,12 +30,37 @@ pub async fn show(handle: Handle) {
     loop {
         let mut snapshot = (**snapshots.borrow_and_update()).clone();
         snapshot.at = crate::runtime::now();
-        drawn = draw(&status::all(&Seen { snapshot, behind: Behind::Live }, false), drawn).unwrap_or(0);
+        let mut text = status::all(&Seen { snapshot, behind: Behind::Live }, false);
+        if stopping.load(Ordering::Relaxed) {
+            text = format!("{STOPPING}\n{text}");
+        }
+        drawn = draw(&text, drawn).unwrap_or(0);
         tokio::time::sleep(AT_MOST_EVERY).await;
         if let Ok(Err(_)) = tokio::time::timeout(AT_LEAST_EVERY, snapshots.changed()).await {
+            let _ = draw("", drawn);
             return;
         }
     }
+}
+
+/// As much of the line as fits: one that wraps would move everything below it.
+fn fitting(line: &str, width: usize) -> String {
+    let mut left = width;
+    let fits = |c: &char| {
+        let needs = columns(*c);
+        let fits = needs <= left;
+        left = if fits { left - needs } else { 0 };
+        fits
+    };
+    line.chars().take_while(fits).collect()
+}
+
+/// How many places of a terminal a character takes: East Asian ones and pictures take two.
+fn columns(c: char) -> usize {
+    let wide = matches!(u32::from(c),
+        0x1100..=0x115f | 0x2e80..=0xa4cf | 0xac00..=0xd7a3 | 0xf900..=0xfaff | 0xfe30..=0xfe6f
+        | 0xff00..=0xff60 | 0xffe0..=0xffe6 | 0x1f300..=0x1faff | 0x20000..=0x3fffd);
+    if wide { 2 } else { 1 }
 }
 
 /// Replaces the lines of the last picture. Answers with how many there are now.
@@ -44,11 +73,24 @@ fn draw(text: &str, last: u16) -> std::io::Result<u16> {
     let lines: Vec<String> = output::harmless(text)
         .lines()
         .take(usize::from(height.saturating_sub(1)))
-        .map(|line| line.chars().take(usize::from(width)).collect())
+        .map(|line| fitting(line, usize::from(width)))
         .collect();
     for line in &lines {
         writeln!(out, "{line}")?;
     }
     out.flush()?;
     Ok(u16::try_from(lines.len()).unwrap_or(u16::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        assert_eq!(fitting("short", 10), "short");
+        assert_eq!(fitting("a long line", 6), "a long");
+        assert_eq!(fitting("漢字漢字", 5), "漢字");
+        assert_eq!(fitting("a漢b", 2), "a");
+    }
 }

@@ -9,6 +9,8 @@ use crate::worker::transcript_path;
 
 use super::Failure;
 use super::args::LogsArgs;
+use super::output;
+use super::page::Page;
 use super::place::{Context, Place};
 use super::seen;
 
@@ -23,16 +25,19 @@ pub fn logs(context: &Context, args: &LogsArgs) -> Result<(), Failure> {
     let mut file = std::fs::File::open(&path)
         .map_err(|error| Failure::NotFound(format!("run {run} has no transcript at {} ({error})", path.display())))?;
     eprintln!("run {run}");
-    copy(&mut file)?;
+    let mut page = Page::new(args.verbose, args.json);
+    copy(&mut file, &mut page)?;
     while args.follow && is_live(&loaded, &place, &run)? {
         std::thread::sleep(Duration::from_millis(300));
-        copy(&mut file)?;
+        copy(&mut file, &mut page)?;
     }
-    copy(&mut file)
+    copy(&mut file, &mut page)?;
+    let rest = page.end();
+    if rest.is_empty() { Ok(()) } else { output::print(rest.trim_end()) }
 }
 
 /// Writes what is there from where the file was left.
-fn copy(file: &mut std::fs::File) -> Result<(), Failure> {
+fn copy(file: &mut std::fs::File, page: &mut Page) -> Result<(), Failure> {
     // A transcript that was cut in the middle is shorter than before: go on at its end.
     let (position, length) = (file.stream_position()?, file.metadata()?.len());
     if length < position {
@@ -45,7 +50,7 @@ fn copy(file: &mut std::fs::File) -> Result<(), Failure> {
         if read == 0 {
             return Ok(out.flush()?);
         }
-        match out.write_all(&buffer[..read]) {
+        match out.write_all(page.take(&buffer[..read]).as_bytes()) {
             Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(()),
             other => other?,
         }

@@ -17,6 +17,7 @@ mod logs;
 mod open_files;
 mod operate;
 mod output;
+mod page;
 mod place;
 mod programs;
 mod quickstart;

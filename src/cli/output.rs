@@ -18,6 +18,12 @@ fn no_colour() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }
 
+/// The terminal's, if there is one.
+pub fn width() -> Option<u16> {
+    let (width, _) = crossterm::terminal::size().ok().filter(|_| std::io::stdout().is_terminal())?;
+    Some(width)
+}
+
 /// A plain table with one heading line and no lines around.
 pub fn table(headings: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Table {
     let mut table = Table::new();
@@ -25,9 +31,7 @@ pub fn table(headings: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> 
         .load_style(TableStyle::new())
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_header(headings.to_vec());
-    if let Ok((width, _)) = crossterm::terminal::size()
-        && std::io::stdout().is_terminal()
-    {
+    if let Some(width) = width() {
         table.set_width(width);
     }
     for row in rows {
@@ -86,6 +90,10 @@ pub fn time(at: Timestamp) -> String {
 /// One line of it, however many there are.
 pub fn line(text: &str) -> String {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" · ")
+}
+
+pub fn time_of_day(at: Timestamp) -> String {
+    time(at).split(' ').next_back().unwrap_or_default().to_owned()
 }
 
 pub fn clip(text: &str, width: usize) -> String {

@@ -2,8 +2,13 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing::field::Field;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
 
 use crate::config::observability::LogFormat;
 use crate::ledger::{Holder, InstanceLock};
@@ -82,8 +87,9 @@ pub fn work(
     runtime.block_on(async {
         let runner = Runner::start(context, loaded, place, until, record).await?;
         let handle = runner.handle.clone();
-        let stop = tokio::spawn(stop_on_signal(handle.clone()));
-        let show = (view == View::Live).then(|| tokio::spawn(live::show(handle)));
+        let stopping = Arc::new(AtomicBool::new(false));
+        let stop = tokio::spawn(stop_on_signal(handle.clone(), view, stopping.clone()));
+        let show = (view == View::Live).then(|| tokio::spawn(live::show(handle, stopping)));
         let result = tokio::select! {
             result = runner.work() => result,
             () = second_signal() => Err(Failure::plain("ended at once; the next start settles what was left")),
@@ -131,11 +137,14 @@ impl Signals {
 }
 
 /// The first signal shuts down in good order.
-async fn stop_on_signal(handle: Handle) {
+async fn stop_on_signal(handle: Handle, view: View, stopping: Arc<AtomicBool>) {
     let Ok(mut signals) = Signals::listen() else { return };
     signals.next().await;
-    // Nobody may be left to read it.
-    let _ = writeln!(io::stderr(), "stopping: live runs are ended and their work is saved (once more to end at once)");
+    stopping.store(true, Ordering::Relaxed);
+    if view == View::Plain {
+        // Nobody may be left to read it.
+        let _ = writeln!(io::stderr(), "{}", live::STOPPING);
+    }
     let _ = handle.command(Command::Shutdown, "signal").await;
 }
 
@@ -146,8 +155,17 @@ async fn second_signal() {
     signals.next().await;
 }
 
+/// The sentence as it is, then what is worth a field: an empty one says nothing, but that a ticket's line belongs to no
+/// session is something its readers look for.
+fn write_field(out: &mut Writer<'_>, field: &Field, value: &dyn std::fmt::Debug) -> std::fmt::Result {
+    match (field.name(), format!("{value:?}")) {
+        ("message", text) => write!(out, "{text}"),
+        (name, text) if text == "\"\"" && name != "session_id" => Ok(()),
+        (name, text) => write!(out, " {name}={text}"),
+    }
+}
+
 fn start_logging(format: LogFormat, place: &Place, view: View) -> Result<(), Failure> {
-    use tracing_subscriber::EnvFilter;
     let filter = EnvFilter::try_from_env("DIRIGENT_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     // A log that cannot be written (a full disk, a reader that went away) must not end the work.
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_target(false).log_internal_errors(false);
@@ -158,7 +176,9 @@ fn start_logging(format: LogFormat, place: &Place, view: View) -> Result<(), Fai
             builder.with_ansi(false).with_writer(std::sync::Mutex::new(file)).try_init()
         }
         (View::Plain, LogFormat::Json) => builder.json().with_writer(std::io::stderr).try_init(),
-        (View::Plain, LogFormat::Text) => builder.with_ansi(false).with_writer(std::io::stderr).try_init(),
+        (View::Plain, LogFormat::Text) => {
+            builder.with_ansi(false).fmt_fields(debug_fn(write_field)).with_writer(std::io::stderr).try_init()
+        }
     };
     // A second start in one process keeps the first one's log.
     let _ = outcome;

@@ -173,7 +173,15 @@ pub fn all(seen: &Seen, verbose: bool) -> String {
                 if whole { output::line(&job.sentence) } else { output::clip(&job.sentence, 100) },
             ]
         });
-        output::table(&["TICKET", "PHASE", "SINCE", "TITLE", "WHY"], rows)
+        // Where there is little room, what is told apart by most goes last.
+        let columns: &[usize] = match output::width() {
+            Some(..60) => &[0, 1, 4],
+            Some(60..90) => &[0, 1, 2, 4],
+            Some(_) | None => &[0, 1, 2, 3, 4],
+        };
+        let headings = ["TICKET", "PHASE", "SINCE", "TITLE", "WHY"];
+        let chosen = |row: Vec<String>| columns.iter().map(|at| row[*at].clone()).collect();
+        output::table(&columns.iter().map(|at| headings[*at]).collect::<Vec<_>>(), rows.map(chosen))
     };
     format!("{}\n\n{}", heading(seen), trim_lines(&table.to_string()))
 }

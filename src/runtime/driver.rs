@@ -426,6 +426,10 @@ pub fn plan_of(policy: &Policy) -> PollPlan {
 
 fn log_notes(state: &State, changes: &Changes) {
     for note in &changes.notes {
+        if note.ticket.is_none() {
+            tracing::info!(code = note.code, "{}", note.text);
+            continue;
+        }
         let job = note.ticket.as_ref().and_then(|id| state.jobs.get(id));
         let issue_id = note.ticket.as_ref().map_or("", |id| id.as_str());
         let issue_identifier = job.map_or("", |job| job.ticket.key.as_str());

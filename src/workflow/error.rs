@@ -147,15 +147,19 @@ impl Finding {
     pub fn line(&self) -> Option<u32> {
         self.place.map(|place| place.line)
     }
+
+    pub fn without_hint(&self) -> String {
+        let path = self.source.0.name();
+        match self.place {
+            Some(place) => format!("{path}:{}:{}: {}", place.line, place.column, self.message),
+            None => format!("{path}: {}", self.message),
+        }
+    }
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.source.0.name();
-        match self.place {
-            Some(place) => write!(out, "{path}:{}:{}: {}", place.line, place.column, self.message)?,
-            None => write!(out, "{path}: {}", self.message)?,
-        }
+        out.write_str(&self.without_hint())?;
         match &self.hint {
             Some(hint) => write!(out, " ({hint})"),
             None => Ok(()),

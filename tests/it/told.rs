@@ -183,3 +183,88 @@ fn only_the_gates_of_now_count() {
     assert_eq!(board.status(&["t-1"])["pr"]["checks"], "none yet");
     runner.end();
 }
+
+#[test]
+fn each_problem_of_the_workflow_is_printed_once() {
+    let board = Board::new(GOOD, "rolout: {mode: merge}\nrollout: {mode: mutat}\n");
+    let said = board.fails(&["status"], 3);
+    holds(&said, &["2 problems in the workflow file", "did you mean `rollout`?", "did you mean `mutate`?", "╰── here"]);
+    for once in ["is not a section", "did you mean `mutate`?", "it must be one of observe"] {
+        assert_eq!(said.matches(once).count(), 1, "{once}:\n{said}");
+    }
+    board.workflow("rollout: {mode: mutat}\n");
+    let said = board.fails(&["status"], 3);
+    holds(&said, &["WORKFLOW.md:7:17: `rollout.mode` is \"mutat\"", "╰── here"]);
+}
+
+#[test]
+fn logs_are_for_people_and_log_lines_say_no_more_than_they_know() {
+    let board = Board::new(&format!("echo 'I read it'\n{GOOD}"), MUTATE);
+    board.ticket("t-1", "One");
+    let run = board.run(&["run", "--once", "--plain"]);
+    let log = text(&run.stderr);
+    holds(&log, &["t-1: queued -> implementing"]);
+    // Whether there is a session is asked of every line about a ticket.
+    let log = log.replace(" session_id=\"\"", "");
+    assert!(!log.contains("=\"\""), "a field that says nothing:\n{log}");
+    let shown = board.ok(&["logs", "t-1"]);
+    holds(&shown, &["more line(s) of the prompt (--verbose shows them)", " out  I read it"]);
+    assert!(shown.lines().count() < 12, "the prompt is not folded:\n{shown}");
+    assert!(board.ok(&["logs", "t-1", "--verbose"]).lines().count() > 12);
+    let first = board.ok(&["logs", "t-1", "--json"]);
+    let first: serde_json::Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
+    assert!(first["at"].as_i64().unwrap() > 1_700_000_000_000 && first["stream"] == "in", "{first}");
+}
+
+/// On a terminal of forty-four columns the table keeps to them, and stands there once in the end.
+#[test]
+fn a_narrow_terminal_shows_the_table_once() {
+    let board = Board::new(GOOD, MERGE);
+    board.ticket("t-1", "A title that is much longer than there is room for on such a terminal");
+    let plain = board.command(&["run", "--once"]);
+    let program = plain.get_program().to_string_lossy().into_owned();
+    let mut command = std::process::Command::new("script");
+    command.args(["-qec", &format!("stty cols 44 rows 30; exec '{program}' run --once"), "/dev/null"]);
+    command.current_dir(board.repo()).env_clear().stdin(std::process::Stdio::null());
+    for (name, value) in plain.get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
+    let Ok(output) = command.env("TERM", "xterm").env("SHELL", "/bin/sh").output() else {
+        println!("skipped: there is no `script`");
+        return;
+    };
+    let screen = on_a_screen(&text(&output.stdout));
+    assert_eq!(screen.iter().filter(|line| line.contains("PHASE")).count(), 1, "{screen:#?}");
+    let rows = screen.iter().skip_while(|line| !line.contains("PHASE"));
+    for line in rows.take_while(|line| !line.trim().is_empty()) {
+        assert!(line.trim_end().chars().count() <= 44, "{line:?} in {screen:#?}");
+    }
+    holds(&screen.join("\n"), &["t-1", "done", "merged as"]);
+    assert_eq!(board.phase("t-1"), "done");
+}
+
+/// What a terminal would show after `up N lines` and `clear to the end`.
+fn on_a_screen(sent: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut current = String::new();
+    let mut rest = sent;
+    while let Some(c) = rest.chars().next() {
+        rest = &rest[c.len_utf8()..];
+        match c {
+            '\u{1b}' => {
+                let body = rest.strip_prefix('[').unwrap_or(rest);
+                let end = body.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(body.len() - 1);
+                let (numbers, kind) = (&body[..end], &body[end..=end]);
+                if kind == "F" {
+                    let up: usize = numbers.parse().unwrap_or(1);
+                    lines.truncate(lines.len().saturating_sub(up));
+                }
+                rest = &body[end + 1..];
+            }
+            '\n' => lines.push(std::mem::take(&mut current)),
+            '\r' => {}
+            c => current.push(c),
+        }
+    }
+    lines
+}
