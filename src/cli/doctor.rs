@@ -281,7 +281,9 @@ fn switches(loaded: &Loaded, place: &Place, report: &mut Report) {
             "remove it to begin",
         );
     } else {
-        report.ok("switches", format!("touch {} to stop everything", file.display()));
+        let folder = file.parent().filter(|folder| !assemble::exists(folder));
+        let first = folder.map(|folder| format!("mkdir -p {} && ", folder.display())).unwrap_or_default();
+        report.ok("switches", format!("{first}touch {} to stop everything", file.display()));
     }
     if let Ok(state) = place.open_ledger().and_then(|ledger| Ok(ledger.load()?))
         && let Some(pause) = &state.meta.pause_all

@@ -128,6 +128,7 @@ fn doctor_looks_for_the_gates_programs_and_names_a_stand_in() {
         ],
     );
     assert_eq!(doctor.matches("PROBLEM").count(), 1, "{doctor}");
+    holds(&doctor, &["mkdir -p ", ".dirigent && touch "]);
 
     std::fs::remove_file(board.repo().join("WORKFLOW.md")).unwrap();
     let bare = board.scratch.dir.path().join("bare");
