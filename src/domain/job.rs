@@ -200,6 +200,9 @@ pub struct PrFacts {
     /// When we opened it again: a look that still shows it closed may be an old one.
     #[serde(default)]
     pub reopened_at: Option<Timestamp>,
+    /// Another one was asked for in its place, and the answer was lost: it may be open. The next opening finds it.
+    #[serde(default)]
+    pub replaced: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -64,6 +64,7 @@ pub fn remember(old: Option<&PrFacts>, pr: &PullRequest, now: Timestamp) -> PrFa
         head_since: same_head.map(|facts| facts.head_since).or(pr.pushed_at).unwrap_or(now),
         review_cursor: old.and_then(|facts| facts.review_cursor.clone()),
         reopened_at: old.and_then(|facts| facts.reopened_at),
+        replaced: old.is_some_and(|facts| facts.replaced),
     }
 }
 

@@ -166,7 +166,7 @@ impl Step<'_> {
         let attempts = pending.attempts.saturating_add(1);
         let name = pending.effect.action.kind().name();
         if self.is_pointless(&pending) {
-            self.forget_effect(id);
+            self.drop_effect(id);
             return;
         }
         let gate_gave_up =
@@ -306,7 +306,17 @@ impl Step<'_> {
             .map(|(id, _)| *id)
             .collect();
         for id in gone {
-            self.forget_effect(id);
+            self.drop_effect(id);
+        }
+    }
+
+    /// What is not tried any more may have been done by an earlier try.
+    pub fn drop_effect(&mut self, id: EffectId) {
+        let Some(dropped) = self.forget_effect(id) else { return };
+        let (Action::OpenPr { .. }, Some(ticket)) = (dropped.effect.action, dropped.effect.ticket) else { return };
+        if let Some(facts) = self.state.jobs.get_mut(&ticket).and_then(|job| job.pr.as_mut()) {
+            facts.replaced = true;
+            self.touch(&ticket);
         }
     }
 

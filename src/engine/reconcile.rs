@@ -248,9 +248,13 @@ impl Step<'_> {
 
     /// Our opening it (or another one for the same branch) is on its way, or so fresh that an old look may still come. A closing is believed only if it lasts.
     fn is_reopening(&self, ticket: &TicketId) -> bool {
-        let reopened = self.state.jobs.get(ticket).and_then(|job| job.pr.as_ref()?.reopened_at);
+        let facts = self.state.jobs.get(ticket).and_then(|job| job.pr.as_ref());
         let fresh = self.policy.polling_interval * 2;
+        let reopened = facts.and_then(|facts| facts.reopened_at);
         if reopened.is_some_and(|at| at <= self.now && self.now.since(at) < fresh) {
+            return true;
+        }
+        if facts.is_some_and(|facts| facts.replaced) {
             return true;
         }
         self.state.outbox.values().any(|pending| {

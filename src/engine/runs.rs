@@ -64,7 +64,7 @@ impl Step<'_> {
         for id in again {
             let Some(pending) = self.state.outbox.get(&id) else { continue };
             if matches!(pending.effect.action, Action::StartRun { .. }) || self.is_pointless(pending) {
-                self.forget_effect(id);
+                self.drop_effect(id);
             } else {
                 self.hand_over(id);
             }

@@ -376,6 +376,39 @@ fn a_closing_that_is_seen_after_a_push_leaves_no_orphan() {
     assert_eq!(machine.emitted(|action| matches!(action, Action::OpenPr { .. })), 1, "the first one only");
 }
 
+/// The answer to an opening was lost, and the opening was given up for another round: the old one must not be opened again
+/// beside it. The next opening finds it.
+#[test]
+fn a_pull_request_that_may_have_been_opened_is_not_joined_by_the_one_before() {
+    let mut policy = policy();
+    policy.pr.closed_pr = dirigent::config::policy::ClosedPrPolicy::Reopen;
+    let mut machine = Machine::with_pr(policy);
+    with_failing_check(&mut machine);
+    machine.run_starts("a");
+    let before = machine.job("a").head.clone();
+    machine.run_ends("a", RunReport { head_before: before, ..done_report(&commit("two")) });
+    machine.perform_small();
+    let mut closed = machine.good_pr("a");
+    closed.state = PrState::Closed;
+    machine.observe("a", closed.clone());
+    machine.succeed(|action| matches!(action, Action::PushBranch { .. }), EffectResult::Plain);
+    let lost = EffectError::Transient { detail: "timed out".into(), retry_after: None };
+    machine.fail(|action| matches!(action, Action::OpenPr { .. }), lost);
+    let word = HumanWord { from: "ann".into(), text: "not like this".into(), at: machine.now, urgent: false };
+    machine.step(Event::HumanSaid { ticket: id("a"), word });
+    assert_eq!(machine.code("a"), "rework");
+    machine.observe("a", closed);
+    assert_eq!(machine.emitted(|action| matches!(action, Action::ReopenPr { .. })), 0);
+    machine.run_starts("a");
+    let before = machine.job("a").head.clone();
+    machine.run_ends("a", RunReport { head_before: before, ..done_report(&commit("three")) });
+    machine.perform_small();
+    machine.succeed(|action| matches!(action, Action::PushBranch { .. }), EffectResult::Plain);
+    let shown = super::fixtures::pr(2, &machine.job("a").branch.name, &commit("three"));
+    machine.succeed(|action| matches!(action, Action::OpenPr { .. }), EffectResult::Opened { pr: shown });
+    assert_eq!(machine.job("a").pr.as_ref().map(|pr| (pr.number.0, pr.replaced)), Some((2, false)));
+}
+
 /// Nothing is published past what a person said into a run that did not read it.
 #[test]
 fn a_word_that_nobody_read_is_worked_on_before_anything_is_published() {
