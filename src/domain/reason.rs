@@ -120,7 +120,7 @@ fn queued(work: &Work, wait: &Wait, now: Timestamp) -> Reason {
         Wait::Quota { pool, until } => reason(
             "quota",
             format!("the usage limit of `{pool}` is reached; it resets {}", span(*until, now)),
-            "nothing: it goes on at the reset",
+            "nothing: it goes on at the reset; with another key or a larger plan `dirigent retry TICKET` tries at once",
         ),
         Wait::KillSwitch { source } => switch(*source),
         Wait::Observe => reason(

@@ -7,23 +7,30 @@ use crate::domain::time::Timestamp;
 
 const FIRST_GUESS: Duration = Duration::from_secs(5 * 60);
 const LONGEST_GUESS: Duration = Duration::from_secs(60 * 60);
+/// The longest windows that are sold are a week. What is said to last longer was misread, or the clock has jumped.
+const LONGEST_LIMIT: Duration = Duration::from_secs(8 * 24 * 60 * 60);
 
 /// Pauses the pool until the reset the agent reported, else for a growing guess. A later reset wins.
 pub fn pause(pool: &mut Pool, reset_at: Option<Timestamp>, now: Timestamp) {
     let until = match reset_at {
-        Some(reset) if reset > now => reset,
+        Some(reset) if is_ahead(reset, now) => reset,
         _ => {
             pool.guesses = pool.guesses.saturating_add(1);
             let doublings = pool.guesses.saturating_sub(1).min(10);
             now + FIRST_GUESS.saturating_mul(1 << doublings).min(LONGEST_GUESS)
         }
     };
-    pool.paused_until = Some(pool.paused_until.map_or(until, |old| old.max(until)));
+    let old = pool.paused_until.filter(|old| is_ahead(*old, now));
+    pool.paused_until = Some(old.map_or(until, |old| old.max(until)));
+}
+
+fn is_ahead(until: Timestamp, now: Timestamp) -> bool {
+    until > now && until.since(now) <= LONGEST_LIMIT
 }
 
 /// Until when nobody in the pool may start, if it is paused.
 pub fn paused_until(pool: Option<&Pool>, now: Timestamp) -> Option<Timestamp> {
-    pool.and_then(|pool| pool.paused_until).filter(|until| *until > now)
+    pool.and_then(|pool| pool.paused_until).filter(|until| is_ahead(*until, now))
 }
 
 #[cfg(test)]
@@ -44,6 +51,16 @@ mod tests {
             pause(&mut guessed, None, Timestamp(1_000_000));
         }
         assert_eq!(guessed.paused_until, Some(Timestamp(1_000_000 + 3_600_000)));
+    }
+
+    #[test]
+    fn a_reset_that_nobody_sells_is_no_reset() {
+        let year = Timestamp(365 * 86_400_000);
+        let mut pool = Pool::default();
+        pause(&mut pool, Some(year), Timestamp(0));
+        assert_eq!(pool.paused_until, Some(Timestamp(300_000)), "a guess instead");
+        let put_back = Pool { paused_until: Some(year), ..Pool::default() };
+        assert_eq!(paused_until(Some(&put_back), Timestamp(0)), None, "set before the clock was put back");
     }
 
     #[test]

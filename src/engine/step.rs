@@ -8,7 +8,7 @@ use super::phases::{self, Observation};
 use super::state::{Note, Pending, PendingStatus, State};
 use crate::config::policy::Policy;
 use crate::domain::ids::{EffectId, TicketId};
-use crate::domain::job::{HumanWord, Pause};
+use crate::domain::job::{HumanWord, Pause, Stage, Wait};
 use crate::domain::time::Timestamp;
 
 /// Advances the machine by one event. Never panics, whatever the order; late news change nothing.
@@ -201,9 +201,22 @@ impl Step<'_> {
             OperatorCommand::Pause { ticket } => self.set_pause(&ticket, Some(pause)),
             OperatorCommand::Resume { ticket } => self.set_pause(&ticket, None),
             OperatorCommand::Stop { ticket } => self.decide(&ticket, Observation::OperatorStopped),
-            OperatorCommand::Retry { ticket } => self.decide(&ticket, Observation::OperatorRetried),
+            OperatorCommand::Retry { ticket } => {
+                self.doubt_the_limit(&ticket);
+                self.decide(&ticket, Observation::OperatorRetried);
+            }
             OperatorCommand::Approve { ticket } => self.decide(&ticket, Observation::OperatorApproved),
             OperatorCommand::Forget { ticket } => self.decide(&ticket, Observation::OperatorForgot),
+        }
+    }
+
+    /// Whoever retries what waits for a usage limit knows better: another key, a larger plan. If not, the next run says so.
+    fn doubt_the_limit(&mut self, ticket: &TicketId) {
+        let stage = self.state.jobs.get(ticket).map(|job| &job.stage);
+        let Some(Stage::Queued { wait: Wait::Quota { pool, .. }, .. }) = stage else { return };
+        if let Some(pool) = self.state.meta.pools.get_mut(pool) {
+            pool.paused_until = None;
+            self.state.changes.meta = true;
         }
     }
 

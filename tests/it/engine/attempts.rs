@@ -328,6 +328,17 @@ fn a_usage_limit_pauses_the_whole_pool_costs_no_retry_and_wakes_the_same_convers
 }
 
 #[test]
+fn whoever_has_got_more_need_not_wait_for_the_reset() {
+    let mut machine = Machine::working(policy());
+    let reset = machine.now + Duration::from_secs(3600);
+    let failure = RunFailure::Turn { class: TurnError::RateLimit, detail: "limit".into(), reset_at: Some(reset) };
+    machine.run_ends("a", failed(failure));
+    assert_eq!(machine.code("a"), "quota");
+    machine.operator(OperatorCommand::Retry { ticket: id("a") });
+    assert_eq!(machine.state.runs.len(), 1, "{}", machine.code("a"));
+}
+
+#[test]
 fn a_question_parks_the_job_at_once() {
     let mut machine = Machine::working(policy());
     machine.progress("a", Activity::Asked { question: "may I?".into() });
