@@ -195,7 +195,7 @@ fn agent(context: &Context, loaded: &Loaded, report: &mut Report) {
         }
         Some(program) => report.problem(
             "agent",
-            format!("`{program}` is not on the PATH ({}.command)", runtime.name()),
+            format!("`{program}` is not there, or no program ({}.command)", runtime.name()),
             "install it, or correct the command",
         ),
     }

@@ -65,7 +65,10 @@ pub fn tell(context: &Context, request: &Request) -> Result<(), Failure> {
         Reached::Silent(_, place) => {
             let silent = Behind::silent(&place);
             let todo = silent.what_to_do().unwrap_or_default();
-            Err(Failure::plain(format!("{}; nothing was changed\n  fix: {todo}", silent.name())))
+            Err(Failure::plain(format!(
+                "{}; it carries this out when it goes on, if it does: `dirigent status` tells\n  fix: {todo}",
+                silent.name()
+            )))
         }
     }
 }

@@ -18,6 +18,10 @@ const OF_THE_SHELL: [&str; 26] = [
 
 /// Found on the path, or something that only the shell can tell.
 pub fn can_be_run(program: &str, path: &str) -> bool {
+    let plain = !program.contains(['(', '{', '$', '"', '\'', ';', '&', '|', '<', '>', '`']);
+    if plain && program.starts_with('/') {
+        return find_program(program, path).is_some();
+    }
     program.contains(['(', '{', '$', '.', '/', '"', '\'', ';', '&', '|', '<', '>', '`'])
         || OF_THE_SHELL.contains(&program)
         || find_program(program, path).is_some()
@@ -29,7 +33,7 @@ pub fn gates(context: &Context, loaded: &Loaded, report: &mut Report) {
         match assemble::program_of(&gate.run) {
             Some(program) if !can_be_run(program, &path) => report.problem(
                 "gates",
-                format!("`{program}` of gate `{}` is not on the PATH", gate.title()),
+                format!("`{program}` of gate `{}` is not there, or no program", gate.title()),
                 "install it, or correct gates.task: a ticket whose gate cannot be run is blocked",
             ),
             Some(_) => report.ok("gates", format!("{}: {}", gate.title(), gate.run.lines().next().unwrap_or_default())),

@@ -140,8 +140,13 @@ pub fn all(seen: &Seen, verbose: bool) -> String {
     let snapshot = &seen.snapshot;
     let mut jobs: Vec<&JobView> =
         snapshot.jobs.iter().filter(|job| verbose || !matches!(job.phase, Phase::Released)).collect();
+    let given_back = match snapshot.counts.released {
+        0 => String::new(),
+        _ if verbose => String::new(),
+        count => format!("\n\n{count} more: given back, gone, or closed by somebody (dirigent status --verbose)"),
+    };
     if jobs.is_empty() {
-        return format!("{}\nno tickets", heading(seen));
+        return format!("{}\nno tickets{given_back}", heading(seen));
     }
     jobs.sort_by_key(|job| (order(job.phase), job.key.clone()));
     // What is piped is searched and cut by others.
@@ -183,7 +188,7 @@ pub fn all(seen: &Seen, verbose: bool) -> String {
         let chosen = |row: Vec<String>| columns.iter().map(|at| row[*at].clone()).collect();
         output::table(&columns.iter().map(|at| headings[*at]).collect::<Vec<_>>(), rows.map(chosen))
     };
-    format!("{}\n\n{}", heading(seen), trim_lines(&table.to_string()))
+    format!("{}\n\n{}{given_back}", heading(seen), trim_lines(&table.to_string()))
 }
 
 fn trim_lines(text: &str) -> String {

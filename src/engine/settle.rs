@@ -129,7 +129,7 @@ impl Step<'_> {
             let Stage::Blocked { resume, .. } = job.stage.clone() else { continue };
             let mut out = Decided::new(self.policy, self.now);
             job.fruitless = None;
-            job.failures = 0;
+            // Not counted anew: on a board that merges often the base alone would pay for attempts without end.
             out.queue(job, resume, Wait::Turn);
             self.absorb(&id, out, true);
         }

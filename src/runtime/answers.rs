@@ -2,11 +2,15 @@
 
 use super::now;
 use crate::domain::ids::TicketId;
-use crate::domain::job::Stage;
+use crate::domain::job::{HumanWait, Job, Stage};
 use crate::engine::state::State;
 
 pub fn where_it_stands(state: &State, ticket: Option<&TicketId>) -> String {
     match ticket.and_then(|id| state.jobs.get(id)) {
+        Some(job) if waits_for_what_it_has(job) => {
+            let head = job.approved_head.as_ref().map(|head| head.short().to_owned()).unwrap_or_default();
+            format!("{}: {head} is approved; it is looked at once more and goes on", job.ticket.key)
+        }
         Some(job) => {
             let reason = job.reason(now());
             let paused = if job.pause.is_some() { " (paused)" } else { "" };
@@ -30,4 +34,13 @@ pub fn how_it_arrives(state: &State, ticket: &TicketId) -> &'static str {
         }
         _ => "the next prompt carries it",
     }
+}
+
+/// An approval counts from the next look at the pull request on, which is under way.
+fn waits_for_what_it_has(job: &Job) -> bool {
+    let Stage::WaitingForHuman { on: HumanWait::Approval { head } | HumanWait::NoChecks { head }, .. } = &job.stage
+    else {
+        return false;
+    };
+    job.approved_head.as_ref() == Some(head)
 }

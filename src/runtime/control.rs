@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::mpsc;
 
 use super::handle::{Command, Handle};
 use crate::domain::ids::TicketId;
@@ -20,6 +21,8 @@ use crate::engine::event::OperatorCommand;
 const LONGEST_REQUEST: u64 = 1 << 20;
 const HELD_UP: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the runner stays for answers that are being given when it ends.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "request")]
@@ -60,8 +63,25 @@ pub enum ControlError {
     Answer(#[from] serde_json::Error),
 }
 
-/// Listens until the driver is gone. A socket file of an earlier life is replaced; the instance lock is held already.
-pub fn serve(path: &Path, handle: Handle) -> Result<tokio::task::JoinHandle<()>, ControlError> {
+/// The socket, while it is listened to.
+pub struct Listening {
+    path: PathBuf,
+    listener: tokio::task::JoinHandle<()>,
+    /// Ends when the last conversation has.
+    conversations: mpsc::Receiver<()>,
+}
+
+impl Listening {
+    /// Takes no more requests, and lets those who asked have their answer: whoever told the runner to end waits for it.
+    pub async fn end(mut self) {
+        let _ = std::fs::remove_file(&self.path);
+        self.listener.abort();
+        let _ = tokio::time::timeout(LAST_ANSWERS, self.conversations.recv()).await;
+    }
+}
+
+/// Listens until it is ended. A socket file of an earlier life is replaced; the instance lock is held already.
+pub fn serve(path: &Path, handle: Handle) -> Result<Listening, ControlError> {
     let bind = |source| ControlError::Bind { path: path.to_owned(), source };
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(bind(error)),
@@ -69,14 +89,17 @@ pub fn serve(path: &Path, handle: Handle) -> Result<tokio::task::JoinHandle<()>,
     }
     let listener = UnixListener::bind(path).map_err(bind)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(bind)?;
-    Ok(tokio::spawn(async move {
+    let (talking, conversations) = mpsc::channel(1);
+    let listener = tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            let handle = handle.clone();
+            let (handle, talking) = (handle.clone(), talking.clone());
             tokio::spawn(async move {
                 let _ = tokio::time::timeout(PATIENCE, converse(stream, handle)).await;
+                drop(talking);
             });
         }
-    }))
+    });
+    Ok(Listening { path: path.to_owned(), listener, conversations })
 }
 
 async fn converse(stream: UnixStream, handle: Handle) -> Result<(), ControlError> {

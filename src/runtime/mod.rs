@@ -25,7 +25,7 @@ mod words;
 
 use crate::domain::time::Timestamp;
 
-pub use control::{Client, ControlError, Reply, Request, find_ticket, serve};
+pub use control::{Client, ControlError, Listening, Reply, Request, find_ticket, serve};
 pub use crew::{BurialOrder, Buried, Crew, GateOrder};
 pub use driver::{Driver, DriverError, DriverParts, Until, plan_of};
 pub use effects::Adapters;

@@ -35,7 +35,8 @@ struct Made {
 }
 
 impl Workspaces {
-    /// Makes `<root>/<key>-<run>` on `branch`: a new branch starts at `base`, an existing one is taken where it is.
+    /// Makes `<root>/<key>-<run>` on `branch`: a new branch starts at `base`, and so does one without a commit of its own; any
+    /// other is taken where it is.
     pub async fn prepare(
         &self,
         _permit: &Permit,
@@ -186,6 +187,11 @@ fn set_branch(
             let apart = format!("`{}` and its remote have gone apart; the local one is used", order.branch);
             warning = Some(warning.map_or(apart.clone(), |first| format!("{first}; {apart}")));
             local
+        }
+        // Nothing of its own yet: begin again where the base is now.
+        None if local != base && repo.graph_descendant_of(base, local).map_err(failed)? => {
+            repo.reference_matching(&name, base, true, local, "dirigent: follow the base").map_err(failed)?;
+            base
         }
         _ => local,
     };

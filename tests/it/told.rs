@@ -51,10 +51,43 @@ fn a_runner_that_does_not_answer_is_named_and_the_ledger_speaks() {
     let pid = runner.child.id().to_string();
     holds(&told, &[&format!("the runner (pid {pid}) does not answer"), &format!("kill -CONT {pid}"), "t-1"]);
     let refused = board.fails(&["pause"], 1);
-    holds(&refused, &["does not answer; nothing was changed"]);
+    holds(&refused, &["does not answer; it carries this out when it goes on"]);
     assert!(!told.contains("os error") && !refused.contains("os error"), "{told}\n{refused}");
     runner.signal(Signal::SIGCONT);
+    board.until("it has carried it out", || board.ok(&["status"]).contains("STOPPED: dirigent pause"));
     runner.end();
+}
+
+/// The runner is gone a moment later; whoever told it to go has their answer all the same.
+#[test]
+fn whoever_ends_the_runner_gets_an_answer() {
+    let board = Board::new(GOOD, MUTATE);
+    for _ in 0..10 {
+        let mut runner = board.start();
+        board.until("it is up", || !board.ok(&["status"]).contains("no runner up"));
+        holds(&board.ok(&["stop"]), &["shutting down"]);
+        assert!(runner.child.wait().unwrap().success());
+    }
+}
+
+#[test]
+fn what_was_given_back_is_not_out_of_sight() {
+    let board = Board::new("tk blocked 'which one?'\n", MERGE);
+    board.ticket("t-1", "One");
+    board.ok(&["run", "--once"]);
+    board.ok(&["undo", "t-1"]);
+    holds(&board.ok(&["status"]), &["1 more: given back", "dirigent status --verbose"]);
+    holds(&board.ok(&["status", "--verbose"]), &["t-1", "released"]);
+}
+
+#[test]
+fn an_agent_that_is_not_there_is_no_agent_also_with_its_full_path() {
+    let board = Board::new(GOOD, MUTATE);
+    let workflow = std::fs::read_to_string(board.repo().join("WORKFLOW.md")).unwrap();
+    let other = workflow.replace("sh ./agent.sh", "/nowhere/agent --fast");
+    std::fs::write(board.repo().join("WORKFLOW.md"), other).unwrap();
+    let output = board.run(&["doctor"]);
+    holds(&text(&output.stdout), &["PROBLEM", "`/nowhere/agent` is not there"]);
 }
 
 /// The gate fails for ever: the ticket says which one, and what it printed last.

@@ -123,7 +123,7 @@ fn doctor_looks_for_the_gates_programs_and_names_a_stand_in() {
         &doctor,
         &[
             "PROBLEM  gates",
-            "`no-such-checker` of gate `FAST=1 no-such-checker --all` is not on the PATH",
+            "`no-such-checker` of gate `FAST=1 no-such-checker --all` is not there, or no program",
             "good: sh -c true",
         ],
     );

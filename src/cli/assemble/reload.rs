@@ -36,6 +36,9 @@ pub fn follow_workflow(
                 Reload::Accepted { loaded, needs_restart } => {
                     match in_force(&loaded, &place, &needs_restart, &at_start) {
                         Ok(policy) => {
+                            for warning in &loaded.warnings {
+                                tracing::warn!("{warning}");
+                            }
                             *templates.write().unwrap_or_else(PoisonError::into_inner) =
                                 loaded.prompts.templates().clone();
                             *worker.write().unwrap_or_else(PoisonError::into_inner) =

@@ -1,6 +1,6 @@
 //! A runner put together: the past settled, the driver ready, everything that watches the outside started.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use tokio::sync::{mpsc, watch};
@@ -18,7 +18,8 @@ use crate::forge::Forge;
 use crate::forge::local::LocalForge;
 use crate::ledger::Ledger;
 use crate::runtime::{
-    self, Adapters, BurialOrder, Crew, Driver, DriverParts, Gatekeeper, Handle, PollerParts, Recorder, Until, Words,
+    self, Adapters, BurialOrder, Crew, Driver, DriverParts, Gatekeeper, Handle, Listening, PollerParts, Recorder,
+    Until, Words,
 };
 use crate::worker::Workplace;
 use crate::workflow::Loaded;
@@ -30,7 +31,7 @@ pub struct Runner {
     pub handle: Handle,
     driver: Driver,
     first: Event,
-    socket: PathBuf,
+    socket: Listening,
     /// Whoever asked for one round wants to know that it could not be made.
     once: bool,
 }
@@ -94,16 +95,15 @@ impl Runner {
             wanted,
             inbox: inbox.clone(),
         }));
-        runtime::serve(&place.socket, handle.clone())?;
+        let socket = runtime::serve(&place.socket, handle.clone())?;
         follow_workflow(context, loaded, place.clone(), workshop, worker, templates, inbox)?;
-        Ok(Self { handle, driver, first, socket: place.socket.clone(), once: until == Until::Idle })
+        Ok(Self { handle, driver, first, socket, once: until == Until::Idle })
     }
 
     /// Works until told to stop, or until idle.
     pub async fn work(self) -> Result<(), Failure> {
         let result = self.driver.run(self.first).await;
-        // Nobody listens any more.
-        let _ = std::fs::remove_file(&self.socket);
+        self.socket.end().await;
         match result.map_err(Failure::plain)?.tracker.last_error {
             Some(error) if self.once => Err(Failure::plain(format!("the board could not be read: {error}"))),
             _ => Ok(()),

@@ -238,7 +238,8 @@ impl Board {
                 }
                 Err(why) => why.to_owned(),
             };
-            Some(format!("{}: {why}", self.store.path(id).display()))
+            let path = self.store.path(id).display().to_string();
+            Some(if why.starts_with(&path) { why } else { format!("{path}: {why}") })
         });
         *self.left_out.lock().unwrap_or_else(PoisonError::into_inner) = unread.collect();
     }

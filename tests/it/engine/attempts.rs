@@ -234,6 +234,29 @@ fn each_part_of_the_fingerprint_unblocks() {
     assert_eq!(said.phase("a"), Phase::Implementing);
 }
 
+/// Every merge of another ticket moves the base; that must not pay for attempts on this one without end.
+#[test]
+fn a_base_that_keeps_moving_does_not_pay_for_attempts_without_end() {
+    let mut machine = Machine::working(policy());
+    for round in 0..50 {
+        machine.run_ends("a", report(RunOutcome::Done));
+        if machine.phase("a") != Phase::Blocked {
+            machine.wake();
+        }
+        let base = Some(commit(&format!("base{round}x")));
+        machine.step(Event::Polled { tickets: vec![ticket("a")], base });
+        if machine.phase("a") == Phase::Blocked {
+            break;
+        }
+        machine.run_starts("a");
+    }
+    assert_eq!(machine.code("a"), "retries_exhausted");
+    let attempts = machine.emitted(|action| matches!(action, Action::StartRun { .. }));
+    assert_eq!(attempts, machine.policy.agent.max_retries as usize + 1);
+    machine.operator(OperatorCommand::Retry { ticket: id("a") });
+    assert_eq!(machine.phase("a"), Phase::Implementing);
+}
+
 #[test]
 fn what_changed_during_a_fruitless_run_is_new_evidence() {
     let mut machine = Machine::working(policy());

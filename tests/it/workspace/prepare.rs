@@ -31,6 +31,19 @@ async fn an_existing_branch_is_taken_where_it_is() {
     assert!(worktree.path.join("new.txt").exists());
 }
 
+/// A run that brought nothing left a branch behind; the next one must not begin on old ground.
+#[tokio::test]
+async fn a_branch_without_a_commit_of_its_own_follows_the_base() {
+    let scratch = Scratch::new();
+    let workspaces = scratch.workspaces();
+    scratch.git(["branch", "dirigent/ENG-1-x"]);
+    write_in(&scratch.repo(), "later.txt", "later\n");
+    commit_in(&scratch.repo(), "later");
+    let worktree = prepare(&workspaces, "01RUN").await;
+    assert_eq!(worktree.head_before.as_str(), scratch.head("main"));
+    assert!(worktree.path.join("later.txt").exists());
+}
+
 #[tokio::test]
 async fn many_at_once() {
     let scratch = Scratch::new();
