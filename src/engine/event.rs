@@ -69,6 +69,10 @@ pub enum Event {
         file: bool,
     },
     PolicyReloaded,
+    /// The runner itself did not run for so long (a machine asleep, a stopped process) and heard nobody.
+    WasAway {
+        away: Duration,
+    },
     /// Something that was due is due now.
     TimerFired,
     Operator {

@@ -1,6 +1,7 @@
 //! Live runs: their start, their progress, their end, and the runs of an earlier life.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::budget::{self, Level};
 use super::decided::Decided;
@@ -17,6 +18,7 @@ use crate::domain::job::{MergeHold, Stage};
 use crate::domain::run::{
     Activity, FinishedRun, Life, LiveRun, ProcessMark, RunKind, RunOutcome, RunReport, StopReason,
 };
+use crate::domain::time::Timestamp;
 use crate::domain::usage::Usage;
 
 impl Step<'_> {
@@ -69,6 +71,17 @@ impl Step<'_> {
                 self.hand_over(id);
             }
         }
+    }
+
+    /// The silence was ours: no agent is charged for what nobody could hear.
+    pub fn was_away(&mut self, away: Duration) {
+        let later = |at: Timestamp| (at + away).min(self.now);
+        for (id, run) in &mut self.state.runs {
+            run.progress.last_event_at = later(run.progress.last_event_at);
+            run.progress.tool_open_since = run.progress.tool_open_since.map(later);
+            self.state.changes.runs.insert(id.clone());
+        }
+        self.note(None, "away", format!("the runner itself did not run for {} s", away.as_secs()));
     }
 
     /// Whoever starts the runner anew may have cleared the way just before.

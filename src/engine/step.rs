@@ -52,6 +52,7 @@ impl Step<'_> {
                 self.try_what_the_workflow_mended();
                 self.doubt_workpads();
             }
+            Event::WasAway { away } => self.was_away(away),
             Event::TimerFired => {}
             Event::Operator { command, by } => self.operator(command, by),
             Event::HumanSaid { ticket, word } => self.human_said(ticket, word),

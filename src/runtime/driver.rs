@@ -17,6 +17,7 @@ use super::poller::PollPlan;
 use super::record::{Line, Recorder};
 use crate::config::policy::Policy;
 use crate::domain::snapshot::Snapshot;
+use crate::domain::time::Timestamp;
 use crate::engine::effect::Effect;
 use crate::engine::event::Event;
 use crate::engine::permit::Reach;
@@ -32,6 +33,9 @@ const PUBLISH_PER_JOB: Duration = Duration::from_micros(100);
 /// Usage and last activity reach the ledger at least this often.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
 const RETRY_WRITE_EVERY: Duration = Duration::from_secs(1);
+const PULSE: Duration = Duration::from_secs(2);
+/// So much more than a pulse that it was no mere delay.
+const ABSENCE: Duration = Duration::from_secs(6);
 /// How long unfinished effects are waited for once all runs are over.
 const LAST_EFFECTS: Duration = Duration::from_secs(10);
 
@@ -142,6 +146,8 @@ impl Driver {
         }
         self.take(Message::Event(first));
         self.flush()?;
+        let mut pulse = tokio::time::interval(PULSE);
+        pulse.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             if self.is_over() {
                 self.publish();
@@ -149,9 +155,11 @@ impl Driver {
                 return Ok(self.state);
             }
             let wake = self.wake_at();
+            let last_pass = now();
             tokio::select! {
                 message = self.inbox.recv() => {
                     let Some(message) = message else { return Ok(self.state) };
+                    self.notice_absence(last_pass);
                     self.take(message);
                     for _ in 1..BATCH {
                         match self.inbox.try_recv() {
@@ -160,9 +168,21 @@ impl Driver {
                         }
                     }
                 }
-                () = tokio::time::sleep_until(wake) => self.step(Event::TimerFired),
+                () = tokio::time::sleep_until(wake) => {
+                    self.notice_absence(last_pass);
+                    self.step(Event::TimerFired);
+                }
+                _ = pulse.tick(), if !self.state.runs.is_empty() => self.notice_absence(last_pass),
             }
             self.flush()?;
+        }
+    }
+
+    /// While there are runs the loop comes by at every pulse. If it did not, nobody has listened to them meanwhile.
+    fn notice_absence(&mut self, last_pass: Timestamp) {
+        let away = now().since(last_pass);
+        if away >= ABSENCE && !self.state.runs.is_empty() {
+            self.step(Event::WasAway { away });
         }
     }
 

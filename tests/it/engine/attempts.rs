@@ -191,6 +191,23 @@ fn start_up_and_the_whole_run_have_their_own_deadlines() {
     assert_eq!(chatty.emitted(|action| matches!(action, Action::StopRun { .. })), 1);
 }
 
+/// A machine that slept, a runner that was stopped: the agent may have spoken all the time.
+#[test]
+fn a_silence_of_the_runner_is_not_the_agents() {
+    let mut policy = policy();
+    policy.agent.stall_timeout = Duration::from_secs(300);
+    let mut machine = Machine::working(policy);
+    machine.pass(Duration::from_secs(28_800));
+    machine.step(Event::WasAway { away: Duration::from_secs(28_800) });
+    machine.step(Event::TimerFired);
+    let stops = |machine: &Machine| machine.emitted(|action| matches!(action, Action::StopRun { .. }));
+    assert_eq!(stops(&machine), 0);
+    machine.seconds(299);
+    assert_eq!(stops(&machine), 0);
+    machine.seconds(2);
+    assert_eq!(stops(&machine), 1, "the agent has to speak from then on");
+}
+
 #[test]
 fn a_run_that_brought_nothing_is_not_repeated_until_something_changes() {
     let mut machine = Machine::working(policy());

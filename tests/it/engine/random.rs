@@ -198,6 +198,7 @@ pub fn apply(machine: &mut Machine, (kind, a, b): Choice) {
         15 => Event::Operator { command: command(a, b), by: "ann".into() },
         16 => match b % 4 {
             0 => Event::SwitchesChanged { file: a & 1 == 0 },
+            1 if a & 1 == 0 => Event::WasAway { away: Duration::from_secs(u64::from(a) * 60) },
             1 => Event::PollFailed { error: "500".into() },
             2 => {
                 let word = HumanWord { from: "ann".into(), text: "go".into(), at: machine.now, urgent: true };
