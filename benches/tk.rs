@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use dirigent::tracker::Tracker;
 use dirigent::tracker::tk::TkTracker;
+use dirigent::tracker::{Reading, Tracker};
 
 const TICKETS: usize = 10_000;
 const ROUNDS: usize = 7;
@@ -42,12 +42,12 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let states = ["open".to_owned(), "in_progress".to_owned()];
     let tracker = TkTracker::new(&store);
-    let first = time(|| {
-        runtime.block_on(tracker.fetch_by_states(&states)).unwrap();
+    let mut mark = None;
+    let first = time(|| match runtime.block_on(tracker.poll(&states, None)).unwrap() {
+        Reading::Listed { mark: given, .. } => mark = given,
+        Reading::Unchanged => unreachable!("the first answer is a list"),
     });
-    let tick = best(|| {
-        runtime.block_on(tracker.fetch_by_states(&states)).unwrap();
-    });
+    let tick = best(|| assert_eq!(runtime.block_on(tracker.poll(&states, mark)).unwrap(), Reading::Unchanged));
     let tenth = best(|| {
         for number in 0..TICKETS / 10 {
             fs::read(store.join(format!("t-{number:05}.md"))).unwrap();
