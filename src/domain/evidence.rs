@@ -85,8 +85,10 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// Whether each of these gates has looked at it.
-    pub fn is_judged_by(&self, names: &[String]) -> bool {
+    /// Whether each of these gates has looked at it, and none that counts has failed.
+    pub fn is_passed_by(&self, names: &[String]) -> bool {
+        let counts = |gate: &&GateResult| names.is_empty() || names.contains(&gate.name);
         names.iter().all(|name| self.gates.iter().any(|gate| gate.name == *name))
+            && self.gates.iter().filter(counts).all(|gate| gate.passed)
     }
 }

@@ -227,10 +227,10 @@ impl Step<'_> {
                     return;
                 }
                 // What a person added to the branch in this repository has not been through the gates yet; nor has what
-                // was checked before a gate was added.
+                // was checked before a gate was added, or failed one before somebody took the ticket away and brought it back.
                 let judged = job.receipt.as_ref().filter(|receipt| receipt.head.as_ref() == Some(&pr.head));
                 let names = &self.policy.gates.task_names;
-                let gated = judged.is_some_and(|receipt| receipt.is_judged_by(names));
+                let gated = judged.is_some_and(|receipt| receipt.is_passed_by(names));
                 if self.policy.gates.has_task_gates && self.policy.pr.forge == ForgeKind::Local && !gated {
                     self.decide(&ticket, Observation::HeadNotGated { head: pr.head });
                     return;

@@ -260,3 +260,38 @@ fn a_column_that_was_doubted_is_asked_for_while_the_board_is_unchanged() {
     machine.step(dirigent::engine::event::Event::PolledUnchanged { base: None });
     assert!(!machine.emitted_last(asked), "and is not asked for any more");
 }
+
+/// The gates failed on a head; the ticket was taken away and brought back. That they have looked at it is no pass.
+#[test]
+fn a_head_that_failed_its_gates_is_gated_again_when_its_ticket_comes_back() {
+    let mut gated = policy();
+    gated.gates.has_task_gates = true;
+    gated.pr.forge = dirigent::config::policy::ForgeKind::Local;
+    let mut machine = Machine::working(gated);
+    let gate = |passed| dirigent::domain::evidence::GateResult {
+        name: "check".into(),
+        passed,
+        exit_code: Some(i32::from(!passed)),
+        timed_out: false,
+        output_tail: String::new(),
+        duration_ms: 1,
+    };
+    machine.run_ends("a", super::fixtures::done_report(&commit("one")));
+    let of = |action: &Action| matches!(action, Action::RunGate { .. });
+    machine.succeed(of, EffectResult::Gated { results: vec![gate(true)] });
+    machine.publish("a");
+    let pushed = PullRequest { head: commit("two"), ..machine.good_pr("a") };
+    machine.observe("a", pushed.clone());
+    machine.succeed(of, EffectResult::Gated { results: vec![gate(false)] });
+    assert_eq!(machine.code("a"), "rework");
+    machine.refresh(in_state("a", "Done"));
+    machine.run_ends(
+        "a",
+        super::fixtures::report(dirigent::domain::run::RunOutcome::Killed { reason: StopReason::TerminalState }),
+    );
+    assert_eq!(machine.phase("a"), Phase::Released);
+    machine.poll(vec![ticket("a")]);
+    machine.observe("a", pushed);
+    assert_eq!(machine.emitted(|action| matches!(action, Action::MergePr { .. })), 0);
+    assert!(machine.pending(of).is_some(), "{}", machine.code("a"));
+}
