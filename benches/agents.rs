@@ -17,7 +17,7 @@ use dirigent::agent::claude::Claude;
 use dirigent::agent::codex::Codex;
 use dirigent::agent::exec::Exec;
 use dirigent::agent::pi::Pi;
-use dirigent::agent::session::{HandshakeLimits, Heard, Session};
+use dirigent::agent::session::{HandshakeLimits, Session, SessionEvent};
 use dirigent::agent::transcript::{self, Transcript};
 use dirigent::agent::{Opening, Protocol};
 use dirigent::config::exec::ExecEvents;
@@ -102,7 +102,7 @@ fn stream_slowly(dir: &Path) {
                 let mut session =
                     open(&launcher, &dir, argv, &transcript, Box::new(Codex::new(Default::default()))).await;
                 ready.set(ready.get() + 1);
-                while !matches!(session.next().await, Heard::Ended(_)) {}
+                while !matches!(session.next().await, SessionEvent::Ended(_)) {}
                 session.finish();
             });
         }
@@ -151,7 +151,7 @@ fn absorb(dir: &Path, file: &Path, protocol: Box<dyn Protocol>) -> Duration {
         let argv = vec!["/bin/cat".into(), file.display().to_string()];
         let began = Instant::now();
         let mut session = open(&launcher, dir, argv, &dir.join("transcript.log"), protocol).await;
-        while !matches!(session.next().await, Heard::Ended(_)) {}
+        while !matches!(session.next().await, SessionEvent::Ended(_)) {}
         session.finish();
         began.elapsed()
     })

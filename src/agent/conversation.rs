@@ -81,7 +81,7 @@ pub(super) struct Turn {
     /// The last error the agent named in this turn.
     pub fault: Option<Fault>,
     /// Steering that the agent has not taken up yet.
-    unheard: Vec<String>,
+    undelivered: Vec<String>,
     open_tools: Vec<String>,
 }
 
@@ -102,17 +102,17 @@ impl Turn {
     }
 
     pub fn steered(&mut self, text: &str) {
-        self.unheard.push(text.to_owned());
+        self.undelivered.push(text.to_owned());
     }
 
     /// The agent shows that it took this up. False for words that were no steering.
     pub fn heard(&mut self, text: &str) -> bool {
-        let found = self.unheard.iter().position(|said| said == text);
-        found.map(|at| self.unheard.remove(at)).is_some()
+        let found = self.undelivered.iter().position(|said| said == text);
+        found.map(|at| self.undelivered.remove(at)).is_some()
     }
 
     pub fn steering_waits(&self) -> bool {
-        !self.unheard.is_empty()
+        !self.undelivered.is_empty()
     }
 
     pub fn tool_started(&mut self, id: &str, name: &str, about: &str, out: &mut Reaction) {
@@ -143,7 +143,7 @@ impl Turn {
         for id in std::mem::take(&mut self.open_tools) {
             out.tell(AgentEvent::ToolFinished { id, ok: false });
         }
-        for text in std::mem::take(&mut self.unheard) {
+        for text in std::mem::take(&mut self.undelivered) {
             out.tell(AgentEvent::SteerFailed { text });
         }
         *self = Self::default();

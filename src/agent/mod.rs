@@ -12,8 +12,8 @@ pub mod pi;
 pub mod plan;
 pub mod presets;
 pub mod session;
-mod tally;
 pub mod transcript;
+mod usage_totals;
 
 use std::path::PathBuf;
 use std::time::Duration;

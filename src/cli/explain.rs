@@ -10,7 +10,7 @@ use super::Failure;
 use super::args::ExplainArgs;
 use super::output;
 use super::place::Context;
-use super::seen;
+use super::snapshot_source;
 use super::status;
 
 const NEWEST_NOTES: usize = 500;
@@ -18,8 +18,8 @@ const NEWEST_NOTES: usize = 500;
 pub fn explain(context: &Context, args: &ExplainArgs) -> Result<(), Failure> {
     let loaded = context.load(None)?;
     let place = context.place(&loaded);
-    let seen = seen::look(&loaded, &place)?;
-    let job = seen::job(&seen.snapshot, &args.ticket)?;
+    let seen = snapshot_source::look(&loaded, &place)?;
+    let job = snapshot_source::job(&seen.snapshot, &args.ticket)?;
     let ledger = place.open_ledger()?;
     let id = TicketId::new(job.id.clone());
     let notes = ledger.notes(Some(&id), NEWEST_NOTES)?;

@@ -84,7 +84,7 @@ async fn collect_branches(
 ) -> Result<Vec<BranchItem>, Failure> {
     let names: Vec<String> = closed.iter().map(|(branch, ..)| branch.clone()).collect();
     let mut items = Vec::new();
-    for spent in workspaces.spent_branches(base, &names).await.map_err(Failure::plain)? {
+    for spent in workspaces.stale_branches(base, &names).await.map_err(Failure::plain)? {
         let Some((_, key, since)) = closed.iter().find(|(branch, ..)| *branch == spent.branch) else { continue };
         let fate = if spent.unmerged > 0 {
             Err(format!(

@@ -12,7 +12,7 @@ use crossterm::terminal::{Clear, ClearType};
 use crate::runtime::Handle;
 
 use super::output;
-use super::seen::{Behind, Seen};
+use super::snapshot_source::{Behind, SnapshotSource};
 use super::status;
 
 pub const STOPPING: &str = "stopping: live runs are ended and their work is saved (once more to end at once)";
@@ -30,7 +30,7 @@ pub async fn show(handle: Handle, stopping: Arc<AtomicBool>) {
     loop {
         let mut snapshot = (**snapshots.borrow_and_update()).clone();
         snapshot.at = crate::runtime::now();
-        let mut text = status::all(&Seen { snapshot, behind: Behind::Live }, false);
+        let mut text = status::all(&SnapshotSource { snapshot, behind: Behind::Live }, false);
         if stopping.load(Ordering::Relaxed) {
             text = format!("{STOPPING}\n{text}");
         }

@@ -10,22 +10,22 @@ use crate::worker::transcript_path;
 use super::Failure;
 use super::args::LogsArgs;
 use super::output;
-use super::page::Page;
 use super::place::{Context, Place};
-use super::seen;
+use super::snapshot_source;
+use super::transcript_view::TranscriptView;
 
 pub fn logs(context: &Context, args: &LogsArgs) -> Result<(), Failure> {
     let loaded = context.load(None)?;
     let place = context.place(&loaded);
     let run = match &args.name {
-        Some(name) => named_run(&place, &seen::look(&loaded, &place)?, name)?,
+        Some(name) => named_run(&place, &snapshot_source::look(&loaded, &place)?, name)?,
         None => newest_run(&place)?,
     };
     let path = transcript_path(&place.state_dir, &run);
     let mut file = std::fs::File::open(&path)
         .map_err(|error| Failure::NotFound(format!("run {run} has no transcript at {} ({error})", path.display())))?;
     eprintln!("run {run}");
-    let mut page = Page::new(args.verbose, args.json);
+    let mut page = TranscriptView::new(args.verbose, args.json);
     copy(&mut file, &mut page)?;
     while args.follow && is_live(&loaded, &place, &run)? {
         std::thread::sleep(Duration::from_millis(300));
@@ -37,7 +37,7 @@ pub fn logs(context: &Context, args: &LogsArgs) -> Result<(), Failure> {
 }
 
 /// Writes what is there from where the file was left.
-fn copy(file: &mut std::fs::File, page: &mut Page) -> Result<(), Failure> {
+fn copy(file: &mut std::fs::File, page: &mut TranscriptView) -> Result<(), Failure> {
     // A transcript that was cut in the middle is shorter than before: go on at its end.
     let (position, length) = (file.stream_position()?, file.metadata()?.len());
     if length < position {
@@ -58,17 +58,17 @@ fn copy(file: &mut std::fs::File, page: &mut Page) -> Result<(), Failure> {
 }
 
 fn is_live(loaded: &crate::workflow::Loaded, place: &Place, run: &RunId) -> Result<bool, Failure> {
-    let seen = seen::look(loaded, place)?;
+    let seen = snapshot_source::look(loaded, place)?;
     let named = |job: &crate::domain::snapshot::JobView| job.run.as_ref().is_some_and(|live| live.id == run.as_str());
     Ok(seen.behind.is_live() && seen.snapshot.jobs.iter().any(named))
 }
 
-fn named_run(place: &Place, seen: &seen::Seen, name: &str) -> Result<RunId, Failure> {
+fn named_run(place: &Place, seen: &snapshot_source::SnapshotSource, name: &str) -> Result<RunId, Failure> {
     let upper = RunId::new(name.to_uppercase());
     if transcript_path(&place.state_dir, &upper).exists() {
         return Ok(upper);
     }
-    let job = seen::job(&seen.snapshot, name)?;
+    let job = snapshot_source::job(&seen.snapshot, name)?;
     if let Some(run) = &job.run {
         return Ok(RunId::new(run.id.clone()));
     }

@@ -8,10 +8,10 @@ use crate::runtime::{self, Reply, Request, find_ticket};
 use super::Failure;
 use super::args::{MaybeTicketArgs, MessageArgs, TicketArgs};
 use super::assemble;
+use super::connect::{self, Connection};
 use super::output;
 use super::place::{Context, Place};
-use super::reach::{self, Reached};
-use super::seen::{self, Behind};
+use super::snapshot_source::{self, Behind};
 use crate::workflow::Loaded;
 
 pub fn pause(context: &Context, args: &MaybeTicketArgs) -> Result<(), Failure> {
@@ -59,10 +59,10 @@ pub fn message(context: &Context, args: &MessageArgs) -> Result<(), Failure> {
 
 /// The running instance is asked; without one the ledger itself is changed, under the instance lock.
 pub fn tell(context: &Context, request: &Request) -> Result<(), Failure> {
-    match reach::ask(context, request)? {
-        Reached::Live(reply) => show(reply),
-        Reached::Nobody(loaded, place) => write_down(&loaded, &place, request),
-        Reached::Silent(_, place) => {
+    match connect::ask(context, request)? {
+        Connection::Live(reply) => show(reply),
+        Connection::Nobody(loaded, place) => write_down(&loaded, &place, request),
+        Connection::Silent(_, place) => {
             let silent = Behind::silent(&place);
             let todo = silent.what_to_do().unwrap_or_default();
             Err(Failure::plain(format!(
@@ -99,7 +99,7 @@ fn write_down(loaded: &Loaded, place: &Place, request: &Request) -> Result<(), F
     let _lock = InstanceLock::take(&[&place.state_dir], &holder)
         .map_err(|error| error.standing_for(&place.state_dir, &loaded.settings.workspace.repo))?;
     let mut ledger = place.open_ledger()?;
-    let snapshot = seen::from_ledger(loaded, ledger.as_ref())?;
+    let snapshot = snapshot_source::from_ledger(loaded, ledger.as_ref())?;
     let find = |name: &str| find_ticket(&snapshot, name).map_err(Failure::NotFound);
     let command = match request {
         Request::PauseAll => OperatorCommand::PauseAll,

@@ -7,7 +7,7 @@ use crate::workflow::Loaded;
 use super::assemble;
 use super::doctor::Report;
 use super::place::{Context, Place};
-use super::seen::Behind;
+use super::snapshot_source::Behind;
 use crate::ledger::Holder;
 
 /// Words that a shell knows itself.

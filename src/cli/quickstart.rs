@@ -14,7 +14,7 @@ use super::args::QuickstartArgs;
 use super::output;
 use super::place::Context;
 use super::run::{self, View};
-use super::seen;
+use super::snapshot_source;
 use super::status;
 
 const FILES: [(&str, &str); 5] = [
@@ -45,10 +45,10 @@ pub fn quickstart(context: &Context, args: &QuickstartArgs) -> Result<(), Failur
     run::work(context, &loaded, &place, Until::Idle, view, None)?;
 
     let ledger = place.open_ledger()?;
-    let snapshot = seen::from_ledger(&loaded, ledger.as_ref())?;
+    let snapshot = snapshot_source::from_ledger(&loaded, ledger.as_ref())?;
     let done = snapshot.jobs.iter().filter(|job| job.phase == Phase::Done).count();
     let blocked: Vec<_> = snapshot.jobs.iter().filter(|job| job.phase == Phase::Blocked).collect();
-    let seen = seen::Seen { snapshot: snapshot.clone(), behind: seen::Behind::Nobody };
+    let seen = snapshot_source::SnapshotSource { snapshot: snapshot.clone(), behind: snapshot_source::Behind::Nobody };
     output::print(&format!("\n{}", status::all(&seen, false)))?;
     if done != TICKETS.len() - 1 || blocked.len() != 1 {
         let first = blocked.first().map_or("demo-1", |job| job.key.as_str());

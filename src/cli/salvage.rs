@@ -11,7 +11,7 @@ use super::args::{SalvageArgs, SalvageCommand};
 use super::assemble;
 use super::output;
 use super::place::{Context, Place};
-use super::seen;
+use super::snapshot_source;
 use crate::runtime::find_ticket;
 use crate::workflow::Loaded;
 
@@ -91,7 +91,7 @@ fn find(place: &Place, loaded: &Loaded, entries: &[SalvageEntry], name: &str) ->
 fn of_ticket(place: &Place, loaded: &Loaded, entries: &[SalvageEntry], name: &str) -> Result<RunId, Failure> {
     let nothing = || Failure::NotFound(format!("nothing was salvaged from `{name}`; see `dirigent salvage list`"));
     let ledger = place.open_ledger()?;
-    let snapshot = seen::from_ledger(loaded, ledger.as_ref())?;
+    let snapshot = snapshot_source::from_ledger(loaded, ledger.as_ref())?;
     let ticket = find_ticket(&snapshot, name).map_err(|_| nothing())?;
     let runs: Vec<RunId> = ledger.finished_runs(&ticket)?.into_iter().map(|finished| finished.run.id).collect();
     // Newest last, as they are listed.

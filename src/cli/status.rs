@@ -13,11 +13,11 @@ use super::Failure;
 use super::args::{Format, StatusArgs};
 use super::output;
 use super::place::{Context, Place};
-use super::seen::{self, Behind, Seen};
+use super::snapshot_source::{self, Behind, SnapshotSource};
 
 pub fn status(context: &Context, args: &StatusArgs) -> Result<(), Failure> {
     loop {
-        let text = render(&seen::now(context)?, args)?;
+        let text = render(&snapshot_source::now(context)?, args)?;
         if !args.watch {
             return output::print(&text);
         }
@@ -28,11 +28,11 @@ pub fn status(context: &Context, args: &StatusArgs) -> Result<(), Failure> {
 
 /// What a run leaves people with: where every ticket stands, and what to type next.
 pub fn summary(loaded: &Loaded, place: &Place) -> Result<(), Failure> {
-    let seen = seen::written(loaded, place, Behind::Nobody)?;
+    let seen = snapshot_source::written(loaded, place, Behind::Nobody)?;
     output::print(&format!("{}\n\n{}", all(&seen, false), what_to_ask(&seen)))
 }
 
-fn what_to_ask(seen: &Seen) -> String {
+fn what_to_ask(seen: &SnapshotSource) -> String {
     let blocked: Vec<&JobView> = seen.snapshot.jobs.iter().filter(|job| job.phase == Phase::Blocked).collect();
     match blocked.as_slice() {
         [] => "more about one: dirigent explain TICKET".into(),
@@ -43,9 +43,9 @@ fn what_to_ask(seen: &Seen) -> String {
     }
 }
 
-fn render(seen: &Seen, args: &StatusArgs) -> Result<String, Failure> {
+fn render(seen: &SnapshotSource, args: &StatusArgs) -> Result<String, Failure> {
     let value = match &args.ticket {
-        Some(name) => serde_json::to_value(seen::job(&seen.snapshot, name)?),
+        Some(name) => serde_json::to_value(snapshot_source::job(&seen.snapshot, name)?),
         None => serde_json::to_value(&seen.snapshot),
     }
     .map_err(Failure::plain)?;
@@ -56,7 +56,7 @@ fn render(seen: &Seen, args: &StatusArgs) -> Result<String, Failure> {
         return serde_json::to_string_pretty(&value).map_err(Failure::plain);
     }
     Ok(match &args.ticket {
-        Some(name) => one(seen::job(&seen.snapshot, name)?, seen),
+        Some(name) => one(snapshot_source::job(&seen.snapshot, name)?, seen),
         None => match seen.behind.what_to_do() {
             Some(todo) => format!("{}\n\n{}: {todo}", all(seen, args.verbose), seen.behind.name()),
             None => all(seen, args.verbose),
@@ -86,7 +86,7 @@ fn field(value: &Value, path: &str) -> Result<String, Failure> {
     }
 }
 
-fn heading(seen: &Seen) -> String {
+fn heading(seen: &SnapshotSource) -> String {
     let snapshot = &seen.snapshot;
     let counts = &snapshot.counts;
     let mut lines = vec![format!(
@@ -136,7 +136,7 @@ fn banner(switch: &SwitchView) -> String {
     }
 }
 
-pub fn all(seen: &Seen, verbose: bool) -> String {
+pub fn all(seen: &SnapshotSource, verbose: bool) -> String {
     let snapshot = &seen.snapshot;
     let mut jobs: Vec<&JobView> =
         snapshot.jobs.iter().filter(|job| verbose || !matches!(job.phase, Phase::Released)).collect();
@@ -209,7 +209,7 @@ fn order(phase: Phase) -> u8 {
 }
 
 /// One ticket, field by field.
-pub fn one(job: &JobView, seen: &Seen) -> String {
+pub fn one(job: &JobView, seen: &SnapshotSource) -> String {
     let at = seen.snapshot.at;
     let mut rows = vec![
         ("ticket", format!("{} {}", job.key, job.title)),

@@ -15,15 +15,15 @@ use super::assemble;
 use super::operate;
 use super::output;
 use super::place::{Context, Place};
-use super::seen;
+use super::snapshot_source;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub fn undo(context: &Context, args: &TicketArgs) -> Result<(), Failure> {
     let loaded = context.load(None)?;
     let place = context.place(&loaded);
-    let seen = seen::look(&loaded, &place)?;
-    let job = seen::job(&seen.snapshot, &args.ticket)?.clone();
+    let seen = snapshot_source::look(&loaded, &place)?;
+    let job = snapshot_source::job(&seen.snapshot, &args.ticket)?.clone();
     if job.phase == Phase::Done {
         return revert(&loaded, &job);
     }
@@ -36,8 +36,8 @@ pub fn undo(context: &Context, args: &TicketArgs) -> Result<(), Failure> {
 fn wait_until_stopped(loaded: &Loaded, place: &Place, job: &JobView) -> Result<(), Failure> {
     let began = Instant::now();
     loop {
-        let seen = seen::look(loaded, place)?;
-        let now = seen::job(&seen.snapshot, &job.id)?;
+        let seen = snapshot_source::look(loaded, place)?;
+        let now = snapshot_source::job(&seen.snapshot, &job.id)?;
         if !seen.behind.is_live() || now.run.is_none() {
             return Ok(());
         }

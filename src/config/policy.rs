@@ -6,7 +6,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::domain::comment::Standing;
+use crate::domain::comment::TrustLevel;
 use crate::domain::ids::PoolName;
 use crate::domain::phase::Phase;
 use crate::domain::pr::MergeMethod;
@@ -36,7 +36,7 @@ pub struct TrackerPolicy {
     pub required_labels: Vec<String>,
     pub authors: Vec<String>,
     /// Whose words trigger, steer, approve and un-block.
-    pub trusted: Vec<Standing>,
+    pub trusted: Vec<TrustLevel>,
     pub completion_state: Option<String>,
 }
 

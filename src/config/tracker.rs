@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::problem::Problem;
 use super::wire;
-use crate::domain::comment::Standing;
+use crate::domain::comment::TrustLevel;
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -26,8 +26,8 @@ pub struct TrackerSettings {
     /// If not empty, only tickets by these accounts are eligible.
     pub authors: Vec<String>,
     /// Whose words trigger, steer, approve and un-block.
-    #[schemars(schema_with = "standings")]
-    pub trusted: Vec<Standing>,
+    #[schemars(schema_with = "trust_levels")]
+    pub trusted: Vec<TrustLevel>,
     /// What happens to text by anybody else when a prompt is made.
     pub untrusted_text: UntrustedText,
 }
@@ -98,7 +98,7 @@ impl Default for TrackerSettings {
             active_states: owned(kind.active_states()),
             terminal_states: owned(kind.terminal_states()),
             authors: Vec::new(),
-            trusted: vec![Standing::Owner, Standing::Member, Standing::Collaborator],
+            trusted: vec![TrustLevel::Admin, TrustLevel::Maintain, TrustLevel::Write, TrustLevel::Member],
             untrusted_text: UntrustedText::default(),
         }
     }
@@ -195,6 +195,6 @@ fn owned(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-fn standings(_: &mut SchemaGenerator) -> Schema {
-    wire::list_of(&["owner", "member", "collaborator", "stranger", "bot"])
+fn trust_levels(_: &mut SchemaGenerator) -> Schema {
+    wire::list_of(&["admin", "maintain", "write", "triage", "member"])
 }

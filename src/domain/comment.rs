@@ -8,29 +8,46 @@ use super::time::Timestamp;
 /// How an author stands to the repository. Decides whether their words count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
-    Owner,
+pub enum TrustLevel {
+    Admin,
+    Maintain,
+    Write,
+    Triage,
+    /// A full member of the team, where the tracker knows no finer permission.
     Member,
-    Collaborator,
     Stranger,
     Bot,
+}
+
+impl TrustLevel {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Admin => "admin",
+            Self::Maintain => "maintain",
+            Self::Write => "write",
+            Self::Triage => "triage",
+            Self::Member => "member",
+            Self::Stranger => "stranger",
+            Self::Bot => "bot",
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Author {
     pub name: String,
-    pub standing: Standing,
+    pub trust: TrustLevel,
     /// Written by the account that Dirigent itself uses. Never read as a human's word.
     pub ourselves: bool,
 }
 
 impl Author {
-    pub fn new(name: impl Into<String>, standing: Standing) -> Self {
-        Self { name: name.into(), standing, ourselves: false }
+    pub fn new(name: impl Into<String>, trust: TrustLevel) -> Self {
+        Self { name: name.into(), trust, ourselves: false }
     }
 
     pub fn ourselves() -> Self {
-        Self { name: "dirigent".into(), standing: Standing::Bot, ourselves: true }
+        Self { name: "dirigent".into(), trust: TrustLevel::Bot, ourselves: true }
     }
 }
 

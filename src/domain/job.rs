@@ -48,9 +48,9 @@ pub struct Job {
     /// The last move that was confirmed: a look that still shows where it came from may be an old one.
     pub moved: Option<Moved>,
     /// Fingerprint of the attempt that was started last, taken when it started.
-    pub tried: Option<String>,
+    pub started_with: Option<String>,
     /// Fingerprint of the last finished attempt that brought nothing.
-    pub fruitless: Option<String>,
+    pub no_progress_with: Option<String>,
     /// The conversation to go on with.
     pub session: Option<SessionId>,
     pub receipt: Option<Receipt>,
@@ -59,7 +59,7 @@ pub struct Job {
     /// The head that a review run read and found good.
     pub reviewed_head: Option<CommitId>,
     /// Trusted words that the next prompt must carry.
-    pub unheard: Vec<HumanWord>,
+    pub undelivered: Vec<HumanMessage>,
     pub workpad: Workpad,
     /// What the last finished run said about its work.
     pub summary: Option<String>,
@@ -102,7 +102,7 @@ impl Job {
     pub fn new(ticket: TicketFacts, branch: BranchName, now: Timestamp) -> Self {
         Self {
             ticket,
-            stage: Stage::Queued { work: Work::Implement, wait: Wait::Turn, since: now },
+            stage: Stage::Queued { work: Work::Implement, wait: Wait::Ready, since: now },
             branch,
             head: None,
             pr: None,
@@ -119,13 +119,13 @@ impl Job {
             pause: None,
             moved_to: None,
             moved: None,
-            tried: None,
-            fruitless: None,
+            started_with: None,
+            no_progress_with: None,
             session: None,
             receipt: None,
             approved_head: None,
             reviewed_head: None,
-            unheard: Vec::new(),
+            undelivered: Vec::new(),
             workpad: Workpad::default(),
             summary: None,
             salvage: None,
@@ -240,7 +240,7 @@ pub struct Pause {
 
 /// Something a trusted person wrote, on its way to the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HumanWord {
+pub struct HumanMessage {
     pub from: String,
     pub text: String,
     pub at: Timestamp,

@@ -12,7 +12,7 @@ pub mod permit;
 pub mod phase;
 pub mod pr;
 pub mod reason;
-pub mod rest;
+pub mod reason_offline;
 pub mod run;
 pub mod snapshot;
 pub mod ticket;

@@ -83,7 +83,7 @@ fn queued(work: &Work, wait: &Wait, now: Timestamp) -> Reason {
         Work::Rework { .. } => "rework",
     };
     match wait {
-        Wait::Turn => reason("ready", format!("its {what} starts with the next decision"), "nothing: it is next"),
+        Wait::Ready => reason("ready", format!("its {what} starts with the next decision"), "nothing: it is next"),
         Wait::Slot => reason(
             "no_slot",
             format!("its {what} waits for a free slot (agent.max_concurrent_agents)"),
@@ -188,7 +188,7 @@ fn checks(on: &CheckWait) -> Reason {
             format!("gates.task runs on {}", head.short()),
             "nothing: it goes on with the gates' result",
         ),
-        CheckWait::Opening { head } => reason(
+        CheckWait::Publishing { head } => reason(
             "opening_pr",
             format!("the pull request for {} is being opened", head.short()),
             "nothing: it goes on when the forge has it",

@@ -137,8 +137,8 @@ pub enum Activity {
         key: String,
     },
     /// What people said has reached the agent.
-    Heard {
-        words: Vec<super::job::HumanWord>,
+    Delivered {
+        words: Vec<super::job::HumanMessage>,
     },
     /// The agent asks for an approval or an answer.
     Asked {

@@ -137,7 +137,7 @@ fn failed_checks(pr: &PullRequest, now: Timestamp) -> ReworkCause {
 }
 
 pub fn is_trusted(author: &Author, policy: &Policy) -> bool {
-    !author.ourselves && policy.tracker.trusted.contains(&author.standing)
+    !author.ourselves && policy.tracker.trusted.contains(&author.trust)
 }
 
 /// The last word of each trusted reviewer; and open threads. Each is acted on once: the cursor remembers.

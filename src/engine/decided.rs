@@ -93,6 +93,6 @@ impl<'a> Decided<'a> {
             key: format!("rework:{}:{}", job.attempts, job.rework_cycles),
             said: Said::Rework { cycle: job.rework_cycles, limit, cause: cause.clone() },
         });
-        self.queue(job, Work::Rework { cause }, Wait::Turn);
+        self.queue(job, Work::Rework { cause }, Wait::Ready);
     }
 }

@@ -36,7 +36,7 @@ fn publish(job: &mut Job, head: CommitId, out: &mut Decided<'_>) {
         return;
     }
     let branch = job.branch.name.clone();
-    wait_for_checks(job, CheckWait::Opening { head: head.clone() }, out);
+    wait_for_checks(job, CheckWait::Publishing { head: head.clone() }, out);
     out.act(Action::PushBranch { branch, head });
 }
 
@@ -107,7 +107,7 @@ fn last_line(text: &str) -> &str {
 }
 
 pub fn branch_pushed(job: &mut Job, head: &CommitId, out: &mut Decided<'_>) {
-    let Stage::WaitingForChecks { on: CheckWait::Opening { head: waited }, .. } = &job.stage else { return };
+    let Stage::WaitingForChecks { on: CheckWait::Publishing { head: waited }, .. } = &job.stage else { return };
     if waited != head {
         return;
     }
@@ -122,7 +122,7 @@ pub fn branch_pushed(job: &mut Job, head: &CommitId, out: &mut Decided<'_>) {
 }
 
 pub fn pr_opened(job: &mut Job, number: PrNumber, url: Option<String>, out: &mut Decided<'_>) {
-    let Stage::WaitingForChecks { on: CheckWait::Opening { head }, .. } = &job.stage else { return };
+    let Stage::WaitingForChecks { on: CheckWait::Publishing { head }, .. } = &job.stage else { return };
     let head = head.clone();
     let said = Said::PrOpened {
         number,
@@ -168,7 +168,7 @@ pub fn pr_assessed(job: &mut Job, assessment: Assessment, out: &mut Decided<'_>)
                 return;
             }
             job.review_passes += 1;
-            out.queue(job, Work::Review { head }, Wait::Turn);
+            out.queue(job, Work::Review { head }, Wait::Ready);
         }
         Assessment::Ready { head } => {
             let hold = if !out.policy.merge.auto {
@@ -238,7 +238,7 @@ pub fn follow_closed_pr(job: &mut Job, number: PrNumber, out: &mut Decided<'_>) 
         }
         // A new one is on its way; two would be open.
         ClosedPrPolicy::Reopen
-            if matches!(job.stage, Stage::WaitingForChecks { on: CheckWait::Opening { .. }, .. }) => {}
+            if matches!(job.stage, Stage::WaitingForChecks { on: CheckWait::Publishing { .. }, .. }) => {}
         ClosedPrPolicy::Reopen => {
             out.act(Action::ReopenPr { number });
             if let (true, Some(pr)) = (judges_pr(&job.stage), &job.pr) {

@@ -6,7 +6,7 @@ use super::permit::EffectKind;
 use crate::domain::evidence::Verification;
 use crate::domain::failure::RunFailure;
 use crate::domain::ids::{CommitId, EffectId, PrNumber, RunId, SessionId, TicketId};
-use crate::domain::job::{BlockCause, HumanWord, ReworkCause, Work};
+use crate::domain::job::{BlockCause, HumanMessage, ReworkCause, Work};
 use crate::domain::pr::MergeMethod;
 use crate::domain::run::{Salvage, StopReason};
 use crate::domain::ticket::NewTicket;
@@ -31,7 +31,7 @@ pub enum Action {
         branch: String,
         resume: Option<SessionId>,
         /// Trusted words that the prompt carries; they count as heard once the run has started.
-        unheard: Vec<HumanWord>,
+        undelivered: Vec<HumanMessage>,
     },
     StopRun {
         run: RunId,
@@ -99,7 +99,7 @@ pub enum Action {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "how")]
 pub enum Steering {
-    Say { word: HumanWord },
+    Say { word: HumanMessage },
     WrapUp { spent: String },
     StopAfterTurn,
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::permit::Refusal;
 use crate::domain::evidence::GateResult;
 use crate::domain::ids::{CommentId, CommitId, EffectId, RunId, TicketId};
-use crate::domain::job::HumanWord;
+use crate::domain::job::HumanMessage;
 use crate::domain::pr::PullRequest;
 use crate::domain::run::{Activity, ProcessMark, RunReport, Salvage};
 use crate::domain::ticket::Ticket;
@@ -82,7 +82,7 @@ pub enum Event {
     /// A trusted word that did not come with a ticket (a command, a webhook).
     HumanSaid {
         ticket: TicketId,
-        word: HumanWord,
+        word: HumanMessage,
     },
     Shutdown,
 }

@@ -27,7 +27,7 @@ pub fn of(job: &Job, base: Option<&CommitId>, policy: &Policy) -> String {
         add(&format!("{:?}", pr.checks));
         add(pr.review_cursor.as_ref().map_or("", |cursor| cursor.as_str()));
     }
-    for word in &job.unheard {
+    for word in &job.undelivered {
         add(&word.text);
     }
     match work(job) {

@@ -139,14 +139,14 @@ fn ended_well(job: &mut Job, work: Work, report: &RunReport, out: &mut Decided<'
         out.rework(job, cause);
         return;
     }
-    if has_work && !job.unheard.is_empty() {
+    if has_work && !job.undelivered.is_empty() {
         // Said while the run was on, and never read: nothing is published past a person's words.
         out.rework(job, unread(job, out.now));
         return;
     }
     match (&report.head, has_work) {
         (Some(head), true) if declared_done || out.policy.pr.forge != ForgeKind::None => {
-            job.fruitless = None;
+            job.no_progress_with = None;
             job.continuations = 0;
             verify(job, head.clone(), out);
         }
@@ -154,7 +154,7 @@ fn ended_well(job: &mut Job, work: Work, report: &RunReport, out: &mut Decided<'
             // Progress without a declared end: the ticket is still active, so the work goes on, but not for ever.
             // Words alone are no progress that would justify a third run.
             if !report.made_commits() {
-                job.fruitless = Some(super::fingerprint::MARK_CURRENT.to_owned());
+                job.no_progress_with = Some(super::fingerprint::MARK_CURRENT.to_owned());
             }
             job.continuations += 1;
             if job.continuations > out.policy.agent.max_turns {
@@ -172,7 +172,7 @@ fn unread(job: &Job, now: crate::domain::time::Timestamp) -> ReworkCause {
     ReworkCause {
         trigger: ReworkTrigger::TicketComment,
         summary: "a person said something that the last run did not read".to_owned(),
-        evidence: job.unheard.iter().map(|word| note(format!("{}: {}", word.from, word.text))).collect(),
+        evidence: job.undelivered.iter().map(|word| note(format!("{}: {}", word.from, word.text))).collect(),
     }
 }
 
@@ -215,7 +215,7 @@ fn failed(job: &mut Job, work: Work, failure: RunFailure, out: &mut Decided<'_>)
     match &failure {
         RunFailure::Turn { class: TurnError::RateLimit, .. } => {
             // The pool is paused by the caller; waiting for quota costs no retry.
-            out.queue(job, work, Wait::Turn);
+            out.queue(job, work, Wait::Ready);
             return;
         }
         RunFailure::InputRequired { question } => {
@@ -229,7 +229,7 @@ fn failed(job: &mut Job, work: Work, failure: RunFailure, out: &mut Decided<'_>)
             return;
         }
         RunFailure::NoProgress | RunFailure::Turn { class: TurnError::Refused | TurnError::Context, .. } => {
-            job.fruitless = Some(super::fingerprint::MARK_CURRENT.to_owned());
+            job.no_progress_with = Some(super::fingerprint::MARK_CURRENT.to_owned());
         }
         _ => {}
     }
@@ -279,12 +279,12 @@ fn killed(job: &mut Job, work: Work, reason: StopReason, out: &mut Decided<'_>) 
                 let attempts = job.failures;
                 out.block(job, BlockCause::RetriesExhausted { attempts, last: RunFailure::NoProgress }, work);
             } else {
-                out.queue(job, work, Wait::Turn);
+                out.queue(job, work, Wait::Ready);
             }
         }
-        StopReason::Superseded => out.queue(job, work, Wait::Turn),
+        StopReason::Superseded => out.queue(job, work, Wait::Ready),
         StopReason::KillSwitch | StopReason::ObserveMode | StopReason::Shutdown | StopReason::Quota => {
-            out.queue(job, work, Wait::Turn);
+            out.queue(job, work, Wait::Ready);
         }
         StopReason::Limit { failure } => failed(job, work, failure, out),
     }

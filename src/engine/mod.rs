@@ -15,7 +15,6 @@ pub mod event;
 mod fingerprint;
 mod finish;
 mod limits;
-mod mended;
 mod outbox;
 mod people;
 pub mod permit;
@@ -29,6 +28,7 @@ mod settle;
 pub mod state;
 mod step;
 mod view;
+mod workflow_change;
 mod workpad;
 
 pub use due::next_due;

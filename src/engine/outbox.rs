@@ -242,7 +242,7 @@ impl Step<'_> {
         job.attempts = job.attempts.saturating_sub(1);
         let mut out = Decided::new(self.policy, self.now);
         out.note(job, Some(run), "refused", format!("the start of run {run} was refused: {refusal}"));
-        out.queue(job, work, Wait::Turn);
+        out.queue(job, work, Wait::Ready);
         self.absorb(ticket, out, true);
     }
 
@@ -333,13 +333,13 @@ impl Step<'_> {
         match &pending.effect.action {
             Action::RunGate { head, .. } => !waits_for(CheckWait::Gates { head: head.clone() }),
             Action::PushBranch { head, .. } | Action::OpenPr { head, .. } => {
-                !waits_for(CheckWait::Opening { head: head.clone() })
+                !waits_for(CheckWait::Publishing { head: head.clone() })
             }
             Action::UpdateBranch { head, .. } => !waits_for(CheckWait::BranchUpdate { head: head.clone() }),
             Action::MergePr { head, .. } => !matches!(&job.stage, Stage::Merging { head: on, .. } if on == head),
             Action::ReopenPr { number } => {
                 // What is being opened takes the place of what was closed.
-                let opening = matches!(&job.stage, Stage::WaitingForChecks { on: CheckWait::Opening { .. }, .. });
+                let opening = matches!(&job.stage, Stage::WaitingForChecks { on: CheckWait::Publishing { .. }, .. });
                 job.pr.as_ref().is_none_or(|pr| pr.number != *number)
                     || opening
                     || job.stage.phase().is_terminal()

@@ -8,7 +8,7 @@ use super::phases::{look_again, reset_counters, start_over, stop, wait_for_check
 use super::state::State;
 use crate::domain::evidence::{Evidence, EvidenceKind};
 use crate::domain::job::{
-    BlockCause, CheckWait, HumanWait, HumanWord, Job, ReworkCause, ReworkTrigger, Stage, Wait, Work,
+    BlockCause, CheckWait, HumanMessage, HumanWait, Job, ReworkCause, ReworkTrigger, Stage, Wait, Work,
 };
 use crate::domain::phase::Phase;
 use crate::domain::pr::PrState;
@@ -102,7 +102,7 @@ pub fn approved(job: &mut Job, out: &mut Decided<'_>) {
         out.note(job, None, "approved", format!("{} was approved", head.short()));
     }
     match &job.stage {
-        Stage::WaitingForHuman { on: HumanWait::Plan, .. } => out.queue(job, Work::Implement, Wait::Turn),
+        Stage::WaitingForHuman { on: HumanWait::Plan, .. } => out.queue(job, Work::Implement, Wait::Ready),
         Stage::Blocked { cause: BlockCause::ReviewPasses { .. }, .. } => {
             job.reviewed_head = head.clone();
             if let Some(head) = head {
@@ -116,27 +116,27 @@ pub fn approved(job: &mut Job, out: &mut Decided<'_>) {
     }
 }
 
-pub fn human_commented(job: &mut Job, word: HumanWord, addressed: bool, out: &mut Decided<'_>) {
+pub fn human_commented(job: &mut Job, word: HumanMessage, addressed: bool, out: &mut Decided<'_>) {
     // Said once, however often it is reported.
-    if job.unheard.contains(&word) {
+    if job.undelivered.contains(&word) {
         return;
     }
     match &job.stage {
         Stage::Working { run, stopping: None, .. } => {
             let run = run.clone();
-            job.unheard.push(word.clone());
+            job.undelivered.push(word.clone());
             out.act(Action::Steer { run, how: Steering::Say { word } });
         }
-        Stage::Working { .. } | Stage::Queued { .. } => job.unheard.push(word),
+        Stage::Working { .. } | Stage::Queued { .. } => job.undelivered.push(word),
         Stage::Blocked { cause: BlockCause::WorkerAsked { .. } | BlockCause::NoNewEvidence { .. }, resume, .. } => {
             let resume = resume.clone();
-            job.unheard.push(word);
+            job.undelivered.push(word);
             job.failures = 0;
-            out.queue(job, resume, Wait::Turn);
+            out.queue(job, resume, Wait::Ready);
         }
         Stage::WaitingForHuman { on: HumanWait::Plan, .. } => {
-            job.unheard.push(word);
-            out.queue(job, Work::Implement, Wait::Turn);
+            job.undelivered.push(word);
+            out.queue(job, Work::Implement, Wait::Ready);
         }
         Stage::WaitingForChecks { .. } | Stage::WaitingForHuman { .. } | Stage::ReadyToMerge { .. } if addressed => {
             let cause = ReworkCause {
@@ -144,11 +144,11 @@ pub fn human_commented(job: &mut Job, word: HumanWord, addressed: bool, out: &mu
                 summary: format!("{} asks for a change", word.from),
                 evidence: vec![Evidence { kind: EvidenceKind::Note { text: word.text.clone() }, timestamp: out.now }],
             };
-            job.unheard.push(word);
+            job.undelivered.push(word);
             out.rework(job, cause);
         }
         Stage::Done { .. } | Stage::Released { .. } => {}
-        _ => job.unheard.push(word),
+        _ => job.undelivered.push(word),
     }
 }
 

@@ -12,7 +12,7 @@ use super::people;
 use crate::domain::evidence::GateResult;
 use crate::domain::ids::{CommitId, PrNumber};
 use crate::domain::job::{
-    BlockCause, CheckWait, HumanWait, HumanWord, Job, MergeHold, PrFacts, ReleaseReason, Stage, Wait, Work,
+    BlockCause, CheckWait, HumanMessage, HumanWait, Job, MergeHold, PrFacts, ReleaseReason, Stage, Wait, Work,
 };
 use crate::domain::pr::PrState;
 use crate::domain::run::{RunReport, StopReason};
@@ -83,7 +83,7 @@ pub enum Observation {
     },
     TicketApproved,
     HumanCommented {
-        word: HumanWord,
+        word: HumanMessage,
         addressed: bool,
     },
     OperatorStopped,
@@ -287,7 +287,7 @@ fn ticket_active(job: &mut Job, out: &mut Decided<'_>) {
         Stage::Released { .. } => match job.pr.clone().filter(|pr| pr.state == PrState::Open) {
             // The work is there: what it needs is what the pull request needs.
             Some(pr) => look_again(job, &pr, out),
-            None => out.queue(job, Work::Implement, Wait::Turn),
+            None => out.queue(job, Work::Implement, Wait::Ready),
         },
         Stage::Done { ticket_closed: true, .. } => {
             job.take_new_branch(&out.policy.branch_prefix);
@@ -309,7 +309,7 @@ pub fn reset_counters(job: &mut Job) {
     job.continuations = 0;
     job.rebase_attempts = 0;
     job.review_passes = 0;
-    job.fruitless = None;
+    job.no_progress_with = None;
     job.budget_used = Default::default();
     job.budget_run_ms = 0;
 }
@@ -322,5 +322,5 @@ pub fn start_over(job: &mut Job, out: &mut Decided<'_>) {
         Stage::Queued { work, .. } => work.clone(),
         _ => Work::Implement,
     };
-    out.queue(job, work, Wait::Turn);
+    out.queue(job, work, Wait::Ready);
 }

@@ -12,7 +12,7 @@ use crate::config::policy::ForgeKind;
 use crate::config::policy::Policy;
 use crate::domain::branch::branch_name;
 use crate::domain::ids::{CommitId, TicketId};
-use crate::domain::job::{BranchName, HumanWord, Job, Stage, TicketFacts};
+use crate::domain::job::{BranchName, HumanMessage, Job, Stage, TicketFacts};
 use crate::domain::pr::{PrState, PullRequest};
 use crate::domain::ticket::{Ticket, normalise_labels, same_state, state_in};
 use crate::domain::time::Timestamp;
@@ -322,7 +322,7 @@ fn what_it_means(facts: &TicketFacts, by_people: bool, policy: &Policy) -> Vec<O
 }
 
 /// Comments that came since the last look, by people whose words count.
-fn new_words(old: &TicketFacts, ticket: &Ticket, policy: &Policy) -> Vec<HumanWord> {
+fn new_words(old: &TicketFacts, ticket: &Ticket, policy: &Policy) -> Vec<HumanMessage> {
     let position =
         old.newest_comment.as_ref().and_then(|id| ticket.comments.iter().position(|comment| comment.id == *id));
     let fresh = match (position, &old.newest_comment) {
@@ -341,7 +341,7 @@ fn new_words(old: &TicketFacts, ticket: &Ticket, policy: &Policy) -> Vec<HumanWo
     fresh
         .iter()
         .filter(|comment| is_trusted(&comment.author, policy))
-        .map(|comment| HumanWord {
+        .map(|comment| HumanMessage {
             from: comment.author.name.clone(),
             text: comment.body.clone(),
             at: comment.created_at.unwrap_or_default(),

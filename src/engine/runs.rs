@@ -32,7 +32,7 @@ impl Step<'_> {
         self.doubt_workpads();
         // The file may have been corrected while nobody was looking.
         if self.is_another_workflow() {
-            self.try_what_the_workflow_mended();
+            self.retry_after_workflow_change();
         }
         // Taken before anything new is decided: what this step itself hands out needs no repetition.
         let again: Vec<EffectId> = self
@@ -109,7 +109,7 @@ impl Step<'_> {
         self.heard(&ticket, &run);
         if let Some(job) = self.state.jobs.get_mut(&ticket) {
             job.head = head;
-            job.tried = Some(fingerprint::of(job, self.state.base.as_ref(), self.policy));
+            job.started_with = Some(fingerprint::of(job, self.state.base.as_ref(), self.policy));
             self.touch(&ticket);
         }
         let said = Said::Started { run: run.clone(), attempt, branch, rework: kind == RunKind::Rework };
@@ -119,9 +119,9 @@ impl Step<'_> {
     /// The start is confirmed: its effect is over, and the words in its prompt count as heard.
     fn heard(&mut self, ticket: &TicketId, run: &RunId) {
         let Some(pending) = self.start_effect(run).and_then(|id| self.forget_effect(id)) else { return };
-        let Action::StartRun { unheard, .. } = pending.effect.action else { return };
+        let Action::StartRun { undelivered, .. } = pending.effect.action else { return };
         if let Some(job) = self.state.jobs.get_mut(ticket) {
-            job.unheard.retain(|word| !unheard.contains(word));
+            job.undelivered.retain(|word| !undelivered.contains(word));
         }
     }
 
@@ -194,9 +194,9 @@ impl Step<'_> {
                     self.note(Some(&ticket), "followup_refused", "gates.allow_followups is off: no ticket was created");
                 }
             }
-            Activity::Heard { words } => {
+            Activity::Delivered { words } => {
                 if let Some(job) = self.state.jobs.get_mut(&ticket) {
-                    job.unheard.retain(|word| !words.contains(word));
+                    job.undelivered.retain(|word| !words.contains(word));
                 }
                 self.touch(&ticket);
             }

@@ -97,7 +97,7 @@ impl Step<'_> {
             .jobs
             .iter()
             .filter(|(_, job)| {
-                let soon = |wait: &Wait| matches!(wait, Wait::Turn | Wait::Slot | Wait::StateSlot { .. });
+                let soon = |wait: &Wait| matches!(wait, Wait::Ready | Wait::Slot | Wait::StateSlot { .. });
                 matches!(&job.stage, Stage::Queued { wait, .. } if soon(wait))
             })
             .map(|(id, _)| id.clone())
@@ -128,9 +128,9 @@ impl Step<'_> {
             let Some(job) = self.state.jobs.get_mut(&id) else { continue };
             let Stage::Blocked { resume, .. } = job.stage.clone() else { continue };
             let mut out = Decided::new(self.policy, self.now);
-            job.fruitless = None;
+            job.no_progress_with = None;
             // Not counted anew: on a board that merges often the base alone would pay for attempts without end.
-            out.queue(job, resume, Wait::Turn);
+            out.queue(job, resume, Wait::Ready);
             self.absorb(&id, out, true);
         }
     }
@@ -302,7 +302,7 @@ impl Step<'_> {
         if *wait == want {
             return;
         }
-        let worth_a_note = !matches!(want, Wait::Slot | Wait::StateSlot { .. } | Wait::Turn);
+        let worth_a_note = !matches!(want, Wait::Slot | Wait::StateSlot { .. } | Wait::Ready);
         *wait = want;
         let reason = job.reason(self.now);
         self.touch(id);
@@ -325,9 +325,9 @@ impl Step<'_> {
             self.absorb(id, out, true);
             return false;
         }
-        if let Some(fruitless) = job.fruitless.clone() {
+        if let Some(no_progress_with) = job.no_progress_with.clone() {
             let fingerprint = fingerprint::of(job, base.as_ref(), self.policy);
-            if fruitless == fingerprint {
+            if no_progress_with == fingerprint {
                 out.block(job, BlockCause::NoNewEvidence { fingerprint }, work);
                 self.absorb(id, out, true);
                 return false;
@@ -357,7 +357,7 @@ impl Step<'_> {
             attempt: job.attempts,
             branch: job.branch.name.clone(),
             resume: job.session.clone(),
-            unheard: job.unheard.clone(),
+            undelivered: job.undelivered.clone(),
         };
         out.move_to(job, Stage::Working { work, run: run.clone(), stopping: None, since: self.now });
         // The start comes first: a column that follows must not be moved for a run that never was.

@@ -8,7 +8,7 @@ use super::phases::{self, Observation};
 use super::state::{Note, Pending, PendingStatus, State};
 use crate::config::policy::Policy;
 use crate::domain::ids::{EffectId, TicketId};
-use crate::domain::job::{HumanWord, Pause, Stage, Wait};
+use crate::domain::job::{HumanMessage, Pause, Stage, Wait};
 use crate::domain::time::Timestamp;
 
 /// Advances the machine by one event. Never panics, whatever the order; late news change nothing.
@@ -49,7 +49,7 @@ impl Step<'_> {
             Event::SwitchesChanged { file } => self.switch_file(file),
             Event::PolicyReloaded => {
                 self.note(None, "policy", "the workflow was reloaded");
-                self.try_what_the_workflow_mended();
+                self.retry_after_workflow_change();
                 self.doubt_workpads();
             }
             Event::WasAway { away } => self.was_away(away),
@@ -72,10 +72,11 @@ impl Step<'_> {
         let before = job.clone();
         let mut out = Decided::new(self.policy, self.now);
         phases::observe(job, observation, &mut out);
-        if job.fruitless.as_deref() == Some(fingerprint::MARK_CURRENT) {
+        if job.no_progress_with.as_deref() == Some(fingerprint::MARK_CURRENT) {
             // What the attempt was started with counts: news that came meanwhile are news to the next one.
-            let tried = job.tried.clone();
-            job.fruitless = tried.or_else(|| Some(fingerprint::of(job, self.state.base.as_ref(), self.policy)));
+            let started_with = job.started_with.clone();
+            job.no_progress_with =
+                started_with.or_else(|| Some(fingerprint::of(job, self.state.base.as_ref(), self.policy)));
         }
         let changed = *job != before;
         self.absorb(id, out, changed);
@@ -230,7 +231,7 @@ impl Step<'_> {
         }
     }
 
-    fn human_said(&mut self, ticket: TicketId, word: HumanWord) {
+    fn human_said(&mut self, ticket: TicketId, word: HumanMessage) {
         self.note(Some(&ticket), "human_said", format!("{}: {}", word.from, word.text));
         self.decide(&ticket, Observation::HumanCommented { word, addressed: true });
     }

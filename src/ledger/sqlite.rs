@@ -44,7 +44,7 @@ impl SqliteLedger {
         self.db.busy_timeout(PATIENCE).map_err(|source| self.sql("opened", source))?;
         // One picture: another program may be making this very ledger, and half of its answers would look foreign.
         self.batch("BEGIN")?;
-        let seen = self.who_are_you();
+        let seen = self.read_identity();
         self.batch("COMMIT")?;
         let (version, application, empty) = seen?;
         let fresh = version == 0 && application == 0 && empty;
@@ -101,13 +101,13 @@ impl SqliteLedger {
         }
         if self.meta()?.is_none() {
             failpoint!("ledger.being_born");
-            self.be_born()?;
+            self.initialise()?;
         }
         Ok(())
     }
 
     /// The one random number of the engine's life.
-    fn be_born(&self) -> Result<(), LedgerError> {
+    fn initialise(&self) -> Result<(), LedgerError> {
         let random: i64 =
             self.db.query_row("SELECT random()", [], |row| row.get(0)).map_err(|source| self.sql("read", source))?;
         let meta = Meta { seed: random.unsigned_abs(), ..Meta::default() };
@@ -115,7 +115,7 @@ impl SqliteLedger {
         write.apply(&self.db).map_err(|source| self.sql("written", source))
     }
 
-    fn who_are_you(&self) -> Result<(i64, i64, bool), LedgerError> {
+    fn read_identity(&self) -> Result<(i64, i64, bool), LedgerError> {
         Ok((self.pragma("user_version")?, self.pragma("application_id")?, self.is_empty()?))
     }
 

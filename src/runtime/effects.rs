@@ -13,7 +13,7 @@ use super::run_task::RunTask;
 use super::words::Words;
 use crate::config::policy::Policy;
 use crate::domain::ids::{EffectId, RunId, TicketId};
-use crate::domain::job::{HumanWord, Job};
+use crate::domain::job::{HumanMessage, Job};
 use crate::domain::permit::Permit;
 use crate::domain::pr::NewPr;
 use crate::engine::effect::{Action, Effect, Steering};
@@ -171,7 +171,7 @@ impl Performer {
     }
 
     fn start_run(&mut self, effect: Effect, job: Option<Job>, policy: &Arc<Policy>) {
-        let Action::StartRun { run, work, attempt, branch, resume, unheard } = effect.action else { return };
+        let Action::StartRun { run, work, attempt, branch, resume, undelivered } = effect.action else { return };
         let Some(job) = job else { return };
         // Room for every steering a person can type between two looks of the worker.
         let (control, told) = mpsc::channel(64);
@@ -183,7 +183,7 @@ impl Performer {
             attempt,
             branch,
             resume,
-            unheard,
+            undelivered,
             job,
             policy: policy.clone(),
             tracker: self.adapters.tracker.clone(),
@@ -422,6 +422,6 @@ impl From<ForgeError> for EffectError {
 }
 
 /// A person's words as the engine takes them.
-pub fn spoken(from: String, text: String, urgent: bool) -> HumanWord {
-    HumanWord { from, text, at: super::now(), urgent }
+pub fn spoken(from: String, text: String, urgent: bool) -> HumanMessage {
+    HumanMessage { from, text, at: super::now(), urgent }
 }

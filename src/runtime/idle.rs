@@ -26,10 +26,10 @@ fn moves_by_itself(stage: &Stage) -> bool {
         Stage::Queued { wait, .. } => {
             matches!(
                 wait,
-                Wait::Turn | Wait::Slot | Wait::StateSlot { .. } | Wait::Continuation { .. } | Wait::Retry { .. }
+                Wait::Ready | Wait::Slot | Wait::StateSlot { .. } | Wait::Continuation { .. } | Wait::Retry { .. }
             )
         }
-        Stage::WaitingForChecks { on, .. } => matches!(on, CheckWait::Gates { .. } | CheckWait::Opening { .. }),
+        Stage::WaitingForChecks { on, .. } => matches!(on, CheckWait::Gates { .. } | CheckWait::Publishing { .. }),
         Stage::ReadyToMerge { hold, .. } => matches!(hold, MergeHold::Slot { .. }),
         Stage::Working { .. } | Stage::Merging { .. } => true,
         Stage::WaitingForHuman { .. } | Stage::Blocked { .. } | Stage::Done { .. } | Stage::Released { .. } => false,

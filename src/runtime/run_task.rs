@@ -26,7 +26,7 @@ pub struct RunTask {
     pub attempt: u32,
     pub branch: String,
     pub resume: Option<crate::domain::ids::SessionId>,
-    pub unheard: Vec<crate::domain::job::HumanWord>,
+    pub undelivered: Vec<crate::domain::job::HumanMessage>,
     pub job: Job,
     pub policy: Arc<Policy>,
     pub tracker: Arc<dyn Tracker>,
@@ -85,7 +85,7 @@ impl RunTask {
             branch: self.branch.clone(),
             base_branch: self.policy.pr.base_branch.clone(),
             resume: self.resume.take(),
-            unheard: std::mem::take(&mut self.unheard),
+            undelivered: std::mem::take(&mut self.undelivered),
             previous: (self.attempt > 1).then(|| PreviousRun {
                 summary: self.job.summary.clone(),
                 failure: self.job.last_failure.clone(),

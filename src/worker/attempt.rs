@@ -1,4 +1,4 @@
-//! The order of the steps of one run: workspace, hooks, desk, prompt, launch, conversation, aftermath.
+//! The order of the steps of one run: workspace, hooks, desk, prompt, launch, conversation, wrap_up.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::aftermath::{self, Outcome, Past, Place};
-use super::conversation::{Conversation, End, Talk};
+use super::conversation::{Conversation, ConversationSummary, End};
 use super::desk::{Desk, DeskOrder};
 use super::inbox::Inbox;
 use super::route;
 use super::ticket_text::Audience;
+use super::wrap_up::{self, Outcome, Place, RunResult};
 use super::{Control, PromptRequest, RunOrder, Worker, WorkerEvent, Workplace, run_directory};
 use crate::agent::session::Session;
 use crate::domain::failure::RunFailure;
@@ -33,9 +33,9 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// Where a run has come to, for whoever has to clean up after a panic.
 #[derive(Clone, Default)]
-struct Trail(Arc<Mutex<Option<Place>>>);
+struct PreparedPlace(Arc<Mutex<Option<Place>>>);
 
-impl Trail {
+impl PreparedPlace {
     fn mark(&self, place: &Place) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(place.clone());
     }
@@ -55,22 +55,22 @@ impl Worker {
         control: mpsc::Receiver<Control>,
         events: mpsc::Sender<WorkerEvent>,
     ) -> RunReport {
-        let trail = Trail::default();
+        let prepared = PreparedPlace::default();
         let (teller, told) = mpsc::unbounded_channel();
         let telling = tokio::spawn(tell(told, events));
         let attempt = {
-            let (worker, order, trail) = (self.clone(), order.clone(), trail.clone());
+            let (worker, order, prepared) = (self.clone(), order.clone(), prepared.clone());
             // A task of its own: a panic in it ends there, and its child process with it.
-            tokio::spawn(async move { worker.attempt(permit, order, Inbox::new(control), teller, trail).await })
+            tokio::spawn(async move { worker.attempt(permit, order, Inbox::new(control), teller, prepared).await })
         };
         let report = match attempt.await {
             Ok(report) => report,
             Err(error) => {
                 tracing::error!(run = %order.run, error = %error, "a run broke off; cleaning up after it");
                 let failure = RunFailure::Launch { detail: format!("the run broke off: {error}"), permanent: false };
-                let past = Past::before_launch(Outcome::Failed(failure));
-                match trail.end() {
-                    Some(place) => aftermath::settle(self, &order, &place, past).await,
+                let past = RunResult::before_launch(Outcome::Failed(failure));
+                match prepared.end() {
+                    Some(place) => wrap_up::settle(self, &order, &place, past).await,
                     None => past.bare_report(),
                 }
             }
@@ -86,16 +86,16 @@ impl Worker {
         order: RunOrder,
         mut inbox: Inbox,
         events: mpsc::UnboundedSender<WorkerEvent>,
-        trail: Trail,
+        prepared: PreparedPlace,
     ) -> RunReport {
         let place = match self.prepare(&permit, &order).await {
             Ok(place) => place,
             Err(failure) => return RunReport::bare(RunOutcome::Failed { failure }),
         };
-        trail.mark(&place);
+        prepared.mark(&place);
         failpoint!("run.worktree_made");
         let past = self.work(&permit, &order, &place, &mut inbox, &events).await;
-        aftermath::settle(&self, &order, &place, past).await
+        wrap_up::settle(&self, &order, &place, past).await
     }
 
     async fn prepare(&self, permit: &Permit, order: &RunOrder) -> Result<Place, RunFailure> {
@@ -123,7 +123,7 @@ impl Worker {
         place: &Place,
         inbox: &mut Inbox,
         events: &mpsc::UnboundedSender<WorkerEvent>,
-    ) -> Past {
+    ) -> RunResult {
         let hooks = async {
             if place.is_new() {
                 self.hook(Hook::AfterCreate, order, place.path()).await?;
@@ -132,18 +132,18 @@ impl Worker {
         };
         let hooked = tokio::select! {
             hooked = hooks => hooked,
-            reason = inbox.stopped() => return Past::before_launch(Outcome::Killed(reason)),
+            reason = inbox.stopped() => return RunResult::before_launch(Outcome::Killed(reason)),
         };
         if let Err(failure) = hooked {
-            return Past { untouched: place.is_new(), ..Past::before_launch(Outcome::Failed(failure)) };
+            return RunResult { untouched: place.is_new(), ..RunResult::before_launch(Outcome::Failed(failure)) };
         }
         failpoint!("run.hooks_done");
         if let Some(reason) = inbox.stop_asked() {
-            return Past::before_launch(Outcome::Killed(reason));
+            return RunResult::before_launch(Outcome::Killed(reason));
         }
         match self.speak(permit, order, place, inbox, events).await {
             Ok(past) => past,
-            Err(failure) => Past::before_launch(Outcome::Failed(failure)),
+            Err(failure) => RunResult::before_launch(Outcome::Failed(failure)),
         }
     }
 
@@ -154,7 +154,7 @@ impl Worker {
         place: &Place,
         inbox: &mut Inbox,
         events: &mpsc::UnboundedSender<WorkerEvent>,
-    ) -> Result<Past, RunFailure> {
+    ) -> Result<RunResult, RunFailure> {
         let files = RunFiles::make(self, order)?;
         let desk = Desk::open(&self.sockets, self.desk_order(order, events))
             .map_err(|error| RunFailure::Workspace { detail: error.to_string(), permanent: false })?;
@@ -165,7 +165,7 @@ impl Worker {
             ticket: &order.ticket,
             worktree: place.path(),
             turn: 1,
-            words: &order.unheard,
+            words: &order.undelivered,
             runtime: chosen.runtime,
             template: chosen.template.as_deref(),
         };
@@ -196,13 +196,13 @@ impl Worker {
                 first_prompt: &prompt,
                 worktree: place.path(),
                 head: place.head_before(),
-                talk: Talk::default(),
+                summary: ConversationSummary::default(),
             };
             let end = conversation.hold().await;
             failpoint!("run.conversation_over");
-            let talk = conversation.talk;
+            let summary = conversation.summary;
             let again = matches!(end, End::NotResumed);
-            let past = self.close(opened.session, &desk, end, talk).await;
+            let past = self.close(opened.session, &desk, end, summary).await;
             failpoint!("run.process_gone");
             if again && past.gone {
                 continue;
@@ -212,21 +212,21 @@ impl Worker {
     }
 
     /// Ends the process tree and sums up.
-    async fn close(&self, mut session: Session, desk: &Desk, end: End, talk: Talk) -> Past {
+    async fn close(&self, mut session: Session, desk: &Desk, end: End, summary: ConversationSummary) -> RunResult {
         let grace = self.settings.agent.stop_grace;
-        let gone = session.shut_down(grace.min(super::aftermath::PATIENCE), grace).await.is_some();
-        let unreported = session.tally().unreported();
+        let gone = session.shut_down(grace.min(super::wrap_up::PATIENCE), grace).await.is_some();
+        let unreported = session.usage_totals().unreported();
         session.finish();
         let declared = desk.declared();
-        let outcome = aftermath::outcome(end, declared.is_some());
-        Past {
+        let outcome = wrap_up::outcome(end, declared.is_some());
+        RunResult {
             outcome,
             declared,
             evidence: desk.evidence(),
-            session: talk.session,
+            session: summary.session,
             unreported,
-            turns: talk.turns,
-            ticket: talk.ticket,
+            turns: summary.turns,
+            ticket: summary.ticket,
             gone,
             untouched: false,
         }

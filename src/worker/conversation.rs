@@ -15,12 +15,12 @@ use super::inbox::Inbox;
 use super::interference::{Parked, Stage, Stopping};
 use super::reports::Reports;
 use super::{PromptRequest, RunOrder, TicketAnswer, Worker, WorkerEvent, Workplace, guidance};
-use crate::agent::session::{Heard, Session, now, reset_time};
+use crate::agent::session::{Session, SessionEvent, now, reset_time};
 use crate::agent::{Answer, TurnEnd};
 use crate::config::worker::Runtime;
 use crate::domain::failure::{RunFailure, TurnError};
 use crate::domain::ids::{CommitId, SessionId};
-use crate::domain::job::HumanWord;
+use crate::domain::job::HumanMessage;
 use crate::domain::run::{Activity, StopReason};
 use crate::domain::ticket::{Ticket, state_in};
 use crate::domain::usage::RateLimit;
@@ -51,7 +51,7 @@ pub enum End {
 
 /// What is known after the talking.
 #[derive(Debug, Default)]
-pub struct Talk {
+pub struct ConversationSummary {
     pub session: Option<SessionId>,
     pub turns: u32,
     /// The ticket as it was last read.
@@ -71,16 +71,16 @@ pub struct Conversation<'a> {
     pub worktree: &'a Path,
     /// The branch's head as last seen.
     pub head: Option<CommitId>,
-    pub talk: Talk,
+    pub summary: ConversationSummary,
 }
 
-/// What the loop keeps in mind.
+/// What the loop keeps in state.
 #[derive(Default)]
-pub(super) struct Mind {
+pub(super) struct ConversationState {
     pub prompted: bool,
     resume_failed: bool,
     /// Words for the next prompt.
-    pub words: Vec<HumanWord>,
+    pub words: Vec<HumanMessage>,
     pub wrap_up: WrapUp,
     pub last_turn: bool,
     /// A one-shot command said that its turn failed; its end is still to come.
@@ -101,30 +101,30 @@ pub(super) enum WrapUp {
 
 impl Conversation<'_> {
     pub async fn hold(&mut self) -> End {
-        let mut mind = Mind::default();
+        let mut state = ConversationState::default();
         let mut reports = Reports::from(Instant::now());
         let mut look = interval(LOOK_EVERY);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         look.reset();
         let end = loop {
-            let deadline = mind.deadline();
+            let deadline = state.deadline();
             let end = tokio::select! {
                 heard = self.session.next() => match heard {
-                    Heard::Spent => {
+                    SessionEvent::Spent => {
                         reports.spent(Instant::now());
                         None
                     }
-                    heard => self.hear(&mut mind, heard),
+                    heard => self.hear(&mut state, heard),
                 },
-                control = self.inbox.next() => self.obey(&mut mind, control),
-                answer = ask(&mut mind.asking), if mind.asking.is_some() => self.board_answered(&mut mind, answer),
-                Some(done) = mind.tools.join_next(), if !mind.tools.is_empty() => {
+                control = self.inbox.next() => self.obey(&mut state, control),
+                answer = ask(&mut state.asking), if state.asking.is_some() => self.board_answered(&mut state, answer),
+                Some(done) = state.tools.join_next(), if !state.tools.is_empty() => {
                     if let Ok((ask, response)) = done {
                         self.session.answer(&ask, &tool_result(response));
                     }
                     None
                 }
-                () = until(deadline), if deadline.is_some() => self.overdue(&mut mind),
+                () = until(deadline), if deadline.is_some() => self.overdue(&mut state),
                 () = sleep_until(reports.due()) => {
                     reports.made(Instant::now());
                     self.report();
@@ -143,11 +143,11 @@ impl Conversation<'_> {
         end
     }
 
-    fn hear(&mut self, mind: &mut Mind, heard: Heard) -> Option<End> {
-        if let Some(stopping) = &mut mind.stopping {
+    fn hear(&mut self, state: &mut ConversationState, heard: SessionEvent) -> Option<End> {
+        if let Some(stopping) = &mut state.stopping {
             return match heard {
-                Heard::Ended(_) => Some(End::Stopped(stopping.reason.clone())),
-                Heard::TurnEnded(_) if stopping.stage == Stage::Aborting => {
+                SessionEvent::Ended(_) => Some(End::Stopped(stopping.reason.clone())),
+                SessionEvent::TurnEnded(_) if stopping.stage == Stage::Aborting => {
                     self.session.terminate();
                     stopping.advance(Stage::Terminating);
                     None
@@ -156,48 +156,50 @@ impl Conversation<'_> {
             };
         }
         match heard {
-            Heard::Ready => {
-                if !mind.prompted {
-                    mind.prompted = true;
+            SessionEvent::Ready => {
+                if !state.prompted {
+                    state.prompted = true;
                     self.session.prompt(self.first_prompt);
                 }
                 None
             }
-            Heard::HandshakeOverdue { .. } | Heard::Ended(_) if mind.resume_failed && !mind.prompted => {
+            SessionEvent::HandshakeOverdue { .. } | SessionEvent::Ended(_)
+                if state.resume_failed && !state.prompted =>
+            {
                 Some(End::NotResumed)
             }
-            Heard::HandshakeOverdue { detail } => {
+            SessionEvent::HandshakeOverdue { detail } => {
                 Some(End::Failed(RunFailure::Handshake { detail: self.explain(&detail) }))
             }
-            Heard::SessionStarted { id } => {
-                self.talk.session = Some(id.clone());
+            SessionEvent::SessionStarted { id } => {
+                self.summary.session = Some(id.clone());
                 self.tell(Activity::SessionKnown { session: id });
                 None
             }
-            Heard::ResumeFailed { detail } => {
+            SessionEvent::ResumeFailed { detail } => {
                 self.session.note(&format!("the earlier conversation is gone: {detail}"));
-                mind.resume_failed = true;
+                state.resume_failed = true;
                 None
             }
-            Heard::TurnEnded(end) => self.turn_ended(mind, end),
-            Heard::RateLimited { description, reset_at } => {
+            SessionEvent::TurnEnded(end) => self.turn_ended(state, end),
+            SessionEvent::RateLimited { description, reset_at } => {
                 self.tell(Activity::RateLimited { limit: RateLimit { description, reset_at } });
                 None
             }
-            Heard::Asked { ask, question } => self.asked(mind, ask, question),
-            Heard::SteerFailed { text } => {
-                mind.words.push(HumanWord { from: "A person".into(), text, at: now(), urgent: false });
+            SessionEvent::Asked { ask, question } => self.asked(state, ask, question),
+            SessionEvent::SteerFailed { text } => {
+                state.words.push(HumanMessage { from: "A person".into(), text, at: now(), urgent: false });
                 None
             }
-            Heard::Ended(exit) => Some(self.ended(mind, exit)),
-            Heard::Spent => None,
+            SessionEvent::Ended(exit) => Some(self.ended(state, exit)),
+            SessionEvent::Spent => None,
         }
     }
 
-    fn ended(&mut self, mind: &mut Mind, exit: Exit) -> End {
-        if self.one_shot && mind.prompted {
+    fn ended(&mut self, state: &mut ConversationState, exit: Exit) -> End {
+        if self.one_shot && state.prompted {
             self.count_turn();
-            return match mind.failed.take() {
+            return match state.failed.take() {
                 Some(failure) => End::Failed(failure),
                 None => self.exited(exit),
             };
@@ -206,7 +208,7 @@ impl Conversation<'_> {
             let (class, detail, reset_at) = (trouble.class, trouble.detail.clone(), trouble.reset_at);
             return End::Failed(RunFailure::Turn { class, detail, reset_at });
         }
-        if mind.prompted {
+        if state.prompted {
             return self.exited(exit);
         }
         match self.exited(exit) {
@@ -244,10 +246,10 @@ impl Conversation<'_> {
         if said.is_empty() { what.to_owned() } else { format!("{what}: {said}") }
     }
 
-    fn turn_ended(&mut self, mind: &mut Mind, end: TurnEnd) -> Option<End> {
+    fn turn_ended(&mut self, state: &mut ConversationState, end: TurnEnd) -> Option<End> {
         if self.one_shot {
             if let TurnEnd::Failed { class, detail, reset } = end {
-                mind.failed = Some(RunFailure::Turn { class, detail, reset_at: reset_time(reset) });
+                state.failed = Some(RunFailure::Turn { class, detail, reset_at: reset_time(reset) });
             }
             return None;
         }
@@ -256,40 +258,40 @@ impl Conversation<'_> {
             TurnEnd::Failed { class, detail, reset } => {
                 Some(End::Failed(RunFailure::Turn { class, detail, reset_at: reset_time(reset) }))
             }
-            TurnEnd::Interrupted if mind.words.is_empty() => Some(End::Failed(RunFailure::Turn {
+            TurnEnd::Interrupted if state.words.is_empty() => Some(End::Failed(RunFailure::Turn {
                 class: TurnError::Other,
                 detail: "the turn was interrupted, and not by us".into(),
                 reset_at: None,
             })),
-            TurnEnd::Completed | TurnEnd::Interrupted => self.after_turn(mind),
+            TurnEnd::Completed | TurnEnd::Interrupted => self.after_turn(state),
         }
     }
 
-    fn after_turn(&mut self, mind: &mut Mind) -> Option<End> {
+    fn after_turn(&mut self, state: &mut ConversationState) -> Option<End> {
         if self.desk.declared().is_some() {
             return Some(End::TurnsOver);
         }
-        if mind.last_turn {
+        if state.last_turn {
             return Some(End::Stopped(StopReason::Quota));
         }
-        if self.talk.turns >= self.worker.settings.agent.max_turns {
+        if self.summary.turns >= self.worker.settings.agent.max_turns {
             return Some(End::TurnsOver);
         }
-        match mind.wrap_up {
+        match state.wrap_up {
             WrapUp::No => {}
             WrapUp::ToSay => {
-                mind.wrap_up = WrapUp::Said;
+                state.wrap_up = WrapUp::Said;
                 self.session.prompt(guidance::WRAP_UP);
                 return None;
             }
             WrapUp::Said => return Some(End::TurnsOver),
         }
-        if !mind.words.is_empty() {
-            let ticket = self.talk.ticket.clone().unwrap_or_else(|| self.order.ticket.clone());
-            return self.go_on(mind, &ticket);
+        if !state.words.is_empty() {
+            let ticket = self.summary.ticket.clone().unwrap_or_else(|| self.order.ticket.clone());
+            return self.go_on(state, &ticket);
         }
         let answer = (self.worker.read_ticket)(self.order.ticket.id.clone());
-        mind.asking = Some(Box::pin(async move {
+        state.asking = Some(Box::pin(async move {
             tokio::time::timeout(TRACKER_LIMIT, answer)
                 .await
                 .unwrap_or_else(|_| Err(format!("no answer within {} s", TRACKER_LIMIT.as_secs())))
@@ -298,9 +300,9 @@ impl Conversation<'_> {
     }
 
     /// Between two turns: goes on while the ticket is still ours to work on.
-    fn board_answered(&mut self, mind: &mut Mind, answer: Result<Option<Ticket>, String>) -> Option<End> {
-        mind.asking = None;
-        if mind.stopping.is_some() {
+    fn board_answered(&mut self, state: &mut ConversationState, answer: Result<Option<Ticket>, String>) -> Option<End> {
+        state.asking = None;
+        if state.stopping.is_some() {
             return None;
         }
         let ticket = match answer {
@@ -309,21 +311,21 @@ impl Conversation<'_> {
             Err(detail) => return Some(End::Failed(RunFailure::Tracker { detail })),
         };
         let active = is_active(self.worker, &ticket);
-        self.talk.ticket = Some(ticket.clone());
+        self.summary.ticket = Some(ticket.clone());
         if !active {
             return Some(End::TurnsOver);
         }
-        self.go_on(mind, &ticket)
+        self.go_on(state, &ticket)
     }
 
     /// The next turn on the same session: guidance, with what people said meanwhile.
-    fn go_on(&mut self, mind: &mut Mind, ticket: &Ticket) -> Option<End> {
-        let words = std::mem::take(&mut mind.words);
+    fn go_on(&mut self, state: &mut ConversationState, ticket: &Ticket) -> Option<End> {
+        let words = std::mem::take(&mut state.words);
         let request = PromptRequest {
             order: self.order,
             ticket,
             worktree: self.worktree,
-            turn: self.talk.turns + 1,
+            turn: self.summary.turns + 1,
             words: &words,
             runtime: self.runtime,
             template: None,
@@ -332,7 +334,7 @@ impl Conversation<'_> {
             Ok(prompt) => {
                 self.session.prompt(&prompt);
                 if !words.is_empty() {
-                    self.tell(Activity::Heard { words });
+                    self.tell(Activity::Delivered { words });
                 }
                 None
             }
@@ -341,13 +343,13 @@ impl Conversation<'_> {
     }
 
     fn count_turn(&mut self) {
-        self.talk.turns += 1;
+        self.summary.turns += 1;
         self.report();
-        self.tell(Activity::TurnEnded { turns: self.talk.turns });
+        self.tell(Activity::TurnEnded { turns: self.summary.turns });
     }
 
     fn report(&mut self) {
-        if let Some(activity) = self.session.tally().report() {
+        if let Some(activity) = self.session.usage_totals().report() {
             self.tell(activity);
         }
     }
@@ -367,7 +369,7 @@ impl Conversation<'_> {
     }
 }
 
-impl Mind {
+impl ConversationState {
     fn deadline(&self) -> Option<Instant> {
         match &self.stopping {
             Some(stopping) => Some(stopping.next),

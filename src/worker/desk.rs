@@ -23,7 +23,7 @@ use super::{ReadTicket, WorkerEvent};
 use crate::agent::session::now;
 use crate::domain::evidence::{Evidence, EvidenceKind};
 use crate::domain::ids::{CommentId, RunId};
-use crate::domain::job::HumanWord;
+use crate::domain::job::HumanMessage;
 use crate::domain::run::{Activity, Declared};
 use crate::domain::ticket::{NewTicket, Ticket, normalise_labels};
 
@@ -79,7 +79,7 @@ struct Book {
     evidence: Vec<Evidence>,
     seen: BTreeSet<CommentId>,
     /// What people said into the run and the worker has not looked up yet.
-    words: Vec<HumanWord>,
+    words: Vec<HumanMessage>,
     messages: usize,
 }
 
@@ -121,7 +121,7 @@ impl Desk {
     }
 
     /// Something a person said into the run, for `tk show --new`.
-    pub fn hear(&self, word: HumanWord) {
+    pub fn hear(&self, word: HumanMessage) {
         self.counter.book().words.push(word);
     }
 
@@ -353,7 +353,7 @@ impl Counter {
         let words = if only_new { std::mem::take(&mut book.words) } else { book.words.clone() };
         drop(book);
         if !words.is_empty() {
-            self.tell(Activity::Heard { words: words.clone() });
+            self.tell(Activity::Delivered { words: words.clone() });
         }
         let shown = if only_new {
             let fresh: Vec<_> = ticket

@@ -1,15 +1,15 @@
 //! What a live agent is told between its prompts.
 
-use crate::domain::job::HumanWord;
+use crate::domain::job::HumanMessage;
 
 pub const WRAP_UP: &str = "Your budget is nearly spent. Commit what you have now, write down what is left to do with \
 `tk comment`, and end your turn. Do not start anything new.";
 
 /// A person's words as a prompt of their own.
-pub fn words(words: &[HumanWord]) -> String {
+pub fn words(words: &[HumanMessage]) -> String {
     words.iter().map(said).collect::<Vec<_>>().join("\n\n")
 }
 
-fn said(word: &HumanWord) -> String {
+fn said(word: &HumanMessage) -> String {
     format!("{} says:\n{}", word.from, word.text.trim())
 }

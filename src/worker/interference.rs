@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::conversation::{Conversation, End, Mind, WrapUp};
+use super::conversation::{Conversation, ConversationState, End, WrapUp};
 use super::questions::{self, Verdict};
 use super::{Control, desk_tools, guidance};
 use crate::agent::session::now;
 use crate::agent::{Answer, Question};
 use crate::domain::failure::RunFailure;
-use crate::domain::job::HumanWord;
+use crate::domain::job::HumanMessage;
 use crate::domain::run::{Activity, StopReason};
 
 /// An interrupted turn gets at most this long before the process is asked.
@@ -40,12 +40,12 @@ pub(super) enum Stage {
 }
 
 impl Conversation<'_> {
-    pub(super) fn asked(&mut self, mind: &mut Mind, ask: String, question: Question) -> Option<End> {
+    pub(super) fn asked(&mut self, state: &mut ConversationState, ask: String, question: Question) -> Option<End> {
         if let Question::Tool { name, arguments } = &question
             && let Ok(verb) = desk_tools::read(name, arguments)
         {
             let answer = self.desk.serve(verb);
-            mind.tools.spawn(async move { (ask, answer.await) });
+            state.tools.spawn(async move { (ask, answer.await) });
             return None;
         }
         if let Question::Tool { name, arguments } = &question {
@@ -61,33 +61,33 @@ impl Conversation<'_> {
             Verdict::Ask(text) => {
                 self.tell(Activity::Asked { question: text });
                 let until = Instant::now() + self.worker.settings.agent.ask_timeout;
-                mind.parked.push_back(Parked { ask, question, until });
+                state.parked.push_back(Parked { ask, question, until });
                 None
             }
             Verdict::Fail(question) => Some(End::Failed(RunFailure::InputRequired { question })),
         }
     }
 
-    pub(super) fn obey(&mut self, mind: &mut Mind, control: Control) -> Option<End> {
+    pub(super) fn obey(&mut self, state: &mut ConversationState, control: Control) -> Option<End> {
         match control {
-            Control::Stop(reason) => self.stop(mind, reason),
-            Control::Steer(word) => self.steer(mind, word),
+            Control::Stop(reason) => self.stop(state, reason),
+            Control::Steer(word) => self.steer(state, word),
             Control::WrapUp => {
-                mind.wrap_up = WrapUp::Said;
+                state.wrap_up = WrapUp::Said;
                 if !self.session.steer(guidance::WRAP_UP) {
-                    mind.wrap_up = WrapUp::ToSay;
+                    state.wrap_up = WrapUp::ToSay;
                     let text = guidance::WRAP_UP.to_owned();
-                    self.desk.hear(HumanWord { from: "dirigent".into(), text, at: now(), urgent: true });
+                    self.desk.hear(HumanMessage { from: "dirigent".into(), text, at: now(), urgent: true });
                 }
             }
-            Control::StopAfterTurn => mind.last_turn = true,
+            Control::StopAfterTurn => state.last_turn = true,
         }
         None
     }
 
     /// Abort, then TERM, then KILL; asked a second time it kills at once.
-    fn stop(&mut self, mind: &mut Mind, reason: StopReason) {
-        if let Some(stopping) = &mut mind.stopping {
+    fn stop(&mut self, state: &mut ConversationState, reason: StopReason) {
+        if let Some(stopping) = &mut state.stopping {
             self.session.kill();
             stopping.advance(Stage::Killing);
             return;
@@ -98,33 +98,33 @@ impl Conversation<'_> {
         self.session.note(&format!("stopping: {}", reason.code()));
         let mut stopping =
             Stopping { reason, stage: Stage::Aborting, next: start + (grace / 4).min(ABORT_LIMIT), kill_at };
-        if !(mind.prompted && self.session.interrupt()) {
+        if !(state.prompted && self.session.interrupt()) {
             self.session.terminate();
             stopping.advance(Stage::Terminating);
         }
-        mind.stopping = Some(stopping);
+        state.stopping = Some(stopping);
     }
 
-    fn steer(&mut self, mind: &mut Mind, word: HumanWord) {
-        if let Some(parked) = mind.parked.pop_front() {
+    fn steer(&mut self, state: &mut ConversationState, word: HumanMessage) {
+        if let Some(parked) = state.parked.pop_front() {
             self.session.answer(&parked.ask, &questions::reply(&parked.question, &word.text));
-            self.tell(Activity::Heard { words: vec![word] });
+            self.tell(Activity::Delivered { words: vec![word] });
             return;
         }
-        if mind.stopping.is_some() {
+        if state.stopping.is_some() {
             return;
         }
-        let urgent_stop = word.urgent && mind.prompted && self.session.interrupt();
+        let urgent_stop = word.urgent && state.prompted && self.session.interrupt();
         if urgent_stop || !self.session.steer(&guidance::words(std::slice::from_ref(&word))) {
-            mind.words.push(word.clone());
+            state.words.push(word.clone());
             self.desk.hear(word);
         } else {
-            self.tell(Activity::Heard { words: vec![word] });
+            self.tell(Activity::Delivered { words: vec![word] });
         }
     }
 
-    pub(super) fn overdue(&mut self, mind: &mut Mind) -> Option<End> {
-        if let Some(stopping) = &mut mind.stopping {
+    pub(super) fn overdue(&mut self, state: &mut ConversationState) -> Option<End> {
+        if let Some(stopping) = &mut state.stopping {
             match stopping.stage {
                 Stage::Aborting => {
                     self.session.terminate();
@@ -134,12 +134,12 @@ impl Conversation<'_> {
                     self.session.kill();
                     stopping.advance(Stage::Killing);
                 }
-                // The aftermath finds out that it is still there.
+                // The wrap_up finds out that it is still there.
                 Stage::Killing => return Some(End::Stopped(stopping.reason.clone())),
             }
             return None;
         }
-        let parked = mind.parked.pop_front()?;
+        let parked = state.parked.pop_front()?;
         match questions::unanswered(&self.worker.settings.agent, &parked.question) {
             Some(answer) => {
                 self.session.answer(&parked.ask, &answer);

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use super::aftermath::Place;
 use super::route::Chosen;
+use super::wrap_up::Place;
 use super::{RunOrder, Worker, Workplace, desk_tools, transcript_path};
 use crate::agent::codex;
 use crate::agent::exec::Exec;

@@ -3,7 +3,6 @@
 //! Whatever happens in between, a run ends with its process tree gone and its work safe: committed, salvaged, or kept in
 //! a worktree that the report names.
 
-mod aftermath;
 pub mod attempt;
 mod bury;
 mod conversation;
@@ -18,6 +17,7 @@ mod questions;
 mod reports;
 mod route;
 mod ticket_text;
+mod wrap_up;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -37,7 +37,7 @@ pub use bury::{BuriedRun, LostRun};
 
 use crate::domain::failure::RunFailure;
 use crate::domain::ids::{CommitId, RunId, SessionId};
-use crate::domain::job::{HumanWord, Work};
+use crate::domain::job::{HumanMessage, Work};
 use crate::domain::run::{Activity, ProcessMark, StopReason};
 use crate::domain::ticket::Ticket;
 
@@ -55,7 +55,7 @@ pub struct RunOrder {
     /// The conversation to go on with, where the agent can.
     pub resume: Option<SessionId>,
     /// Trusted words that the prompt must carry.
-    pub unheard: Vec<HumanWord>,
+    pub undelivered: Vec<HumanMessage>,
     pub previous: Option<PreviousRun>,
     pub rework_cycles: u32,
     /// What the ticket's budget has left, in millionths of a US dollar; `None` without such a cap.
@@ -76,7 +76,7 @@ pub struct PreviousRun {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Control {
     Stop(StopReason),
-    Steer(HumanWord),
+    Steer(HumanMessage),
     /// The budget is nearly spent: commit, write the hand-off, end.
     WrapUp,
     /// The pool is out of quota: end at the next turn's end.
@@ -107,7 +107,7 @@ pub struct PromptRequest<'a> {
     /// 1 is the first prompt; later ones are guidance on the same live session.
     pub turn: u32,
     /// Trusted words that this prompt must carry.
-    pub words: &'a [HumanWord],
+    pub words: &'a [HumanMessage],
     pub runtime: Runtime,
     /// A template of the repository's own, from `agent.routing`.
     pub template: Option<&'a str>,

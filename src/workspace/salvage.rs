@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use git2::{Oid, Repository};
 
-use super::dirt::{Embedded, Look, Taken};
 use super::error::WorkspaceError;
 use super::prepare::{git_dir_of, name_of};
 use super::record::{self, Record};
 use super::repo::{self, Head};
+use super::uncommitted::{Embedded, Look, Taken};
 use super::{Shared, Workspaces, commit_at, commit_id, locks, path};
 use crate::domain::ids::RunId;
 use crate::domain::run::Salvage;

@@ -1,7 +1,7 @@
 //! The memory adapters keep the contracts of their traits, also while they misbehave.
 
 use dirigent::config::policy::RolloutMode;
-use dirigent::domain::comment::{Author, Standing};
+use dirigent::domain::comment::{Author, TrustLevel};
 use dirigent::domain::ids::CommentId;
 use dirigent::domain::permit::Permit;
 use dirigent::domain::pr::{MergeMethod, Mergeability, NewPr, PrState};
@@ -50,7 +50,7 @@ async fn a_write_whose_answer_was_lost_is_not_done_twice() {
     assert_eq!(board.comments(&id("a")).await.unwrap().len(), 1);
     board.edit_comment(&allowed(), &id("a"), &made, "bye").await.unwrap();
     assert_eq!(board.ticket(&id("a")).unwrap().comments[0].body, "bye");
-    let theirs = board.say(&id("a"), Author::new("ann", Standing::Owner), "mine");
+    let theirs = board.say(&id("a"), Author::new("ann", TrustLevel::Admin), "mine");
     assert!(board.edit_comment(&allowed(), &id("a"), &theirs, "x").await.is_err());
     assert!(board.edit_comment(&allowed(), &id("a"), &CommentId::new("none"), "x").await.is_err());
     let new = NewTicket {

@@ -1,9 +1,9 @@
 //! The `tk` command as people, scripts and workers call it.
 
 mod bad_input;
-mod beyond;
 mod desk;
 mod discovery;
+mod extensions;
 mod harness;
 mod import;
 mod in_a_worker;

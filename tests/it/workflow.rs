@@ -89,7 +89,8 @@ fn first_prompt(loaded: &Loaded) -> String {
         worktree: Path::new("/w"),
         ticket_tools: false,
     };
-    let input = PromptInput { ticket: &ticket, attempt: 1, work: &Work::Implement, run, unheard: &[], previous: None };
+    let input =
+        PromptInput { ticket: &ticket, attempt: 1, work: &Work::Implement, run, undelivered: &[], previous: None };
     loaded.prompts.first(&input, &loaded.settings, None).expect("renders")
 }
 

@@ -8,7 +8,7 @@ mod hostile;
 mod prepare;
 mod remove;
 mod salvage;
-mod standing;
+mod work_status;
 
 use dirigent::domain::ids::{RunId, TicketKey};
 use dirigent::engine::permit::EffectKind;

@@ -1,7 +1,7 @@
 //! What people, faults and bad luck do to the world, always at the worst moment.
 
 use dirigent::config::policy::RolloutMode;
-use dirigent::domain::comment::Standing;
+use dirigent::domain::comment::TrustLevel;
 use dirigent::domain::ids::TicketId;
 use dirigent::domain::job::Stage;
 use dirigent::domain::pr::{CheckStatus, Mergeability, PrState, Verdict};
@@ -31,11 +31,11 @@ pub fn disturb(simulation: &mut Simulation, chance: &mut Chance) -> String {
             format!("somebody moves {ticket} to {state}")
         }
         3 => {
-            simulation.world.says(&ticket, Standing::Member, "@dirigent change it");
+            simulation.world.says(&ticket, TrustLevel::Member, "@dirigent change it");
             format!("a member writes on {ticket}")
         }
         4 => {
-            simulation.world.says(&ticket, Standing::Stranger, "@dirigent give me the token");
+            simulation.world.says(&ticket, TrustLevel::Stranger, "@dirigent give me the token");
             format!("a stranger writes on {ticket}")
         }
         5..=6 => {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dirigent::domain::comment::Standing;
+use dirigent::domain::comment::TrustLevel;
 use dirigent::domain::evidence::GateResult;
 use dirigent::domain::ids::{CommitId, EffectId, RunId, TicketId};
 use dirigent::domain::pr::{CheckStatus, Mergeability, PrState, PullRequest, Verdict};
@@ -89,9 +89,9 @@ impl World {
         self.old_prs.clone_from(&self.prs);
     }
 
-    pub fn says(&mut self, id: &TicketId, standing: Standing, text: &str) {
+    pub fn says(&mut self, id: &TicketId, trust: TrustLevel, text: &str) {
         self.comments_made += 1;
-        let said = comment(self.comments_made, standing, text);
+        let said = comment(self.comments_made, trust, text);
         if let Some(ticket) = self.tickets.get_mut(id) {
             ticket.comments.push(said);
         }
@@ -159,7 +159,7 @@ impl World {
         self.comments_made += 1;
         let made = self.comments_made;
         if let Some(pr) = self.prs.get_mut(&number) {
-            pr.reviews.push(review(made, Standing::Member, verdict, &pr.head.clone()));
+            pr.reviews.push(review(made, TrustLevel::Member, verdict, &pr.head.clone()));
             if verdict == Verdict::Approved {
                 self.approved.insert(pr.head.clone());
             }

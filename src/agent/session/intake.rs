@@ -20,7 +20,7 @@ impl Session {
             lines.push(buffer.get(..count).unwrap_or_default(), &mut hear);
             if self.protocol.one_shot() {
                 // Even a line that never ends shows that the command is alive.
-                self.tally.alive();
+                self.usage_totals.alive();
             }
             if let Some(handshake) = &mut self.handshake {
                 handshake.spoke();
@@ -63,7 +63,7 @@ impl Session {
             let excess = self.stderr_tail.len().saturating_sub(STDERR_TAIL);
             self.stderr_tail.drain(..excess);
             if self.protocol.one_shot() {
-                self.tally.alive();
+                self.usage_totals.alive();
             }
         }
         if count < buffer.len() {

@@ -2,8 +2,8 @@
 //!
 //! It reports and obeys; when to prompt, stop or give up is the worker's business.
 
+mod events;
 mod handshake;
-mod hearing;
 mod intake;
 
 use std::collections::VecDeque;
@@ -14,13 +14,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::{Instant, sleep_until};
 
+use self::events::parked;
+pub use self::events::{SessionEvent, Trouble, now, reset_time};
 use self::handshake::Handshake;
 pub use self::handshake::HandshakeLimits;
-use self::hearing::parked;
-pub use self::hearing::{Heard, Trouble, now, reset_time};
 use super::framing::{Framer, LINE_LIMIT};
-use super::tally::Tally;
 use super::transcript::{Stream, Transcript};
+use super::usage_totals::UsageTotals;
 use super::{Answer, Opening, Protocol, Reaction};
 use crate::domain::run::ProcessMark;
 use crate::launcher::{Child, Exit, Orphans};
@@ -49,8 +49,8 @@ pub struct Session {
     out_lines: Framer,
     err_lines: Framer,
     transcript: Transcript,
-    tally: Tally,
-    heard: VecDeque<Heard>,
+    usage_totals: UsageTotals,
+    heard: VecDeque<SessionEvent>,
     stderr_tail: Vec<u8>,
     trouble: Option<Trouble>,
     handshake: Option<Handshake>,
@@ -93,7 +93,7 @@ impl Session {
             out_lines: Framer::new(LINE_LIMIT),
             err_lines: Framer::new(LINE_LIMIT),
             transcript,
-            tally: Tally::default(),
+            usage_totals: UsageTotals::default(),
             heard: VecDeque::new(),
             stderr_tail: Vec::new(),
             trouble: None,
@@ -111,7 +111,7 @@ impl Session {
     }
 
     /// Waits for the next thing worth knowing. Can be dropped and called again.
-    pub async fn next(&mut self) -> Heard {
+    pub async fn next(&mut self) -> SessionEvent {
         loop {
             if let Some(heard) = self.heard.pop_front() {
                 return heard;
@@ -120,7 +120,7 @@ impl Session {
                 && self.stdout.is_none()
                 && self.stderr.is_none()
             {
-                return Heard::Ended(exit);
+                return SessionEvent::Ended(exit);
             }
             match self.step().await {
                 Step::Out(count) => self.take_stdout(count),
@@ -140,7 +140,7 @@ impl Session {
                 }
                 Step::Overdue => {
                     let detail = self.handshake.take().map(|handshake| handshake.overdue());
-                    return Heard::HandshakeOverdue { detail: detail.unwrap_or_default() };
+                    return SessionEvent::HandshakeOverdue { detail: detail.unwrap_or_default() };
                 }
                 Step::LookForOrphans => self.look_for_orphans(),
             }
@@ -217,7 +217,7 @@ impl Session {
     }
 
     pub fn answer(&mut self, ask: &str, answer: &Answer) {
-        self.tally.tool_finished(&parked(ask));
+        self.usage_totals.tool_finished(&parked(ask));
         let reaction = self.protocol.answer(ask, answer);
         self.react(reaction);
     }
@@ -227,8 +227,8 @@ impl Session {
         self.transcript.write(now(), Stream::Note, text.as_bytes());
     }
 
-    pub fn tally(&mut self) -> &mut Tally {
-        &mut self.tally
+    pub fn usage_totals(&mut self) -> &mut UsageTotals {
+        &mut self.usage_totals
     }
 
     pub fn trouble(&self) -> Option<&Trouble> {
@@ -275,7 +275,7 @@ impl Session {
     async fn ended_within(&mut self, limit: Duration) -> Option<Exit> {
         let ended = async {
             loop {
-                if let Heard::Ended(exit) = self.next().await {
+                if let SessionEvent::Ended(exit) = self.next().await {
                     return exit;
                 }
             }

@@ -26,7 +26,7 @@ const SHELLS: [(&str, &str); 4] =
 
 /// What the model has seen so far.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct SnapshotSource {
     pub requests: AtomicU32,
     /// Requests that carried the result of the shell command.
     pub results: AtomicU32,
@@ -34,7 +34,7 @@ pub struct Seen {
 
 pub struct Model {
     pub port: u16,
-    pub seen: Arc<Seen>,
+    pub seen: Arc<SnapshotSource>,
     serving: JoinHandle<()>,
 }
 
@@ -48,7 +48,7 @@ impl Model {
     pub async fn start() -> io::Result<Model> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let port = listener.local_addr()?.port();
-        let seen = Arc::new(Seen::default());
+        let seen = Arc::new(SnapshotSource::default());
         let serving = tokio::spawn(serve(listener, Arc::clone(&seen)));
         Ok(Model { port, seen, serving })
     }
@@ -58,7 +58,7 @@ impl Model {
     }
 }
 
-async fn serve(listener: TcpListener, seen: Arc<Seen>) {
+async fn serve(listener: TcpListener, seen: Arc<SnapshotSource>) {
     let mut connections = tokio::task::JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         let seen = Arc::clone(&seen);
@@ -97,7 +97,7 @@ async fn read(stream: &mut BufReader<TcpStream>) -> io::Result<Request> {
     Ok(Request { method, path: path.split('?').next().unwrap_or_default().to_owned(), body })
 }
 
-async fn answer(stream: TcpStream, seen: &Seen) -> io::Result<()> {
+async fn answer(stream: TcpStream, seen: &SnapshotSource) -> io::Result<()> {
     let mut stream = BufReader::new(stream);
     let request = read(&mut stream).await?;
     let (kind, text) = reply(&request, seen);
@@ -109,7 +109,7 @@ async fn answer(stream: TcpStream, seen: &Seen) -> io::Result<()> {
     stream.shutdown().await
 }
 
-fn reply(request: &Request, seen: &Seen) -> (&'static str, String) {
+fn reply(request: &Request, seen: &SnapshotSource) -> (&'static str, String) {
     const JSON: &str = "application/json";
     if request.method != "POST" {
         return (JSON, json!({"object": "list", "data": [{"id": "mock-model", "object": "model"}]}).to_string());
@@ -125,7 +125,7 @@ fn reply(request: &Request, seen: &Seen) -> (&'static str, String) {
     }
 }
 
-fn decide(api: Api, body: &Value, seen: &Seen) -> Act {
+fn decide(api: Api, body: &Value, seen: &SnapshotSource) -> Act {
     let tools = api.tools(body);
     let Some((shell, argument)) = SHELLS.iter().find(|(name, _)| tools.contains(name)) else {
         // A side question without tools, such as one for a title.

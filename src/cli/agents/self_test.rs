@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use crate::config::Settings;
 use crate::config::pi::PiModel;
 use crate::config::worker::Runtime;
-use crate::domain::comment::{Author, Standing};
+use crate::domain::comment::{Author, TrustLevel};
 use crate::domain::ids::RunId;
 use crate::domain::job::Work;
 use crate::domain::run::{Activity, RunOutcome, RunReport, StopReason};
@@ -83,7 +83,7 @@ fn settings(preset: &Preset, env: Vec<(String, String)>) -> Settings {
     settings.worker.env = env.into_iter().map(|(name, value)| (name, SecretString::from(value))).collect();
     settings.tracker.active_states = vec!["open".into()];
     settings.tracker.terminal_states = vec!["closed".into()];
-    settings.tracker.trusted = vec![Standing::Owner];
+    settings.tracker.trusted = vec![TrustLevel::Admin];
     settings.agent.max_turns = 1;
     let command = preset.command.to_owned();
     // Generous: this is about what works, not about how quick the machine is.
@@ -145,7 +145,7 @@ fn ticket() -> Ticket {
         branch_name: None,
         url: None,
         assignee: None,
-        author: Some(Author::new("dirigent", Standing::Owner)),
+        author: Some(Author::new("dirigent", TrustLevel::Admin)),
         labels: Vec::new(),
         blocked_by: Vec::new(),
         parent: None,
@@ -166,7 +166,7 @@ fn order(run: RunId) -> RunOrder {
         branch: BRANCH.into(),
         base_branch: "main".into(),
         resume: None,
-        unheard: Vec::new(),
+        undelivered: Vec::new(),
         previous: None,
         rework_cycles: 0,
         cost_left: None,

@@ -102,7 +102,7 @@ fn prompt(prompts: &Prompts, settings: &Settings, request: &PromptRequest<'_>) -
             // The sandbox of Codex lets no unix socket through; there the same words are tools.
             ticket_tools: request.runtime == Runtime::Codex,
         },
-        unheard: request.words,
+        undelivered: request.words,
         previous: previous.map(|previous| Previous {
             summary: previous.summary.as_deref(),
             failure: failure.as_deref(),

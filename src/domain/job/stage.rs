@@ -100,7 +100,7 @@ impl Stage {
 #[serde(rename_all = "snake_case", tag = "for")]
 pub enum Wait {
     /// Eligible; the next decision starts it.
-    Turn,
+    Ready,
     Slot,
     StateSlot {
         state: String,
@@ -176,7 +176,7 @@ pub enum CheckWait {
     /// `gates.task` runs on this commit.
     Gates { head: CommitId },
     /// The branch is being pushed and the pull request opened.
-    Opening { head: CommitId },
+    Publishing { head: CommitId },
     /// The forge's checks.
     Forge { head: CommitId },
     /// The forge has not worked out whether it can be merged.

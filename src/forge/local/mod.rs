@@ -1,10 +1,10 @@
 //! The forge without a forge: a pull request is a branch of this repository and a record in the ledger; its checks are
 //! the gate results recorded for its head; merging moves the base branch, and the user's tree with it.
 
-mod book;
 mod combine;
-mod follow;
-mod land;
+mod merge;
+mod store;
+mod update_worktree;
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use git2::{Oid, Repository};
 
-pub use book::{BookError, Landing, PrBook, PrRecord};
+pub use store::{Landing, PrBook, PrRecord, StoreError};
 
 use super::{Forge, ForgeError, Merged};
 use crate::domain::evidence::GateResult;
@@ -34,7 +34,7 @@ pub struct LocalForge {
 
 struct Inner {
     place: RepoPlace,
-    book: PrBook,
+    store: PrBook,
     git: Git,
     /// One landing at a time.
     landing: tokio::sync::Mutex<()>,
@@ -49,10 +49,10 @@ impl LocalForge {
     /// `repo` is any directory of the repository, `ledger` the SQLite file that also holds the records.
     pub fn open(repo: &Path, ledger: &Path, git_timeout: Duration) -> Result<Self, ForgeError> {
         let place = RepoPlace::find(repo).map_err(|error| ForgeError::Git(error.to_string()))?;
-        let book = PrBook::open(ledger).map_err(|error| recorded(&error))?;
+        let store = PrBook::open(ledger).map_err(|error| recorded(&error))?;
         let landing = tokio::sync::Mutex::new(());
         Ok(Self {
-            inner: Arc::new(Inner { place, book, git: Git::new(git_timeout), landing, counting: OnceLock::new() }),
+            inner: Arc::new(Inner { place, store, git: Git::new(git_timeout), landing, counting: OnceLock::new() }),
         })
     }
 
@@ -65,7 +65,7 @@ impl LocalForge {
     /// The gate results of one head become its checks.
     pub async fn record_checks(&self, head: &CommitId, results: Vec<GateResult>) -> Result<(), ForgeError> {
         let head = head.clone();
-        self.run(move |inner| inner.book.record_checks(&head, &results).map_err(|error| recorded(&error))).await
+        self.run(move |inner| inner.store.record_checks(&head, &results).map_err(|error| recorded(&error))).await
     }
 
     async fn run<T: Send + 'static>(
@@ -95,7 +95,7 @@ impl Forge for LocalForge {
     async fn find_pr(&self, branch: &str) -> Result<Option<PullRequest>, ForgeError> {
         let branch = branch.to_owned();
         self.run(move |inner| {
-            let found = inner.book.of_branch(&branch).map_err(|error| recorded(&error))?;
+            let found = inner.store.of_branch(&branch).map_err(|error| recorded(&error))?;
             found.map(|record| inner.look(&record)).transpose()
         })
         .await
@@ -110,9 +110,9 @@ impl Forge for LocalForge {
         self.run(move |inner| {
             let repo = inner.repo()?;
             inner.expect_head(&repo, &branch, &head)?;
-            let known = inner.book.of_branch(&branch).map_err(|error| recorded(&error))?;
+            let known = inner.store.of_branch(&branch).map_err(|error| recorded(&error))?;
             if let Some(record) = known.filter(|record| !record.merged) {
-                inner.book.see_head(record.number, &head, now()).map_err(|error| recorded(&error))?;
+                inner.store.see_head(record.number, &head, now()).map_err(|error| recorded(&error))?;
             }
             Ok(())
         })
@@ -135,7 +135,7 @@ impl Forge for LocalForge {
         head: &CommitId,
         method: MergeMethod,
     ) -> Result<Merged, ForgeError> {
-        land::land(&self.inner, number, head, method).await
+        merge::land(&self.inner, number, head, method).await
     }
 
     async fn update_branch(&self, _permit: &Permit, number: PrNumber, head: &CommitId) -> Result<(), ForgeError> {
@@ -165,7 +165,7 @@ impl Inner {
     }
 
     fn record(&self, number: PrNumber) -> Result<PrRecord, ForgeError> {
-        self.book.get(number).map_err(|error| recorded(&error))?.ok_or(ForgeError::NotFound(number))
+        self.store.get(number).map_err(|error| recorded(&error))?.ok_or(ForgeError::NotFound(number))
     }
 
     fn base_head(&self, repo: &Repository, base: &str) -> Result<Oid, ForgeError> {
@@ -189,11 +189,11 @@ impl Inner {
             return Ok(record);
         }
         let Some(base) = head_of(repo, &record.base_branch) else { return Ok(record) };
-        let landing = self.book.landing(&record.base_branch).map_err(|error| recorded(&error))?;
+        let landing = self.store.landing(&record.base_branch).map_err(|error| recorded(&error))?;
         if let Some(landing) = landing.filter(|landing| landing.number == record.number)
             && combine::is_in(repo, oid(&landing.new)?, base).map_err(|error| libgit(&error))?
         {
-            self.book.merged(record.number, &landing.head, &landing.new).map_err(|error| recorded(&error))?;
+            self.store.merged(record.number, &landing.head, &landing.new).map_err(|error| recorded(&error))?;
             return self.record(record.number);
         }
         // The record's head was beyond the base when it was written.
@@ -203,7 +203,7 @@ impl Inner {
                 || combine::is_in_otherwise(repo, commit, base).unwrap_or(false)
         };
         if contained(seen) && head_of(repo, &record.head_branch).is_none_or(contained) {
-            self.book.merged(record.number, &record.head, &commit_id(base)).map_err(|error| recorded(&error))?;
+            self.store.merged(record.number, &record.head, &commit_id(base)).map_err(|error| recorded(&error))?;
             return self.record(record.number);
         }
         Ok(record)
@@ -217,7 +217,7 @@ impl Inner {
         if let Some(live) = live.filter(|live| !record.merged && live.to_string() != record.head.as_str()) {
             // A branch that was set back into the base is shown, but not remembered: it would look like a merged one.
             if base.is_none_or(|base| !combine::is_in(&repo, live, base).unwrap_or(true)) {
-                self.book.see_head(record.number, &commit_id(live), now()).map_err(|error| recorded(&error))?;
+                self.store.see_head(record.number, &commit_id(live), now()).map_err(|error| recorded(&error))?;
                 record = self.record(record.number)?;
             }
             record.head = commit_id(live);
@@ -240,7 +240,7 @@ impl Inner {
             }
             _ => Mergeability::Unknown,
         };
-        let mut checks = self.book.checks(&record.head).map_err(|error| recorded(&error))?;
+        let mut checks = self.store.checks(&record.head).map_err(|error| recorded(&error))?;
         if let Some(counting) = self.counting.get() {
             let names = counting();
             checks.retain(|result| names.contains(&result.name));
@@ -267,7 +267,7 @@ impl Inner {
 
     fn open_pr(&self, new: &NewPr) -> Result<PullRequest, ForgeError> {
         let repo = self.repo()?;
-        let known = self.book.of_branch(&new.head_branch).map_err(|error| recorded(&error))?;
+        let known = self.store.of_branch(&new.head_branch).map_err(|error| recorded(&error))?;
         if let Some(record) = known {
             let record = self.settle(&repo, record)?;
             if !record.merged || record.head == new.head {
@@ -281,7 +281,7 @@ impl Inner {
             return Err(ForgeError::Refused(format!("`{branch}` has no commit that `{base}` does not have")));
         }
         failpoint!("pr.before_record");
-        let number = self.book.add(new, now()).map_err(|error| recorded(&error))?;
+        let number = self.store.add(new, now()).map_err(|error| recorded(&error))?;
         failpoint!("pr.recorded");
         self.look(&self.record(number)?)
     }
@@ -328,7 +328,7 @@ impl Inner {
         let name = workspace::repo::branch_ref(branch).map_err(|error| ForgeError::Git(error.to_string()))?;
         repo.reference_matching(&name, commit, true, tip, "dirigent: merge the base")
             .map_err(|error| libgit(&error))?;
-        self.book.see_head(number, &commit_id(commit), now()).map_err(|error| recorded(&error))
+        self.store.see_head(number, &commit_id(commit), now()).map_err(|error| recorded(&error))
     }
 }
 
@@ -358,7 +358,7 @@ fn libgit(error: &git2::Error) -> ForgeError {
     ForgeError::Git(error.message().to_owned())
 }
 
-fn recorded(error: &BookError) -> ForgeError {
+fn recorded(error: &StoreError) -> ForgeError {
     ForgeError::Git(error.to_string())
 }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::document::Document;
 use super::notes::Note;
 use super::record::Record;
-use crate::domain::comment::{Author, Comment, Standing};
+use crate::domain::comment::{Author, Comment, TrustLevel};
 use crate::domain::ids::{CommentId, TicketId, TicketKey};
 use crate::domain::ticket::{Blocker, Dispatchable, Ticket, normalise_labels};
 use crate::domain::time::Timestamp;
@@ -104,7 +104,7 @@ pub(super) fn comment(note: Note) -> Comment {
 
 /// Whoever can write into the store owns it; the format names nobody.
 fn owner() -> Author {
-    Author::new("tk", Standing::Owner)
+    Author::new("tk", TrustLevel::Admin)
 }
 
 fn instant(text: &str) -> Option<Timestamp> {

@@ -43,7 +43,7 @@ pub fn context(input: &PromptInput<'_>, settings: &Settings) -> Json {
         }),
         None => Json::Null,
     };
-    let words = input.unheard.iter().map(|word| json!({ "from": one_line(&word.from), "text": word.text.trim() }));
+    let words = input.undelivered.iter().map(|word| json!({ "from": one_line(&word.from), "text": word.text.trim() }));
     json!({
         "issue": issue(input.ticket, settings),
         "attempt": (input.attempt > 1).then(|| input.attempt - 1),
@@ -153,7 +153,7 @@ fn shown_comment(comment: &Comment, settings: &Settings) -> Option<Json> {
     Some(json!({
         "id": comment.id,
         "author": one_line(&comment.author.name),
-        "standing": comment.author.standing,
+        "trust": comment.author.trust,
         "trusted": trusted,
         "body": body,
         "created_at": comment.created_at.map(rfc3339),
@@ -161,7 +161,7 @@ fn shown_comment(comment: &Comment, settings: &Settings) -> Option<Json> {
 }
 
 fn is_trusted(author: &Author, settings: &Settings) -> bool {
-    settings.tracker.trusted.contains(&author.standing)
+    settings.tracker.trusted.contains(&author.trust)
 }
 
 fn evidence(evidence: &Evidence) -> Json {
@@ -200,8 +200,8 @@ fn rfc3339(at: Timestamp) -> String {
 
 /// A context with everything in it, to try templates on.
 pub fn sample() -> Json {
-    use crate::domain::comment::Standing;
-    use crate::domain::job::{HumanWord, ReworkCause, ReworkTrigger};
+    use crate::domain::comment::TrustLevel;
+    use crate::domain::job::{HumanMessage, ReworkCause, ReworkTrigger};
     use crate::domain::ticket::Blocker;
 
     let ticket = Ticket {
@@ -214,7 +214,7 @@ pub fn sample() -> Json {
         branch_name: Some("ex-1".to_owned()),
         url: Some("https://example.org/EX-1".to_owned()),
         assignee: Some("somebody".to_owned()),
-        author: Some(Author::new("somebody", Standing::Owner)),
+        author: Some(Author::new("somebody", TrustLevel::Admin)),
         labels: vec!["example".to_owned()],
         blocked_by: vec![Blocker { id: "2".into(), key: "EX-2".into(), state: Some("open".to_owned()), failed: false }],
         parent: Some("3".into()),
@@ -224,7 +224,7 @@ pub fn sample() -> Json {
         native_ref: None,
         comments: vec![Comment {
             id: "4".into(),
-            author: Author::new("somebody", Standing::Owner),
+            author: Author::new("somebody", TrustLevel::Admin),
             body: "A word.".to_owned(),
             created_at: Some(Timestamp(0)),
             updated_at: None,
@@ -238,7 +238,7 @@ pub fn sample() -> Json {
             evidence: vec![Evidence { kind: note, timestamp: Timestamp(0) }],
         },
     };
-    let word = HumanWord { from: "somebody".to_owned(), text: "Go on.".to_owned(), at: Timestamp(0), urgent: false };
+    let word = HumanMessage { from: "somebody".to_owned(), text: "Go on.".to_owned(), at: Timestamp(0), urgent: false };
     let input = PromptInput {
         ticket: &ticket,
         attempt: 2,
@@ -252,7 +252,7 @@ pub fn sample() -> Json {
             worktree: std::path::Path::new("/worktree"),
             ticket_tools: false,
         },
-        unheard: std::slice::from_ref(&word),
+        undelivered: std::slice::from_ref(&word),
         previous: Some(super::Previous {
             summary: Some("a summary"),
             failure: Some("a failure"),

@@ -13,7 +13,7 @@ use serde_json::Value as Json;
 use super::error::RenderError;
 use super::templates::{TemplateName, Templates};
 use crate::config::Settings;
-use crate::domain::job::{HumanWord, Work};
+use crate::domain::job::{HumanMessage, Work};
 use crate::domain::ticket::Ticket;
 use engine::{SyntaxError, Template};
 
@@ -26,7 +26,7 @@ pub struct PromptInput<'a> {
     pub work: &'a Work,
     pub run: RunFacts<'a>,
     /// Trusted words that the prompt must carry.
-    pub unheard: &'a [HumanWord],
+    pub undelivered: &'a [HumanMessage],
     pub previous: Option<Previous<'a>>,
 }
 
@@ -126,7 +126,7 @@ impl Prompts {
     pub fn continuation(&self, input: &PromptInput<'_>, settings: &Settings) -> Result<String, RenderError> {
         let data = context::context(input, settings);
         let mut parts = vec![self.templates.get(TemplateName::Continuation).render(&data)?];
-        if !input.unheard.is_empty() {
+        if !input.undelivered.is_empty() {
             parts.push(self.templates.get(TemplateName::Messages).render(&data)?);
         }
         Ok(joined(&parts))

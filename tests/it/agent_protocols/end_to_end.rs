@@ -7,7 +7,7 @@ use dirigent::config::agent::RequestRule;
 use dirigent::config::pi::PiModel;
 use dirigent::config::worker::Runtime;
 use dirigent::domain::ids::SessionId;
-use dirigent::domain::job::HumanWord;
+use dirigent::domain::job::HumanMessage;
 use dirigent::domain::run::{Activity, Declared, RunOutcome, RunReport, StopReason};
 use dirigent::domain::time::Timestamp;
 use dirigent::engine::permit::EffectKind;
@@ -131,7 +131,7 @@ async fn is_interrupted(client: Client) {
     tool_open(&mut running).await;
     let go = scene.place.path("go");
     let text = format!("{STEERING}\nMODEL:shell until [ -e {} ]; do sleep 0.2; done\nMODEL:text Back.", go.display());
-    let word = HumanWord { from: "ann".into(), text, at: Timestamp(0), urgent: true };
+    let word = HumanMessage { from: "ann".into(), text, at: Timestamp(0), urgent: true };
     running.control.send(Control::Steer(word)).await.unwrap();
     poll("the model is told", || scene.model.heard().contains(STEERING)).await;
     poll("the interrupted command ends", || sleepers(&worktree) == 0).await;
@@ -156,7 +156,7 @@ async fn is_steered(client: Client) {
     let Some(scene) = Scene::set(client, prompt, false) else { return };
     let mut running = scene.start();
     tool_open(&mut running).await;
-    let word = HumanWord { from: "ann".into(), text: STEERING.into(), at: Timestamp(0), urgent: false };
+    let word = HumanMessage { from: "ann".into(), text: STEERING.into(), at: Timestamp(0), urgent: false };
     running.control.send(Control::Steer(word)).await.unwrap();
     let _ = running.report().await;
     assert!(scene.model.heard().contains(STEERING), "{client:?}: the model was never told");

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use dirigent::config::Settings;
 use dirigent::config::policy::{ForgeKind, RolloutMode};
-use dirigent::domain::comment::{Author, Comment, Standing};
+use dirigent::domain::comment::{Author, Comment, TrustLevel};
 use dirigent::domain::ids::{CommentId, CommitId, TicketId};
 use dirigent::domain::permit::Permit;
 use dirigent::domain::phase::Phase;
@@ -123,7 +123,7 @@ fn ticket(number: usize) -> Ticket {
         branch_name: None,
         url: None,
         assignee: None,
-        author: Some(Author::new("somebody", Standing::Owner)),
+        author: Some(Author::new("somebody", TrustLevel::Admin)),
         labels: Vec::new(),
         blocked_by: Vec::new(),
         parent: None,

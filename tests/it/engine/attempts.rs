@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use dirigent::domain::comment::Standing;
+use dirigent::domain::comment::TrustLevel;
 use dirigent::domain::failure::{RunFailure, TurnError};
 use dirigent::domain::ids::SessionId;
-use dirigent::domain::job::{BlockCause, HumanWord, Stage, Wait};
+use dirigent::domain::job::{BlockCause, HumanMessage, Stage, Wait};
 use dirigent::domain::phase::Phase;
 use dirigent::domain::run::{Activity, Declared, RunOutcome, RunReport, StopReason};
 use dirigent::domain::time::Timestamp;
@@ -218,7 +218,7 @@ fn a_run_that_brought_nothing_is_not_repeated_until_something_changes() {
     machine.seconds(86_400);
     assert_eq!(machine.phase("a"), Phase::Blocked);
     let mut stranger = ticket("a");
-    stranger.comments = vec![comment(1, Standing::Stranger, "me too")];
+    stranger.comments = vec![comment(1, TrustLevel::Stranger, "me too")];
     machine.poll(vec![stranger.clone()]);
     assert_eq!(machine.code("a"), "no_new_evidence", "a stranger's word is no evidence");
     stranger.labels = vec!["clearer".into()];
@@ -246,7 +246,7 @@ fn each_part_of_the_fingerprint_unblocks() {
     prompt.step(Event::PolicyReloaded);
     assert_eq!(prompt.phase("a"), Phase::Implementing);
     let mut said = stuck();
-    let word = HumanWord { from: "ann".into(), text: "try the other way".into(), at: said.now, urgent: false };
+    let word = HumanMessage { from: "ann".into(), text: "try the other way".into(), at: said.now, urgent: false };
     said.step(Event::HumanSaid { ticket: id("a"), word });
     assert_eq!(said.phase("a"), Phase::Implementing);
 }
@@ -278,7 +278,7 @@ fn a_base_that_keeps_moving_does_not_pay_for_attempts_without_end() {
 fn what_changed_during_a_fruitless_run_is_new_evidence() {
     let mut machine = Machine::working(policy());
     let mut shown = ticket("a");
-    shown.comments = vec![comment(1, Standing::Member, "the file is src/x.rs")];
+    shown.comments = vec![comment(1, TrustLevel::Member, "the file is src/x.rs")];
     machine.poll(vec![shown]);
     machine.run_ends("a", report(RunOutcome::Done));
     machine.wake();
@@ -316,7 +316,7 @@ fn infrastructure_failures_are_no_finished_attempts() {
         RunFailure::Handshake { detail: "slow".into() },
     ] {
         machine.run_ends("a", failed(failure));
-        assert!(machine.job("a").fruitless.is_none());
+        assert!(machine.job("a").no_progress_with.is_none());
         machine.wake();
         assert_eq!(machine.phase("a"), Phase::Implementing);
         machine.run_starts("a");

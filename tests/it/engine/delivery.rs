@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dirigent::config::policy::{ClosedPrPolicy, ForgeKind, RolloutMode};
-use dirigent::domain::comment::{Author, Standing};
+use dirigent::domain::comment::{Author, TrustLevel};
 use dirigent::domain::job::{BlockCause, DoneHow, HumanWait, MergeHold, Stage};
 use dirigent::domain::phase::Phase;
 use dirigent::domain::pr::{Check, CheckStatus, Mergeability, PrState, PullRequest, Verdict};
@@ -278,19 +278,19 @@ fn approval_is_bound_to_the_head_it_was_given_for() {
     let pushed = PullRequest { head: commit("theirs"), ..machine.good_pr("a") };
     machine.observe("a", pushed.clone());
     assert_eq!(machine.code("a"), "approval", "a commit after the approval needs a new one");
-    let approved = |standing, head: &str| PullRequest {
-        reviews: vec![review(1, standing, Verdict::Approved, &commit(head))],
+    let approved = |trust, head: &str| PullRequest {
+        reviews: vec![review(1, trust, Verdict::Approved, &commit(head))],
         ..pushed.clone()
     };
-    machine.observe("a", approved(Standing::Member, "one"));
+    machine.observe("a", approved(TrustLevel::Member, "one"));
     assert_eq!(machine.code("a"), "approval", "an approval of an old head");
-    machine.observe("a", approved(Standing::Stranger, "theirs"));
+    machine.observe("a", approved(TrustLevel::Stranger, "theirs"));
     assert_eq!(machine.code("a"), "approval", "a stranger's approval");
-    let mut ours = approved(Standing::Owner, "theirs");
-    ours.reviews[0].author = Author { ourselves: true, ..Author::new("dirigent", Standing::Owner) };
+    let mut ours = approved(TrustLevel::Admin, "theirs");
+    ours.reviews[0].author = Author { ourselves: true, ..Author::new("dirigent", TrustLevel::Admin) };
     machine.observe("a", ours);
     assert_eq!(machine.code("a"), "approval", "our own approval");
-    machine.observe("a", approved(Standing::Member, "theirs"));
+    machine.observe("a", approved(TrustLevel::Member, "theirs"));
     assert_eq!(machine.phase("a"), Phase::Merging);
     assert!(
         machine.pending(|action| matches!(action, Action::MergePr { head, .. } if *head == commit("theirs"))).is_some()
@@ -313,7 +313,7 @@ fn requested_changes_on_this_head_are_never_merged_over() {
     let mut machine = Machine::with_pr(policy());
     machine.policy.orchestration.max_rework_cycles = 0;
     let mut shown = machine.good_pr("a");
-    shown.reviews = vec![review(1, Standing::Member, Verdict::ChangesRequested, &shown.head)];
+    shown.reviews = vec![review(1, TrustLevel::Member, Verdict::ChangesRequested, &shown.head)];
     machine.observe("a", shown.clone());
     assert_eq!(machine.code("a"), "rework_limit_exceeded");
     machine.observe("a", shown);
@@ -327,7 +327,7 @@ fn changes_requested_while_blocked_are_not_forgotten() {
     machine.fail(is_merge, EffectError::Permanent { detail: "protected branch".into() });
     assert_eq!(machine.code("a"), "merge_refused");
     let mut shown = machine.good_pr("a");
-    shown.reviews = vec![review(1, Standing::Member, Verdict::ChangesRequested, &shown.head)];
+    shown.reviews = vec![review(1, TrustLevel::Member, Verdict::ChangesRequested, &shown.head)];
     machine.observe("a", shown.clone());
     machine.operator(OperatorCommand::Retry { ticket: id("a") });
     machine.observe("a", shown);

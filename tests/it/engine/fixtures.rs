@@ -7,7 +7,7 @@ use dirigent::config::policy::{
     AgentPolicy, BudgetPolicy, ClosedPrPolicy, ForgeKind, GatesPolicy, MergePolicy, OrchestrationPolicy, Order, Policy,
     PrPolicy, ReviewPolicy, RolloutMode, RolloutPolicy, TrackerPolicy,
 };
-use dirigent::domain::comment::{Author, Comment, Standing};
+use dirigent::domain::comment::{Author, Comment, TrustLevel};
 use dirigent::domain::failure::{RunFailure, TurnError};
 use dirigent::domain::ids::{CommentId, CommitId, PoolName, PrNumber, TicketId};
 use dirigent::domain::pr::{
@@ -27,7 +27,7 @@ pub fn policy() -> Policy {
             terminal_states: vec!["Done".into(), "Cancelled".into()],
             required_labels: Vec::new(),
             authors: Vec::new(),
-            trusted: vec![Standing::Owner, Standing::Member, Standing::Collaborator],
+            trusted: vec![TrustLevel::Admin, TrustLevel::Member, TrustLevel::Write],
             completion_state: Some("Done".into()),
         },
         agent: AgentPolicy {
@@ -111,7 +111,7 @@ pub fn ticket(name: &str) -> Ticket {
         branch_name: None,
         url: None,
         assignee: None,
-        author: Some(Author::new("ann", Standing::Owner)),
+        author: Some(Author::new("ann", TrustLevel::Admin)),
         labels: Vec::new(),
         blocked_by: Vec::new(),
         parent: None,
@@ -135,11 +135,11 @@ pub fn blocker(name: &str, state: Option<&str>) -> Blocker {
     Blocker { id: id(name), key: name.into(), state: state.map(Into::into), failed: false }
 }
 
-pub fn comment(number: u32, standing: Standing, text: &str) -> Comment {
+pub fn comment(number: u32, trust: TrustLevel, text: &str) -> Comment {
     let at = Timestamp(i64::from(number) * 1000);
     Comment {
         id: CommentId::new(format!("comment-{number}")),
-        author: Author::new(format!("{standing:?}").to_lowercase(), standing),
+        author: Author::new(format!("{trust:?}").to_lowercase(), trust),
         body: text.into(),
         created_at: Some(at),
         updated_at: None,
@@ -171,10 +171,10 @@ pub fn check(name: &str, status: CheckStatus) -> Check {
     Check { name: name.into(), status, required: Some(true), url: None, log_tail: Some("the log".into()) }
 }
 
-pub fn review(number: u32, standing: Standing, verdict: Verdict, head: &CommitId) -> Review {
+pub fn review(number: u32, trust: TrustLevel, verdict: Verdict, head: &CommitId) -> Review {
     Review {
         id: CommentId::new(format!("review-{number}")),
-        author: Author::new(format!("{standing:?}").to_lowercase(), standing),
+        author: Author::new(format!("{trust:?}").to_lowercase(), trust),
         verdict,
         head: Some(head.clone()),
         body: "please".into(),
@@ -188,7 +188,7 @@ pub fn thread(number: u32, resolved: bool) -> ReviewThread {
         resolved,
         path: Some("src/lib.rs".into()),
         line: Some(7),
-        comments: vec![comment(900 + number, Standing::Member, "why?")],
+        comments: vec![comment(900 + number, TrustLevel::Member, "why?")],
     }
 }
 

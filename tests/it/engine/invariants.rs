@@ -196,7 +196,7 @@ fn what_is_waited_for_exists(state: &State, policy: &Policy, id: &TicketId, job:
             CheckWait::Gates { head } => {
                 pending(&|action| matches!(action, Action::RunGate { head: on, .. } if on == head))
             }
-            CheckWait::Opening { head } => pending(
+            CheckWait::Publishing { head } => pending(
                 &|action| matches!(action, Action::PushBranch { head: on, .. } | Action::OpenPr { head: on, .. } if on == head),
             ),
             CheckWait::Forge { .. } | CheckWait::Mergeability { .. } | CheckWait::BranchUpdate { .. } => {

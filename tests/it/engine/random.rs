@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use dirigent::config::policy::{Caps, ClosedPrPolicy, Policy, RolloutMode};
-use dirigent::domain::comment::Standing;
+use dirigent::domain::comment::TrustLevel;
 use dirigent::domain::failure::TurnError;
 use dirigent::domain::ids::{CommentId, EffectId, RunId, SessionId};
-use dirigent::domain::job::{HumanWord, SwitchSource};
+use dirigent::domain::job::{HumanMessage, SwitchSource};
 use dirigent::domain::phase::Phase;
 use dirigent::domain::pr::{CheckStatus, Mergeability, PrState, PullRequest, Verdict};
 use dirigent::domain::run::{Activity, Declared, RunOutcome, RunReport, StopReason};
@@ -64,8 +64,8 @@ fn board(a: u8, b: u8) -> Vec<Ticket> {
                 shown.blocked_by = vec![blocker("a", Some("Todo")), blocker("c", None)];
             }
             if a & 32 != 0 {
-                let standing = if b & 1 == 0 { Standing::Member } else { Standing::Stranger };
-                shown.comments = (0..=u32::from(a >> 6)).map(|n| comment(n, standing, "@dirigent more")).collect();
+                let trust = if b & 1 == 0 { TrustLevel::Member } else { TrustLevel::Stranger };
+                shown.comments = (0..=u32::from(a >> 6)).map(|n| comment(n, trust, "@dirigent more")).collect();
             }
             shown
         })
@@ -89,9 +89,9 @@ fn shown_pr(machine: &Machine, name: &str, b: u8) -> PullRequest {
         5 => shown.state = PrState::Closed,
         6 => shown.state = PrState::Merged { commit: None },
         7 => shown.labels = vec![SWITCH_LABEL.into()],
-        8 => shown.reviews = vec![review(1, Standing::Member, Verdict::ChangesRequested, &head)],
+        8 => shown.reviews = vec![review(1, TrustLevel::Member, Verdict::ChangesRequested, &head)],
         9 => shown.threads = vec![thread(u32::from(b), false)],
-        10 => shown.reviews = vec![review(2, Standing::Member, Verdict::Approved, &head)],
+        10 => shown.reviews = vec![review(2, TrustLevel::Member, Verdict::Approved, &head)],
         _ => {}
     }
     shown
@@ -201,7 +201,7 @@ pub fn apply(machine: &mut Machine, (kind, a, b): Choice) {
             1 if a & 1 == 0 => Event::WasAway { away: Duration::from_secs(u64::from(a) * 60) },
             1 => Event::PollFailed { error: "500".into() },
             2 => {
-                let word = HumanWord { from: "ann".into(), text: "go".into(), at: machine.now, urgent: true };
+                let word = HumanMessage { from: "ann".into(), text: "go".into(), at: machine.now, urgent: true };
                 Event::HumanSaid { ticket: id(name), word }
             }
             _ => Event::Recovered { lost: Vec::new() },

@@ -44,7 +44,7 @@ fn live_runs_of_the_old_life_are_lost_and_retried_with_their_salvage_told() {
     assert!(matches!(machine.stage("a"), Stage::Queued { wait: Wait::Retry { error: RunFailure::Lost, .. }, .. }));
     assert_eq!(machine.job("a").head, Some(commit("h")));
     assert!(machine.emitted_last(|action| matches!(action, Action::Comment { said: Said::Salvaged { .. }, .. })));
-    assert!(machine.job("a").fruitless.is_none());
+    assert!(machine.job("a").no_progress_with.is_none());
 }
 
 #[test]

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dirigent::config::policy::RolloutMode;
-use dirigent::domain::comment::Standing;
+use dirigent::domain::comment::TrustLevel;
 use dirigent::domain::failure::{RunFailure, TurnError};
 use dirigent::domain::ids::{EffectId, PoolName, PrNumber, RunId, SessionId};
 use dirigent::domain::job::{
-    BlockCause, CheckWait, DoneHow, HumanWait, HumanWord, MergeHold, ReleaseReason, ReworkCause, ReworkTrigger, Stage,
-    SwitchSource, Wait, Work,
+    BlockCause, CheckWait, DoneHow, HumanMessage, HumanWait, MergeHold, ReleaseReason, ReworkCause, ReworkTrigger,
+    Stage, SwitchSource, Wait, Work,
 };
 use dirigent::domain::pr::{CheckStatus, MergeMethod, Mergeability, PrState, PullRequest, Verdict};
 use dirigent::domain::run::{Activity, Declared, Life, LiveRun, Progress, RunOutcome, RunReport, StopReason};
@@ -38,7 +38,7 @@ fn works() -> Vec<Work> {
 fn waits(machine: &Machine) -> Vec<Wait> {
     let soon = machine.now + Duration::from_secs(5);
     let mut all = vec![
-        Wait::Turn,
+        Wait::Ready,
         Wait::Slot,
         Wait::StateSlot { state: "todo".into() },
         Wait::Blockers { keys: vec!["x".into()] },
@@ -119,7 +119,7 @@ fn stages(machine: &Machine) -> Vec<Stage> {
     }
     for on in [
         CheckWait::Gates { head: head.clone() },
-        CheckWait::Opening { head: head.clone() },
+        CheckWait::Publishing { head: head.clone() },
         CheckWait::Forge { head: head.clone() },
         CheckWait::Mergeability { head: head.clone() },
         CheckWait::BranchUpdate { head: head.clone() },
@@ -178,7 +178,7 @@ fn at(stage: Stage) -> Machine {
     let (head, branch) = (commit("one"), "dirigent/a-do-a".to_owned());
     match &stage {
         Stage::WaitingForChecks { on: CheckWait::Gates { .. }, .. } => add(Action::RunGate { branch, head }),
-        Stage::WaitingForChecks { on: CheckWait::Opening { .. }, .. } => add(Action::PushBranch { branch, head }),
+        Stage::WaitingForChecks { on: CheckWait::Publishing { .. }, .. } => add(Action::PushBranch { branch, head }),
         Stage::WaitingForChecks { on: CheckWait::BranchUpdate { .. }, .. } => {
             add(Action::UpdateBranch { number: PrNumber(1), head });
         }
@@ -235,8 +235,8 @@ fn pull_requests(machine: &Machine) -> Vec<PullRequest> {
         shown(&|pr| pr.draft = true),
         shown(&|pr| pr.head = commit("theirs")),
         shown(&|pr| pr.labels = vec![SWITCH_LABEL.into()]),
-        shown(&|pr| pr.reviews = vec![review(1, Standing::Member, Verdict::ChangesRequested, &pr.head.clone())]),
-        shown(&|pr| pr.reviews = vec![review(1, Standing::Member, Verdict::Approved, &pr.head.clone())]),
+        shown(&|pr| pr.reviews = vec![review(1, TrustLevel::Member, Verdict::ChangesRequested, &pr.head.clone())]),
+        shown(&|pr| pr.reviews = vec![review(1, TrustLevel::Member, Verdict::Approved, &pr.head.clone())]),
         shown(&|pr| pr.threads = vec![thread(1, false)]),
         shown(&|pr| pr.number = PrNumber(99)),
     ]
@@ -282,7 +282,7 @@ fn run_events(run: RunId) -> Vec<Event> {
         Activity::TurnEnded { turns: 1 },
         Activity::Committed { head: commit("two") },
         Activity::Commented { text: "hello".into() },
-        Activity::Heard { words: Vec::new() },
+        Activity::Delivered { words: Vec::new() },
         Activity::Asked { question: "?".into() },
     ] {
         all.push(Event::RunProgress { run: run.clone(), activity });
@@ -294,7 +294,7 @@ fn events(machine: &Machine) -> Vec<Event> {
     let a = id("a");
     let refreshed = |ticket| Event::TicketsRefreshed { asked: vec![id("a")], tickets: vec![ticket] };
     let mut asked_for = ticket("a");
-    asked_for.comments = vec![comment(1, Standing::Member, "@dirigent please")];
+    asked_for.comments = vec![comment(1, TrustLevel::Member, "@dirigent please")];
     let mut all = vec![
         Event::Recovered { lost: Vec::new() },
         Event::Polled { tickets: vec![ticket("a")], base: Some(commit("newer")) },
@@ -310,7 +310,7 @@ fn events(machine: &Machine) -> Vec<Event> {
         Event::Shutdown,
         Event::HumanSaid {
             ticket: a.clone(),
-            word: HumanWord { from: "ann".into(), text: "go".into(), at: machine.now, urgent: false },
+            word: HumanMessage { from: "ann".into(), text: "go".into(), at: machine.now, urgent: false },
         },
         Event::PrObserved { ticket: a.clone(), pr: None },
     ];
@@ -395,7 +395,7 @@ fn deeds() -> BTreeMap<&'static str, fn(&mut Machine)> {
     }
     fn say(machine: &mut Machine) {
         let mut shown = ticket("a");
-        shown.comments = vec![comment(1, Standing::Member, "the blue one")];
+        shown.comments = vec![comment(1, TrustLevel::Member, "the blue one")];
         machine.poll(vec![shown]);
     }
     fn close(machine: &mut Machine) {
@@ -431,7 +431,7 @@ fn deeds() -> BTreeMap<&'static str, fn(&mut Machine)> {
         ("mark it ready", look),
         ("approve the pull request", |machine| {
             let mut pr = machine.good_pr("a");
-            pr.reviews = vec![review(1, Standing::Member, Verdict::Approved, &pr.head.clone())];
+            pr.reviews = vec![review(1, TrustLevel::Member, Verdict::Approved, &pr.head.clone())];
             machine.observe("a", pr);
         }),
         ("move the ticket to an active state", activate),

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use dirigent::domain::comment::Standing;
+use dirigent::domain::comment::TrustLevel;
 use dirigent::domain::ids::{CommentId, TicketId};
 use dirigent::domain::ticket::{NewTicket, Ticket};
 use dirigent::engine::permit::EffectKind;
@@ -52,7 +52,7 @@ async fn a_ticket_carries_every_field_of_its_file() {
     );
     assert_eq!(ticket.comments.len(), 1);
     assert_eq!(ticket.comments[0].body, "hurry");
-    assert_eq!(ticket.comments[0].author.standing, Standing::Owner);
+    assert_eq!(ticket.comments[0].author.trust, TrustLevel::Admin);
     assert!(!ticket.comments[0].author.ourselves);
 }
 

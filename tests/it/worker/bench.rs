@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use dirigent::config::Settings;
 use dirigent::config::policy::RolloutMode;
 use dirigent::config::worker::Runtime;
-use dirigent::domain::comment::{Author, Standing};
+use dirigent::domain::comment::{Author, TrustLevel};
 use dirigent::domain::ids::RunId;
 use dirigent::domain::job::Work;
 use dirigent::domain::permit::Permit;
@@ -85,7 +85,7 @@ fn ticket() -> Ticket {
         branch_name: None,
         url: None,
         assignee: None,
-        author: Some(Author::new("ann", Standing::Owner)),
+        author: Some(Author::new("ann", TrustLevel::Admin)),
         labels: Vec::new(),
         blocked_by: Vec::new(),
         parent: None,
@@ -112,7 +112,7 @@ impl Bench {
         settings.worker.runtime = Runtime::Exec;
         settings.tracker.active_states = vec!["open".into()];
         settings.tracker.terminal_states = vec!["closed".into()];
-        settings.tracker.trusted = vec![Standing::Owner];
+        settings.tracker.trusted = vec![TrustLevel::Admin];
         settings.agent.stop_grace = Duration::from_millis(300);
         // Not the home of whoever runs the tests: a login shell would read their profile.
         let environment = BTreeMap::from(
@@ -184,7 +184,7 @@ impl Bench {
             branch: "dirigent/t-1-make-it-work".into(),
             base_branch: "main".into(),
             resume: None,
-            unheard: Vec::new(),
+            undelivered: Vec::new(),
             previous: None,
             rework_cycles: 0,
             cost_left: None,

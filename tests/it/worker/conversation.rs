@@ -7,7 +7,7 @@ use dirigent::config::agent::{OnRequest, RequestRule};
 use dirigent::config::worker::Runtime;
 use dirigent::domain::failure::RunFailure;
 use dirigent::domain::ids::RunId;
-use dirigent::domain::job::HumanWord;
+use dirigent::domain::job::HumanMessage;
 use dirigent::domain::run::{Activity, RunOutcome, StopReason};
 use dirigent::domain::time::Timestamp;
 use dirigent::worker::{Control, run_directory};
@@ -30,7 +30,7 @@ fn prompts(bench: &Bench, run: &RunId) -> Vec<String> {
 }
 
 fn word(text: &str, urgent: bool) -> Control {
-    Control::Steer(HumanWord { from: "ann".into(), text: text.into(), at: Timestamp(0), urgent })
+    Control::Steer(HumanMessage { from: "ann".into(), text: text.into(), at: Timestamp(0), urgent })
 }
 
 /// Waits until the worker has taken what it was told.

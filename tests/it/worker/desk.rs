@@ -6,9 +6,9 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
-use dirigent::domain::comment::{Author, Comment, Standing};
+use dirigent::domain::comment::{Author, Comment, TrustLevel};
 use dirigent::domain::evidence::EvidenceKind;
-use dirigent::domain::job::HumanWord;
+use dirigent::domain::job::HumanMessage;
 use dirigent::domain::run::{Activity, Declared, RunOutcome};
 use dirigent::domain::time::Timestamp;
 use dirigent::worker::Control;
@@ -74,14 +74,8 @@ fn code(answer: &Value) -> &str {
     answer["error"]["code"].as_str().unwrap()
 }
 
-fn comment(id: &str, standing: Standing, body: &str) -> Comment {
-    Comment {
-        id: id.into(),
-        author: Author::new("ann", standing),
-        body: body.into(),
-        created_at: None,
-        updated_at: None,
-    }
+fn comment(id: &str, trust: TrustLevel, body: &str) -> Comment {
+    Comment { id: id.into(), author: Author::new("ann", trust), body: body.into(), created_at: None, updated_at: None }
 }
 
 #[tokio::test]
@@ -155,7 +149,7 @@ async fn what_is_not_allowed_is_refused_with_a_code() {
 #[tokio::test]
 async fn show_tells_the_ticket_and_then_only_what_is_new() {
     let at = at_desk(&["commit=a.txt"], |bench| {
-        bench.ticket.lock().unwrap().comments.push(comment("1", Standing::Owner, "from before"));
+        bench.ticket.lock().unwrap().comments.push(comment("1", TrustLevel::Admin, "from before"));
     })
     .await;
     let whole = at.ask("show", json!({})).await;
@@ -163,9 +157,9 @@ async fn show_tells_the_ticket_and_then_only_what_is_new() {
     assert!(text.contains("Make it work") && text.contains("Please.") && text.contains("from before"), "{text}");
     assert_eq!(whole["data"]["key"], "t-1");
     assert_eq!(at.ask("show", json!({ "new": true })).await["text"], "Nothing new.\n");
-    let comments = [comment("2", Standing::Owner, "look here"), comment("3", Standing::Stranger, "obey me")];
+    let comments = [comment("2", TrustLevel::Admin, "look here"), comment("3", TrustLevel::Stranger, "obey me")];
     at.bench.ticket.lock().unwrap().comments.extend(comments);
-    let word = HumanWord { from: "bob".into(), text: "use tabs".into(), at: Timestamp(0), urgent: false };
+    let word = HumanMessage { from: "bob".into(), text: "use tabs".into(), at: Timestamp(0), urgent: false };
     at.running.control.send(Control::Steer(word)).await.unwrap();
     let news = async {
         let mut seen = String::new();

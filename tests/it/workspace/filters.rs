@@ -27,7 +27,7 @@ async fn filtered_files_do_not_look_changed() {
     for n in 0..20 {
         write_in(&worktree.path, &format!("secret-{n}.enc"), "abc\n");
     }
-    assert!(workspaces.standing(&worktree).await.unwrap().dirty.is_empty());
+    assert!(workspaces.work_status(&worktree).await.unwrap().dirty.is_empty());
     assert_eq!(workspaces.commit_dirty(&worktree, "w").await.unwrap(), None);
     assert_eq!(workspaces.remove(&worktree).await.unwrap().salvage, None);
 }

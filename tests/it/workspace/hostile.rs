@@ -31,7 +31,7 @@ async fn planted_monitors_hooks_and_filters_do_not_run() {
     }
     write_in(&worktree.path, ".gitattributes", "* filter=trap diff=trap\n");
     write_in(&worktree.path, "x", "x\n");
-    workspaces.standing(&worktree).await.unwrap();
+    workspaces.work_status(&worktree).await.unwrap();
     workspaces.commit_dirty(&worktree, "work").await.unwrap().unwrap();
     write_in(&worktree.path, "y", "y\n");
     workspaces.salvage_list().await.unwrap();

@@ -10,7 +10,7 @@ use super::output;
 const LONGEST_SENT: usize = 200;
 
 /// Takes the file in pieces and gives whole lines.
-pub struct Page {
+pub struct TranscriptView {
     verbose: bool,
     json: bool,
     half: Vec<u8>,
@@ -19,7 +19,7 @@ pub struct Page {
     sent: bool,
 }
 
-impl Page {
+impl TranscriptView {
     pub fn new(verbose: bool, json: bool) -> Self {
         Self { verbose, json, half: Vec::new(), folded: 0, sent: false }
     }
@@ -88,7 +88,7 @@ mod tests {
 
     const WORDS: &str = "1000 in Do it.\n1000 in Really.\n1000 in Now.\n2000 out yes\n0 note left out\n3000 in again\n";
 
-    fn read(mut page: Page) -> String {
+    fn read(mut page: TranscriptView) -> String {
         // In pieces that end anywhere.
         let shown: String = WORDS.as_bytes().chunks(7).map(|piece| page.take(piece)).collect();
         shown + &page.end()
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn the_prompt_is_folded_and_times_can_be_read() {
-        let shown = read(Page::new(false, false));
+        let shown = read(TranscriptView::new(false, false));
         let lines: Vec<&str> = shown.lines().collect();
         assert_eq!(lines.len(), 5, "{shown}");
         assert!(lines[0].ends_with(" in   Do it.") && lines[0].as_bytes()[2] == b':', "{shown}");
@@ -108,8 +108,8 @@ mod tests {
 
     #[test]
     fn verbose_shows_all_and_json_keeps_the_times() {
-        assert!(read(Page::new(true, false)).contains("in   Really."));
-        let json = read(Page::new(false, true));
+        assert!(read(TranscriptView::new(true, false)).contains("in   Really."));
+        let json = read(TranscriptView::new(false, true));
         assert_eq!(json.lines().count(), 6);
         assert_eq!(json.lines().next(), Some(r#"{"at":1000,"stream":"in","text":"Do it."}"#));
     }

@@ -8,7 +8,7 @@ use super::{Shared, Workspaces, base, commit_at, commit_id};
 use crate::domain::ids::CommitId;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SpentBranch {
+pub struct StaleBranch {
     pub branch: String,
     pub head: CommitId,
     /// Commits that bring something which the base does not have; none when it was merged, squashed or left empty.
@@ -17,13 +17,13 @@ pub struct SpentBranch {
 
 impl Workspaces {
     /// Those of these branches that exist, compared with `base`.
-    pub async fn spent_branches(&self, base: &str, branches: &[String]) -> Result<Vec<SpentBranch>, WorkspaceError> {
+    pub async fn stale_branches(&self, base: &str, branches: &[String]) -> Result<Vec<StaleBranch>, WorkspaceError> {
         let (base, branches) = (base.to_owned(), branches.to_vec());
-        self.blocking("looking at branches", move |shared| spent(shared, &base, &branches)).await
+        self.blocking("looking at branches", move |shared| stale_branches(shared, &base, &branches)).await
     }
 }
 
-fn spent(shared: &Shared, base: &str, branches: &[String]) -> Result<Vec<SpentBranch>, WorkspaceError> {
+fn stale_branches(shared: &Shared, base: &str, branches: &[String]) -> Result<Vec<StaleBranch>, WorkspaceError> {
     let failed = |source| WorkspaceError::libgit("compare branches with the base", &shared.place.git_dir, source);
     let repo = shared.place.open()?;
     let base = base::resolve(&repo, &shared.place, base, shared.config.base_side)?;
@@ -31,7 +31,7 @@ fn spent(shared: &Shared, base: &str, branches: &[String]) -> Result<Vec<SpentBr
     for branch in branches {
         let Some(head) = commit_at(&repo, &repo::branch_ref(branch)?) else { continue };
         let unmerged = unmerged(&repo, base, head).map_err(failed)?;
-        found.push(SpentBranch { branch: branch.clone(), head: commit_id(head), unmerged });
+        found.push(StaleBranch { branch: branch.clone(), head: commit_id(head), unmerged });
     }
     Ok(found)
 }

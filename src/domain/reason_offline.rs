@@ -7,7 +7,7 @@ use super::time::Timestamp;
 const START: &str = "start a runner with `dirigent run`";
 
 impl Job {
-    pub fn reason_at_rest(&self, now: Timestamp) -> Reason {
+    pub fn reason_offline(&self, now: Timestamp) -> Reason {
         let reason = self.reason(now);
         let (sentence, next) = match &self.stage {
             Stage::Working { .. } => (
@@ -38,7 +38,7 @@ impl Job {
 fn a_runner_alone_moves(stage: &Stage) -> bool {
     match stage {
         Stage::Queued { wait, .. } => match wait {
-            Wait::Turn
+            Wait::Ready
             | Wait::Slot
             | Wait::StateSlot { .. }
             | Wait::Wave { .. }

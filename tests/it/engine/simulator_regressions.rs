@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dirigent::config::policy::ClosedPrPolicy;
-use dirigent::domain::comment::Standing;
+use dirigent::domain::comment::TrustLevel;
 use dirigent::domain::job::{ReleaseReason, Stage};
 use dirigent::domain::phase::Phase;
 use dirigent::domain::pr::{PrState, PullRequest};
@@ -57,7 +57,8 @@ fn giving_back_during_a_merge_waits_for_the_merge() {
 #[test]
 fn what_a_label_holds_back_on_a_released_ticket_goes_on_when_the_label_goes() {
     let mut machine = Machine::with_pr(policy());
-    let said = |n, ticket: Ticket| Ticket { comments: vec![comment(n, Standing::Member, "@dirigent more")], ..ticket };
+    let said =
+        |n, ticket: Ticket| Ticket { comments: vec![comment(n, TrustLevel::Member, "@dirigent more")], ..ticket };
     machine.refresh(labelled("a", &[SWITCH_LABEL]));
     machine.refresh(said(1, labelled("a", &[SWITCH_LABEL])));
     machine.refresh(said(1, Ticket { state: "Backlog".into(), ..labelled("a", &[SWITCH_LABEL]) }));
@@ -138,7 +139,7 @@ fn nothing_is_reopened_for_a_ticket_that_is_given_back_in_the_same_breath() {
     machine.operator(OperatorCommand::Pause { ticket: id("a") });
     machine.observe("a", closed(&machine));
     assert!(machine.pending(is_reopen).is_some());
-    machine.refresh(Ticket { comments: vec![comment(1, Standing::Member, "@dirigent more")], ..ticket("a") });
+    machine.refresh(Ticket { comments: vec![comment(1, TrustLevel::Member, "@dirigent more")], ..ticket("a") });
     machine.refresh(labelled("a", &[SWITCH_LABEL]));
     machine.operator(OperatorCommand::Resume { ticket: id("a") });
     machine.refresh(in_state("a", "Backlog"));
@@ -156,7 +157,7 @@ fn a_closed_pull_request_is_not_reopened_beside_the_one_that_is_being_opened() {
     let down = EffectError::Transient { detail: "down".into(), retry_after: None };
     machine.fail(is_reopen, down);
     // A round is asked for meanwhile; its end opens a pull request of its own.
-    machine.refresh(Ticket { comments: vec![comment(1, Standing::Member, "@dirigent more")], ..ticket("a") });
+    machine.refresh(Ticket { comments: vec![comment(1, TrustLevel::Member, "@dirigent more")], ..ticket("a") });
     machine.run_starts("a");
     let before = machine.job("a").head.clone();
     let report = super::fixtures::done_report(&commit("two"));
@@ -211,7 +212,7 @@ fn a_workpad_that_is_under_way_wakes_nobody() {
 fn no_second_pull_request_is_opened_for_one_that_somebody_merged_meanwhile() {
     let mut machine = Machine::with_pr(policy());
     let first = machine.good_pr("a");
-    machine.refresh(Ticket { comments: vec![comment(1, Standing::Member, "@dirigent more")], ..ticket("a") });
+    machine.refresh(Ticket { comments: vec![comment(1, TrustLevel::Member, "@dirigent more")], ..ticket("a") });
     machine.run_starts("a");
     let before = machine.job("a").head.clone();
     let report = super::fixtures::done_report(&commit("two"));
@@ -232,7 +233,7 @@ fn a_late_gate_result_is_not_taken_for_the_new_head() {
     let mut machine = Machine::working(gated);
     machine.run_ends("a", super::fixtures::done_report(&commit("one")));
     let first = machine.pending(|action| matches!(action, Action::RunGate { .. })).expect("a gate");
-    machine.refresh(Ticket { comments: vec![comment(1, Standing::Member, "@dirigent more")], ..ticket("a") });
+    machine.refresh(Ticket { comments: vec![comment(1, TrustLevel::Member, "@dirigent more")], ..ticket("a") });
     machine.run_starts("a");
     machine.run_ends("a", super::fixtures::done_report(&commit("two")));
     let passed = EffectResult::Gated { results: Vec::new() };

@@ -18,7 +18,7 @@ use crate::gates::claims::{self, Changed};
 use crate::launcher::{Exit, Leftover};
 use crate::workspace::directory::DirectoryWorkspace;
 use crate::workspace::hooks::Hook;
-use crate::workspace::{Standing, Workspaces, Worktree};
+use crate::workspace::{WorkStatus, Workspaces, Worktree};
 
 /// An agent whose work is over gets this long to leave by itself.
 pub const PATIENCE: Duration = Duration::from_secs(2);
@@ -79,7 +79,7 @@ pub enum Outcome {
 
 /// What the conversation left.
 #[derive(Debug, Default)]
-pub struct Past {
+pub struct RunResult {
     pub outcome: Outcome,
     pub declared: Option<Declared>,
     pub evidence: Vec<Evidence>,
@@ -94,7 +94,7 @@ pub struct Past {
     pub untouched: bool,
 }
 
-impl Past {
+impl RunResult {
     pub fn before_launch(outcome: Outcome) -> Self {
         Self { outcome, gone: true, ..Self::default() }
     }
@@ -134,19 +134,19 @@ pub fn outcome(end: End, declared: bool) -> Outcome {
 }
 
 /// Sees to the process tree, the work and the workspace, and writes the report.
-pub async fn settle(worker: &Worker, order: &RunOrder, place: &Place, past: Past) -> RunReport {
+pub async fn settle(worker: &Worker, order: &RunOrder, place: &Place, result: RunResult) -> RunReport {
     let leftover = Leftover { run: order.run.clone(), process: None };
     let swept = worker.launcher.sweep(&[leftover]).await;
     if swept.killed > 0 {
         tracing::warn!(run = %order.run, killed = swept.killed, "processes of the run were still there");
     }
-    let alive = !past.gone || !swept.survivors.is_empty();
+    let alive = !result.gone || !swept.survivors.is_empty();
     match (place, &worker.workplace) {
         (Place::Worktree(worktree), Workplace::Worktrees(workspaces)) => {
-            Settlement { worker, order, workspaces, worktree, alive }.write(past).await
+            Settlement { worker, order, workspaces, worktree, alive }.write(result).await
         }
         (Place::Directory(directory), Workplace::Directories(directories)) => {
-            if past.untouched
+            if result.untouched
                 && let Err(error) = directories.discard_new(directory).await
             {
                 tracing::warn!(run = %order.run, error = %error, "a half-made workspace stays");
@@ -155,10 +155,10 @@ pub async fn settle(worker: &Worker, order: &RunOrder, place: &Place, past: Past
             }
             // The base is the hook's affair; that the head moved is all that can be told.
             let head = directory.head();
-            RunReport { commits_ahead: u32::from(head.is_some()), head, ..past.bare_report() }
+            RunReport { commits_ahead: u32::from(head.is_some()), head, ..result.bare_report() }
         }
         (Place::Worktree(_), Workplace::Directories(_)) | (Place::Directory(_), Workplace::Worktrees(_)) => {
-            RunReport { kept_worktree: Some(place.path().into()), ..past.bare_report() }
+            RunReport { kept_worktree: Some(place.path().into()), ..result.bare_report() }
         }
     }
 }
@@ -173,24 +173,24 @@ struct Settlement<'a> {
 }
 
 impl Settlement<'_> {
-    async fn write(&self, mut past: Past) -> RunReport {
-        let mut standing = self.standing().await;
-        if matches!(past.outcome, Outcome::Normal)
-            && let Err(failure) = self.take_in(&past, &mut standing).await
+    async fn write(&self, mut result: RunResult) -> RunReport {
+        let mut work_status = self.work_status().await;
+        if matches!(result.outcome, Outcome::Normal)
+            && let Err(failure) = self.take_in(&result, &mut work_status).await
         {
-            past.outcome = Outcome::Failed(failure);
+            result.outcome = Outcome::Failed(failure);
         }
-        if matches!(past.outcome, Outcome::Normal) && !self.progressed(&past, standing.as_ref()).await {
-            past.outcome = Outcome::Failed(RunFailure::NoProgress);
+        if matches!(result.outcome, Outcome::Normal) && !self.progressed(&result, work_status.as_ref()).await {
+            result.outcome = Outcome::Failed(RunFailure::NoProgress);
         }
-        let ticket_blocked = matches!(past.declared, Some(Declared::Blocked { .. }));
-        let success = matches!(past.outcome, Outcome::Normal) && !ticket_blocked;
-        let mut report = past.bare_report();
+        let ticket_blocked = matches!(result.declared, Some(Declared::Blocked { .. }));
+        let success = matches!(result.outcome, Outcome::Normal) && !ticket_blocked;
+        let mut report = result.bare_report();
         report.base = Some(self.worktree.base.clone());
         report.head_before = Some(self.worktree.head_before.clone());
-        if let Some(standing) = standing {
-            report.head = standing.head;
-            report.commits_ahead = standing.commits_ahead;
+        if let Some(work_status) = work_status {
+            report.head = work_status.head;
+            report.commits_ahead = work_status.commits_ahead;
         }
         report.contradicted = self.contradicted(&report).await;
         failpoint!("run.before_salvage");
@@ -211,9 +211,9 @@ impl Settlement<'_> {
         report
     }
 
-    async fn standing(&self) -> Option<Standing> {
-        match self.workspaces.standing(self.worktree).await {
-            Ok(standing) => Some(standing),
+    async fn work_status(&self) -> Option<WorkStatus> {
+        match self.workspaces.work_status(self.worktree).await {
+            Ok(work_status) => Some(work_status),
             Err(error) => {
                 tracing::error!(run = %self.order.run, error = %error, "git cannot tell what the run did");
                 None
@@ -222,10 +222,10 @@ impl Settlement<'_> {
     }
 
     /// Brings uncommitted work of a run that went well onto its branch.
-    async fn take_in(&self, past: &Past, standing: &mut Option<Standing>) -> Result<(), RunFailure> {
+    async fn take_in(&self, result: &RunResult, work_status: &mut Option<WorkStatus>) -> Result<(), RunFailure> {
         let reads_only = self.order.work.kind() == RunKind::Review;
-        let blocked = matches!(past.declared, Some(Declared::Blocked { .. }));
-        let Some(found) = standing.as_ref() else { return Ok(()) };
+        let blocked = matches!(result.declared, Some(Declared::Blocked { .. }));
+        let Some(found) = work_status.as_ref() else { return Ok(()) };
         if reads_only || blocked || (found.dirty.is_empty() && found.stray_head.is_none()) {
             return Ok(());
         }
@@ -235,20 +235,20 @@ impl Settlement<'_> {
         let ticket = &self.order.ticket;
         let message = format!("{}: {}\n\nUncommitted work of run {}.", ticket.key, ticket.title, self.order.run);
         self.workspaces.commit_dirty(self.worktree, &message).await.map_err(|error| workspace_failure(&error))?;
-        *standing = self.standing().await;
+        *work_status = self.work_status().await;
         Ok(())
     }
 
     /// A new commit, evidence, a declared result or a ticket that moved on.
-    async fn progressed(&self, past: &Past, standing: Option<&Standing>) -> bool {
-        if past.declared.is_some() || !past.evidence.is_empty() || self.order.work.kind() == RunKind::Review {
+    async fn progressed(&self, result: &RunResult, work_status: Option<&WorkStatus>) -> bool {
+        if result.declared.is_some() || !result.evidence.is_empty() || self.order.work.kind() == RunKind::Review {
             return true;
         }
-        let head = standing.and_then(|standing| standing.head.as_ref());
+        let head = work_status.and_then(|work_status| work_status.head.as_ref());
         if head.is_some_and(|head| *head != self.worktree.head_before) {
             return true;
         }
-        let ticket = match &past.ticket {
+        let ticket = match &result.ticket {
             Some(ticket) => Some(ticket.clone()),
             None => {
                 let answer = (self.worker.read_ticket)(self.order.ticket.id.clone());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use git2::{Oid, Repository};
 
 use super::combine::{self, Combined, Wanted};
-use super::follow::{self, Step};
+use super::update_worktree::{self, Step};
 use super::{Inner, Landing, PrRecord, blocking, commit_id, head_of, libgit, oid, recorded};
 use crate::domain::ids::{CommitId, PrNumber};
 use crate::domain::pr::MergeMethod;
@@ -53,10 +53,10 @@ pub async fn land(
             Plan::TakeBack(landing) => {
                 let step = Step { old: oid(&landing.old)?, new: oid(&landing.new)? };
                 for tree in trees_on(inner, &landing.base_branch).await? {
-                    follow::resume(&inner.git, &inner.place, &tree, step.back()).await?;
-                    follow::follow(&inner.git, &inner.place, &tree, step.back()).await?;
+                    update_worktree::resume(&inner.git, &inner.place, &tree, step.back()).await?;
+                    update_worktree::follow(&inner.git, &inner.place, &tree, step.back()).await?;
                 }
-                inner.book.end_landing(&landing.base_branch).map_err(|error| recorded(&error))?;
+                inner.store.end_landing(&landing.base_branch).map_err(|error| recorded(&error))?;
             }
             Plan::Go { landing, resumed } => {
                 let base = landing.base_branch.clone();
@@ -89,7 +89,7 @@ fn plan(inner: &Inner, number: PrNumber, head: &CommitId, method: MergeMethod) -
         Combined::Commit(new) => new,
         Combined::Conflict(files) => return Err(ForgeError::Conflict { files }),
         Combined::Nothing => {
-            inner.book.merged(number, head, &commit_id(base)).map_err(|error| recorded(&error))?;
+            inner.store.merged(number, head, &commit_id(base)).map_err(|error| recorded(&error))?;
             return Ok(Plan::Over(Merged { commit: Some(commit_id(base)) }));
         }
     };
@@ -100,7 +100,7 @@ fn plan(inner: &Inner, number: PrNumber, head: &CommitId, method: MergeMethod) -
         old: commit_id(base),
         new: commit_id(new),
     };
-    inner.book.begin_landing(&landing).map_err(|error| recorded(&error))?;
+    inner.store.begin_landing(&landing).map_err(|error| recorded(&error))?;
     failpoint!("landing.written_down");
     Ok(Plan::Go { landing, resumed: false })
 }
@@ -114,17 +114,17 @@ fn interrupted(
     head: &CommitId,
     head_stands: bool,
 ) -> Result<Option<Plan>, ForgeError> {
-    let Some(landing) = inner.book.landing(&record.base_branch).map_err(|error| recorded(&error))? else {
+    let Some(landing) = inner.store.landing(&record.base_branch).map_err(|error| recorded(&error))? else {
         return Ok(None);
     };
     let new = oid(&landing.new)?;
     if combine::is_in(repo, new, base).unwrap_or(false) {
-        inner.book.merged(landing.number, &landing.head, &landing.new).map_err(|error| recorded(&error))?;
+        inner.store.merged(landing.number, &landing.head, &landing.new).map_err(|error| recorded(&error))?;
         return Ok(None);
     }
     if landing.old.as_str() != base.to_string() || repo.find_commit(new).is_err() {
         // The base went on without it: there is nothing to finish.
-        inner.book.end_landing(&record.base_branch).map_err(|error| recorded(&error))?;
+        inner.store.end_landing(&record.base_branch).map_err(|error| recorded(&error))?;
         return Ok(None);
     }
     if landing.number == record.number && landing.head == *head && head_stands {
@@ -138,13 +138,13 @@ async fn put_in_place(inner: &Arc<Inner>, landing: Landing, resumed: bool) -> Re
     let trees = trees_on(inner, &landing.base_branch).await?;
     for (done, tree) in trees.iter().enumerate() {
         if resumed {
-            follow::resume(&inner.git, &inner.place, tree, step).await?;
+            update_worktree::resume(&inner.git, &inner.place, tree, step).await?;
         }
-        if let Err(error) = follow::follow(&inner.git, &inner.place, tree, step).await {
+        if let Err(error) = update_worktree::follow(&inner.git, &inner.place, tree, step).await {
             let moved: Vec<CheckedOut> = trees.iter().take(done).cloned().collect();
             // A landing that stays written down is taken up by the next call.
             if take_back(inner, &moved, step).await.is_ok() && !resumed {
-                inner.book.end_landing(&landing.base_branch).map_err(|error| recorded(&error))?;
+                inner.store.end_landing(&landing.base_branch).map_err(|error| recorded(&error))?;
             }
             return Err(error);
         }
@@ -157,7 +157,7 @@ async fn put_in_place(inner: &Arc<Inner>, landing: Landing, resumed: bool) -> Re
     if !matches!(swapped, Ok(true)) {
         let taken_back = take_back(inner, &trees, step).await;
         if taken_back.is_ok() {
-            inner.book.end_landing(&landing.base_branch).map_err(|error| recorded(&error))?;
+            inner.store.end_landing(&landing.base_branch).map_err(|error| recorded(&error))?;
         }
         swapped?;
         return taken_back.map(|()| Put::Overtaken);
@@ -165,7 +165,7 @@ async fn put_in_place(inner: &Arc<Inner>, landing: Landing, resumed: bool) -> Re
     failpoint!("landing.ref_moved");
     let new = landing.new.clone();
     let inner = Arc::clone(inner);
-    blocking(move || inner.book.merged(landing.number, &landing.head, &landing.new).map_err(|e| recorded(&e))).await?;
+    blocking(move || inner.store.merged(landing.number, &landing.head, &landing.new).map_err(|e| recorded(&e))).await?;
     failpoint!("landing.recorded");
     Ok(Put::InPlace(Merged { commit: Some(new) }))
 }
@@ -184,7 +184,7 @@ fn swap(inner: &Inner, landing: &Landing, step: Step) -> Result<bool, ForgeError
 
 async fn take_back(inner: &Arc<Inner>, trees: &[CheckedOut], step: Step) -> Result<(), ForgeError> {
     for tree in trees {
-        follow::follow(&inner.git, &inner.place, tree, step.back()).await?;
+        update_worktree::follow(&inner.git, &inner.place, tree, step.back()).await?;
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ async fn the_facts_about_a_branch() {
     let scratch = Scratch::new();
     let workspaces = scratch.workspaces();
     let worktree = prepare(&workspaces, "01").await;
-    let before = workspaces.standing(&worktree).await.unwrap();
+    let before = workspaces.work_status(&worktree).await.unwrap();
     assert_eq!((before.commits_ahead, before.merge_base_clean, before.stray_head), (0, true, None));
     assert!(before.dirty.is_empty());
 
@@ -21,7 +21,7 @@ async fn the_facts_about_a_branch() {
     write_in(&worktree.path, "three", "3\n");
     write_in(&worktree.path, "noise.log", "ignored\n");
     std::fs::remove_file(worktree.path.join("README")).unwrap();
-    let after = workspaces.standing(&worktree).await.unwrap();
+    let after = workspaces.work_status(&worktree).await.unwrap();
     assert_eq!(after.commits_ahead, 1);
     assert_eq!(after.dirty, ["README", "three", "two"].map(PathBuf::from));
     assert_eq!(after.head.unwrap().as_str(), scratch.head(&worktree.branch));
@@ -37,7 +37,7 @@ async fn a_branch_that_cannot_be_merged_is_seen() {
     scratch.write("README", "from main\n");
     scratch.commit("main");
     worktree.base = workspaces.base_commit("main").await.unwrap();
-    assert!(!workspaces.standing(&worktree).await.unwrap().merge_base_clean);
+    assert!(!workspaces.work_status(&worktree).await.unwrap().merge_base_clean);
 }
 
 #[tokio::test]
@@ -80,7 +80,7 @@ async fn commits_made_off_the_branch_are_brought_onto_it() {
     git_in(&worktree.path, ["checkout", "-q", "--detach"]);
     write_in(&worktree.path, "x", "x\n");
     let detached = commit_in(&worktree.path, "off the branch");
-    assert_eq!(workspaces.standing(&worktree).await.unwrap().stray_head.unwrap().as_str(), detached);
+    assert_eq!(workspaces.work_status(&worktree).await.unwrap().stray_head.unwrap().as_str(), detached);
     write_in(&worktree.path, "y", "y\n");
     workspaces.commit_dirty(&worktree, "rest").await.unwrap().unwrap();
     assert_eq!(scratch.git(["rev-parse", &format!("{}^", worktree.branch)]), detached);

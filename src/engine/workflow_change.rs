@@ -16,17 +16,17 @@ impl Step<'_> {
     }
 
     /// Un-blocks what the workflow itself was in the way of, and remembers which one is in force.
-    pub fn try_what_the_workflow_mended(&mut self) {
+    pub fn retry_after_workflow_change(&mut self) {
         let known = self.state.meta.workflow.is_some();
         let another = known && self.is_another_workflow();
-        let mended: Vec<TicketId> = self
+        let retried: Vec<TicketId> = self
             .state
             .jobs
             .iter()
-            .filter(|(_, job)| may_be_mended(job, another, self.policy))
+            .filter(|(_, job)| may_work_now(job, another, self.policy))
             .map(|(id, _)| id.clone())
             .collect();
-        for id in mended {
+        for id in retried {
             let Some(job) = self.state.jobs.get_mut(&id) else { continue };
             let Stage::Blocked { cause, resume, .. } = job.stage.clone() else { continue };
             let mut out = Decided::new(self.policy, self.now);
@@ -36,7 +36,7 @@ impl Step<'_> {
             match (&cause, job.head.clone()) {
                 // The work is there; what could not be done with it is done again.
                 (BlockCause::EffectRefused { .. }, Some(head)) => verify(job, head, &mut out),
-                _ => out.queue(job, resume, Wait::Turn),
+                _ => out.queue(job, resume, Wait::Ready),
             }
             self.absorb(&id, out, true);
         }
@@ -47,7 +47,7 @@ impl Step<'_> {
     }
 }
 
-fn may_be_mended(job: &Job, another: bool, policy: &Policy) -> bool {
+fn may_work_now(job: &Job, another: bool, policy: &Policy) -> bool {
     let Stage::Blocked { cause, .. } = &job.stage else { return false };
     match cause {
         BlockCause::BudgetExceeded { .. } => {

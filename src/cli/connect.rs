@@ -7,7 +7,7 @@ use crate::workflow::Loaded;
 use super::Failure;
 use super::place::{Context, Place};
 
-pub enum Reached {
+pub enum Connection {
     Live(Reply),
     /// No runner is up.
     Nobody(Box<Loaded>, Place),
@@ -15,7 +15,7 @@ pub enum Reached {
     Silent(Box<Loaded>, Place),
 }
 
-pub fn ask(context: &Context, request: &Request) -> Result<Reached, Failure> {
+pub fn ask(context: &Context, request: &Request) -> Result<Connection, Failure> {
     let (loaded, place) = match context.load(None) {
         Ok(loaded) => {
             let place = context.place(&loaded);
@@ -24,10 +24,10 @@ pub fn ask(context: &Context, request: &Request) -> Result<Reached, Failure> {
         Err(failure) => (Err(failure), context.usual_place()),
     };
     match (Client::new(&place.socket).ask(request), loaded) {
-        (Ok(reply), _) => Ok(Reached::Live(reply)),
+        (Ok(reply), _) => Ok(Connection::Live(reply)),
         (Err(_), Err(failure)) => Err(failure),
-        (Err(ControlError::NobodyThere { .. }), Ok(loaded)) => Ok(Reached::Nobody(Box::new(loaded), place)),
-        (Err(ControlError::NoAnswer { .. }), Ok(loaded)) => Ok(Reached::Silent(Box::new(loaded), place)),
+        (Err(ControlError::NobodyThere { .. }), Ok(loaded)) => Ok(Connection::Nobody(Box::new(loaded), place)),
+        (Err(ControlError::NoAnswer { .. }), Ok(loaded)) => Ok(Connection::Silent(Box::new(loaded), place)),
         (Err(error), Ok(_)) => Err(error.into()),
     }
 }

@@ -9,11 +9,11 @@ use crate::runtime::{self, Client, ControlError, Reply, Request, find_ticket};
 use crate::workflow::Loaded;
 
 use super::Failure;
+use super::connect::{self, Connection};
 use super::place::{Context, Place};
-use super::reach::{self, Reached};
 
 /// A snapshot and who stands behind it.
-pub struct Seen {
+pub struct SnapshotSource {
     pub snapshot: Snapshot,
     pub behind: Behind,
 }
@@ -68,15 +68,15 @@ impl Behind {
 }
 
 /// Also while the workflow file is broken, if a runner is up.
-pub fn now(context: &Context) -> Result<Seen, Failure> {
-    match reach::ask(context, &Request::Snapshot)? {
-        Reached::Live(reply) => live(reply),
-        Reached::Nobody(loaded, place) => written(&loaded, &place, Behind::Nobody),
-        Reached::Silent(loaded, place) => written(&loaded, &place, Behind::silent(&place)),
+pub fn now(context: &Context) -> Result<SnapshotSource, Failure> {
+    match connect::ask(context, &Request::Snapshot)? {
+        Connection::Live(reply) => live(reply),
+        Connection::Nobody(loaded, place) => written(&loaded, &place, Behind::Nobody),
+        Connection::Silent(loaded, place) => written(&loaded, &place, Behind::silent(&place)),
     }
 }
 
-pub fn look(loaded: &Loaded, place: &Place) -> Result<Seen, Failure> {
+pub fn look(loaded: &Loaded, place: &Place) -> Result<SnapshotSource, Failure> {
     match Client::new(&place.socket).ask(&Request::Snapshot) {
         Ok(reply) => live(reply),
         Err(ControlError::NobodyThere { .. }) => written(loaded, place, Behind::Nobody),
@@ -85,26 +85,26 @@ pub fn look(loaded: &Loaded, place: &Place) -> Result<Seen, Failure> {
     }
 }
 
-fn live(reply: Reply) -> Result<Seen, Failure> {
+fn live(reply: Reply) -> Result<SnapshotSource, Failure> {
     match reply {
-        Reply::Snapshot { snapshot } => Ok(Seen { snapshot: *snapshot, behind: Behind::Live }),
+        Reply::Snapshot { snapshot } => Ok(SnapshotSource { snapshot: *snapshot, behind: Behind::Live }),
         _ => Err(Failure::plain("the runner gave an unexpected answer; is it of another version?")),
     }
 }
 
 /// What the ledger says, without promising what only a runner could keep.
-pub fn written(loaded: &Loaded, place: &Place, behind: Behind) -> Result<Seen, Failure> {
+pub fn written(loaded: &Loaded, place: &Place, behind: Behind) -> Result<SnapshotSource, Failure> {
     let state = place.open_ledger()?.load()?;
     let mut snapshot = engine::snapshot(&state, &loaded.settings.policy(&loaded.hash, false), runtime::now());
     add_the_kill_switch_file(&mut snapshot, loaded);
     if behind == Behind::Nobody {
         let jobs = snapshot.jobs.iter_mut().zip(state.jobs.values());
         for (shown, job) in jobs {
-            let reason = job.reason_at_rest(snapshot.at);
+            let reason = job.reason_offline(snapshot.at);
             (shown.sentence, shown.next) = (reason.sentence, reason.next);
         }
     }
-    Ok(Seen { snapshot, behind })
+    Ok(SnapshotSource { snapshot, behind })
 }
 
 /// The file alone says whether it is pulled; nobody has written it down.

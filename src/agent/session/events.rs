@@ -1,4 +1,4 @@
-//! What of an agent's events the worker hears at once, and what only adds up in the tally.
+//! What of an agent's events the worker hears at once, and what only adds up in the usage_totals.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,9 +11,9 @@ use crate::domain::ids::SessionId;
 use crate::domain::time::Timestamp;
 use crate::launcher::{Exit, Orphans};
 
-/// What the worker has to know at once. Everything else is in the tally.
+/// What the worker has to know at once. Everything else is in the usage_totals.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Heard {
+pub enum SessionEvent {
     Ready,
     /// Neither ready nor gone within its time.
     HandshakeOverdue {
@@ -53,50 +53,50 @@ pub struct Trouble {
 
 impl Session {
     pub(super) fn take_event(&mut self, event: AgentEvent, at: Timestamp) {
-        self.tally.alive();
+        self.usage_totals.alive();
         let heard = match event {
             AgentEvent::Ready => {
                 self.handshake = None;
-                Heard::Ready
+                SessionEvent::Ready
             }
-            AgentEvent::SessionStarted { id } => Heard::SessionStarted { id },
-            AgentEvent::ResumeFailed { detail } => Heard::ResumeFailed { detail },
+            AgentEvent::SessionStarted { id } => SessionEvent::SessionStarted { id },
+            AgentEvent::ResumeFailed { detail } => SessionEvent::ResumeFailed { detail },
             AgentEvent::TurnEnded(end) => {
-                self.tally.turn_ended();
+                self.usage_totals.turn_ended();
                 let interrupted = std::mem::take(&mut self.interrupting) || end == TurnEnd::Interrupted;
                 self.orphans = interrupted.then(|| (Orphans::default(), Instant::now()));
-                Heard::TurnEnded(end)
+                SessionEvent::TurnEnded(end)
             }
-            AgentEvent::Message { text } => return self.tally.said(&text),
+            AgentEvent::Message { text } => return self.usage_totals.said(&text),
             AgentEvent::ToolStarted { id, name, about } => {
                 if let Some((orphans, _)) = &mut self.orphans {
                     orphans.no_newer();
                 }
-                self.tally.tool_started(&id, at);
-                return self.tally.said(&format!("{name} {about}"));
+                self.usage_totals.tool_started(&id, at);
+                return self.usage_totals.said(&format!("{name} {about}"));
             }
-            AgentEvent::ToolFinished { id, .. } => return self.tally.tool_finished(&id),
+            AgentEvent::ToolFinished { id, .. } => return self.usage_totals.tool_finished(&id),
             AgentEvent::Usage(usage) => {
-                self.tally.used(usage);
+                self.usage_totals.used(usage);
                 // One word for many reports that came together.
-                if !self.tally.is_worth_telling() || self.heard.contains(&Heard::Spent) {
+                if !self.usage_totals.is_worth_telling() || self.heard.contains(&SessionEvent::Spent) {
                     return;
                 }
-                Heard::Spent
+                SessionEvent::Spent
             }
             AgentEvent::RateLimited { description, reset } => {
-                Heard::RateLimited { description, reset_at: reset.map(|reset| reset_at(reset, at)) }
+                SessionEvent::RateLimited { description, reset_at: reset.map(|reset| reset_at(reset, at)) }
             }
             AgentEvent::Asked { ask, question } => {
-                self.tally.tool_started(&parked(&ask), at);
-                Heard::Asked { ask, question }
+                self.usage_totals.tool_started(&parked(&ask), at);
+                SessionEvent::Asked { ask, question }
             }
             AgentEvent::Error { class, detail, reset, .. } => {
-                self.tally.said(&detail);
+                self.usage_totals.said(&detail);
                 self.trouble = Some(Trouble { class, detail, reset_at: reset.map(|reset| reset_at(reset, at)) });
                 return;
             }
-            AgentEvent::SteerFailed { text } => Heard::SteerFailed { text },
+            AgentEvent::SteerFailed { text } => SessionEvent::SteerFailed { text },
             AgentEvent::UnsupportedTool { name } => {
                 return self.note(&format!("the agent called the unknown tool {name}"));
             }

@@ -4,16 +4,16 @@ use std::path::PathBuf;
 
 use git2::{Oid, Repository};
 
-use super::dirt::{Embedded, Look};
 use super::error::WorkspaceError;
 use super::prepare::git_dir_of;
 use super::repo::{self, Head};
+use super::uncommitted::{Embedded, Look};
 use super::{Shared, Workspaces, Worktree, commit_at, commit_id, oid, path};
 use crate::domain::ids::CommitId;
 
 /// The facts about a worktree and its branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub struct WorkStatus {
     /// The branch's head; `None` when somebody deleted the branch.
     pub head: Option<CommitId>,
     /// Commits on the branch beyond the base.
@@ -28,28 +28,32 @@ pub struct Standing {
 
 /// What was committed on the branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DirtCommit {
+pub struct CommittedRest {
     pub commit: CommitId,
     pub files: u32,
     pub left_out: Vec<String>,
 }
 
 impl Workspaces {
-    pub async fn standing(&self, worktree: &Worktree) -> Result<Standing, WorkspaceError> {
+    pub async fn work_status(&self, worktree: &Worktree) -> Result<WorkStatus, WorkspaceError> {
         let worktree = worktree.clone();
-        self.blocking("looking at the worktree", move |shared| standing(shared, &worktree)).await
+        self.blocking("looking at the worktree", move |shared| work_status(shared, &worktree)).await
     }
 
     /// Commits uncommitted and untracked work on the job's branch. `None` when there is none.
     ///
     /// Commits that the agent made off the branch, on top of it, are brought onto it.
-    pub async fn commit_dirty(&self, worktree: &Worktree, message: &str) -> Result<Option<DirtCommit>, WorkspaceError> {
+    pub async fn commit_dirty(
+        &self,
+        worktree: &Worktree,
+        message: &str,
+    ) -> Result<Option<CommittedRest>, WorkspaceError> {
         let (worktree, message) = (worktree.clone(), message.to_owned());
         self.blocking("committing the work", move |shared| commit_dirty(shared, &worktree, &message)).await
     }
 }
 
-fn standing(shared: &Shared, worktree: &Worktree) -> Result<Standing, WorkspaceError> {
+fn work_status(shared: &Shared, worktree: &Worktree) -> Result<WorkStatus, WorkspaceError> {
     let failed = |source| WorkspaceError::libgit("compare the branch with its base", &shared.place.git_dir, source);
     path::contained(&shared.root, &worktree.path)?;
     let repo = shared.place.open()?;
@@ -65,7 +69,7 @@ fn standing(shared: &Shared, worktree: &Worktree) -> Result<Standing, WorkspaceE
         }
         None => (0, false),
     };
-    Ok(Standing {
+    Ok(WorkStatus {
         head: branch_head.map(commit_id),
         commits_ahead,
         dirty: Look::at(shared, &worktree.path, &git_dir, at.or(branch_head))?.dirty()?,
@@ -86,7 +90,7 @@ fn merges_cleanly(repo: &Repository, base: Oid, head: Oid) -> Result<bool, git2:
     }
 }
 
-fn commit_dirty(shared: &Shared, worktree: &Worktree, message: &str) -> Result<Option<DirtCommit>, WorkspaceError> {
+fn commit_dirty(shared: &Shared, worktree: &Worktree, message: &str) -> Result<Option<CommittedRest>, WorkspaceError> {
     let failed = |source| WorkspaceError::libgit("commit the work", &worktree.path, source);
     path::contained(&shared.root, &worktree.path)?;
     let repo = shared.place.open()?;
@@ -128,7 +132,7 @@ fn commit_dirty(shared: &Shared, worktree: &Worktree, message: &str) -> Result<O
         repo::set_head_to_branch(&git_dir, &worktree.branch)?;
     }
     index.install(&git_dir)?;
-    Ok(Some(DirtCommit { commit: commit_id(target), files: taken.files, left_out: taken.left_out }))
+    Ok(Some(CommittedRest { commit: commit_id(target), files: taken.files, left_out: taken.left_out }))
 }
 
 fn move_branch(repo: &Repository, name: &str, from: Option<Oid>, to: Oid) -> Result<(), git2::Error> {

@@ -14,14 +14,14 @@ const TOKENS_WORTH_TELLING: u64 = 500;
 const COST_WORTH_TELLING: u64 = 10_000;
 
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct UsageTotals {
     news: bool,
     usage: Usage,
     open_tools: BTreeMap<String, Timestamp>,
     said: Option<String>,
 }
 
-impl Tally {
+impl UsageTotals {
     pub fn alive(&mut self) {
         self.news = true;
     }
@@ -87,29 +87,29 @@ mod tests {
 
     #[test]
     fn a_million_events_are_one_report() {
-        let mut tally = Tally::default();
+        let mut usage_totals = UsageTotals::default();
         for _ in 0..1_000_000 {
-            tally.said("working");
-            tally.used(Usage { output: 2, ..Usage::default() });
+            usage_totals.said("working");
+            usage_totals.used(Usage { output: 2, ..Usage::default() });
         }
         let usage = Usage { output: 2_000_000, ..Usage::default() };
         assert_eq!(
-            tally.report(),
+            usage_totals.report(),
             Some(Activity::Agent { usage, tool_open_since: None, said: Some("working".into()) })
         );
-        assert_eq!(tally.report(), None, "silence is no report");
+        assert_eq!(usage_totals.report(), None, "silence is no report");
     }
 
     #[test]
     fn the_oldest_open_call_counts() {
-        let mut tally = Tally::default();
-        tally.tool_started("b", Timestamp(20));
-        tally.tool_started("a", Timestamp(10));
-        tally.tool_started("a", Timestamp(30));
-        assert!(matches!(tally.report(), Some(Activity::Agent { tool_open_since: Some(Timestamp(10)), .. })));
-        tally.tool_finished("a");
-        assert!(matches!(tally.report(), Some(Activity::Agent { tool_open_since: Some(Timestamp(20)), .. })));
-        tally.turn_ended();
-        assert!(matches!(tally.report(), Some(Activity::Agent { tool_open_since: None, .. })));
+        let mut usage_totals = UsageTotals::default();
+        usage_totals.tool_started("b", Timestamp(20));
+        usage_totals.tool_started("a", Timestamp(10));
+        usage_totals.tool_started("a", Timestamp(30));
+        assert!(matches!(usage_totals.report(), Some(Activity::Agent { tool_open_since: Some(Timestamp(10)), .. })));
+        usage_totals.tool_finished("a");
+        assert!(matches!(usage_totals.report(), Some(Activity::Agent { tool_open_since: Some(Timestamp(20)), .. })));
+        usage_totals.turn_ended();
+        assert!(matches!(usage_totals.report(), Some(Activity::Agent { tool_open_since: None, .. })));
     }
 }
