@@ -73,7 +73,7 @@ fn closed_by_hand(state: &State) -> Vec<(String, String, Timestamp)> {
     let closed = state.jobs.values().filter(|job| {
         matches!(job.stage, Stage::Released { why: ReleaseReason::TicketClosed { .. } | ReleaseReason::Gone, .. })
     });
-    closed.map(|job| (job.branch.name.clone(), job.ticket.key.to_string(), job.stage.since())).collect()
+    closed.map(|job| (job.delivery.branch.name.clone(), job.ticket.key.to_string(), job.stage.since())).collect()
 }
 
 async fn collect_branches(

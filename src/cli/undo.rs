@@ -52,11 +52,11 @@ fn wait_until_stopped(loaded: &Loaded, place: &Place, job: &JobView) -> Result<(
 fn drop_branch(loaded: &Loaded, job: &JobView) -> Result<(), Failure> {
     let workspaces = assemble::workspaces(&loaded.settings)?;
     assemble::block_on(async {
-        let Some(head) = workspaces.branch_head(&job.branch).await.map_err(Failure::plain)? else {
+        let Some(head) = workspaces.branch_head(&job.delivery.branch).await.map_err(Failure::plain)? else {
             return output::print("there was no branch yet");
         };
-        let kept = workspaces.set_aside(&permit::by_hand(), &job.branch, &head).await.map_err(Failure::plain)?;
-        output::print(&format!("branch {} is gone; its commits are kept as {kept}", job.branch))
+        let kept = workspaces.set_aside(&permit::by_hand(), &job.delivery.branch, &head).await.map_err(Failure::plain)?;
+        output::print(&format!("branch {} is gone; its commits are kept as {kept}", job.delivery.branch))
     })
 }
 

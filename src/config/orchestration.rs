@@ -6,6 +6,7 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use super::policy::OnComment;
 use super::problem::Problem;
 use super::wire;
 use crate::domain::phase::{Phase, PhaseClass};
@@ -26,6 +27,8 @@ pub struct OrchestrationSettings {
     pub max_rework_cycles: u32,
     /// Moving a ticket into one of these asks for rework.
     pub rework_states: Vec<String>,
+    /// What a trusted comment does to a ticket that waits for people.
+    pub on_comment: OnComment,
     pub ownership: Ownership,
     /// The state a ticket is moved to as its phase changes.
     #[schemars(schema_with = "states")]
@@ -64,6 +67,7 @@ impl Default for OrchestrationSettings {
             passive_phases: Vec::new(),
             max_rework_cycles: 3,
             rework_states: vec!["Rework".to_owned()],
+            on_comment: OnComment::default(),
             ownership: Ownership::default(),
             states: BTreeMap::new(),
             comment_min_interval: Duration::from_secs(30),

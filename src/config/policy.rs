@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::comment::TrustLevel;
-use crate::domain::ids::PoolName;
 use crate::domain::phase::Phase;
 use crate::domain::pr::MergeMethod;
+use crate::domain::route::Route;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Policy {
@@ -37,12 +37,21 @@ pub struct TrackerPolicy {
     pub authors: Vec<String>,
     /// Whose words trigger, steer, approve and un-block.
     pub trusted: Vec<TrustLevel>,
+    /// Accounts whose words count whatever their permission.
+    pub trusted_accounts: Vec<String>,
+    /// The name that people address us by (`@name ...`).
+    pub mention: String,
+    /// What only acknowledges, such as `lgtm`. Lower case.
+    pub acknowledgements: Vec<String>,
     pub completion_state: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentPolicy {
-    pub pool: PoolName,
+    /// The first one that matches a ticket decides; the last one matches every ticket.
+    pub routes: Vec<RoutePolicy>,
+    /// By the runtime's name.
+    pub timeouts: BTreeMap<String, RuntimeTimeouts>,
     pub max_concurrent: usize,
     /// Keys trimmed and lower case.
     pub max_concurrent_by_state: BTreeMap<String, usize>,
@@ -52,12 +61,29 @@ pub struct AgentPolicy {
     /// Zero is off, here and below.
     pub max_run: Duration,
     pub fresh_start: Duration,
-    pub stall_timeout: Duration,
-    pub turn_timeout: Duration,
     pub tool_timeout: Duration,
     /// From the start of a run until its process is there.
     pub start_timeout: Duration,
     pub order: Order,
+}
+
+/// How long an agent of one runtime may be silent. Zero is off.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuntimeTimeouts {
+    pub stall: Duration,
+    pub turn: Duration,
+}
+
+/// All of what is named must hold; an empty list names nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoutePolicy {
+    /// Lower case. The ticket carries one of these.
+    pub labels: Vec<String>,
+    pub priority: Vec<i64>,
+    pub states: Vec<String>,
+    /// What the run is for.
+    pub role: Option<String>,
+    pub route: Route,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -73,10 +99,20 @@ pub struct OrchestrationPolicy {
     pub rework_states: Vec<String>,
     /// On the ticket before any automation. Lower case.
     pub required_label: Option<String>,
+    pub on_comment: OnComment,
     pub workpad: bool,
     pub workpad_min_interval: Duration,
     /// Columns to move the ticket to as phases change.
     pub states: BTreeMap<Phase, String>,
+}
+
+/// What a trusted comment does to a ticket that waits for people.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnComment {
+    Rework,
+    #[default]
+    Hold,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -137,6 +173,8 @@ pub enum ClosedPrPolicy {
 pub struct ReviewPolicy {
     pub enabled: bool,
     pub max_passes: u32,
+    /// Bots whose remarks get one round of rework.
+    pub bots: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -21,6 +21,8 @@ pub struct ReviewSettings {
     /// Reviews of one ticket.
     #[schemars(range(min = 1))]
     pub max_passes: u32,
+    /// Bots whose remarks get one round of rework.
+    pub bots: Vec<String>,
     /// Findings at these severities lead to rework.
     pub fix_consideration_severities: Vec<Severity>,
 }
@@ -51,6 +53,7 @@ impl Default for ReviewSettings {
             thinking_level: None,
             output_format: ReviewFormat::default(),
             max_passes: 2,
+            bots: Vec::new(),
             fix_consideration_severities: vec![Severity::P0, Severity::P1, Severity::P2],
         }
     }

@@ -5,7 +5,7 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
 use super::acp::AcpSettings;
-use super::agent::AgentSettings;
+use super::agent::{self, AgentSettings};
 use super::budget::BudgetSettings;
 use super::claude::ClaudeSettings;
 use super::codex::{CodexSettings, Timeouts};
@@ -18,7 +18,7 @@ use super::orchestration::{OrchestrationSettings, PhaseStore};
 use super::pi::PiSettings;
 use super::policy::{
     AgentPolicy, BudgetPolicy, ForgeKind, GatesPolicy, MergePolicy, OrchestrationPolicy, Policy, PrPolicy,
-    ReviewPolicy, RolloutPolicy, TrackerPolicy,
+    ReviewPolicy, RolloutPolicy, RoutePolicy, RuntimeTimeouts, TrackerPolicy,
 };
 use super::polling::PollingSettings;
 use super::pr::PrSettings;
@@ -31,6 +31,7 @@ use super::waves::WavesSettings;
 use super::worker::{Runtime, WorkerSettings};
 use super::workspace::WorkspaceSettings;
 use crate::domain::ids::PoolName;
+use crate::domain::route::Route;
 
 /// The whole front matter, every value resolved.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
@@ -63,7 +64,6 @@ impl Settings {
     /// What the engine sees. `content_hash` is the hash of the workflow file; `preflight_missing` says that `doctor`
     /// has not passed for it (only matters when `rollout.preflight_required` is on).
     pub fn policy(&self, content_hash: &str, preflight_missing: bool) -> Policy {
-        let timeouts = self.timeouts(self.worker.runtime);
         Policy {
             hash: content_hash.to_owned(),
             tracker: TrackerPolicy {
@@ -72,10 +72,20 @@ impl Settings {
                 required_labels: self.tracker.required_labels.iter().map(|label| lower(label)).collect(),
                 authors: self.tracker.authors.clone(),
                 trusted: self.tracker.trusted.clone(),
+                trusted_accounts: self.tracker.trusted_accounts.clone(),
+                mention: self.tracker.mention.clone(),
+                acknowledgements: self.tracker.acknowledgements.iter().map(|word| lower(word)).collect(),
                 completion_state: Some(self.completion_state().to_owned()),
             },
             agent: AgentPolicy {
-                pool: self.pool(self.worker.runtime),
+                routes: self.routes(),
+                timeouts: Runtime::ALL
+                    .into_iter()
+                    .map(|runtime| {
+                        let own = self.timeouts(runtime);
+                        (runtime.name().to_owned(), RuntimeTimeouts { stall: own.stall, turn: own.turn })
+                    })
+                    .collect(),
                 max_concurrent: self.agent.max_concurrent_agents,
                 max_concurrent_by_state: self
                     .agent
@@ -88,8 +98,6 @@ impl Settings {
                 max_retry_backoff: self.agent.max_retry_backoff,
                 max_run: self.agent.max_run,
                 fresh_start: self.agent.fresh_start,
-                stall_timeout: timeouts.stall,
-                turn_timeout: timeouts.turn,
                 tool_timeout: self.agent.tool_timeout,
                 start_timeout: self.agent.start_timeout,
                 order: self.agent.order,
@@ -98,6 +106,7 @@ impl Settings {
                 max_rework_cycles: self.orchestration.max_rework_cycles,
                 rework_states: self.orchestration.rework_states.clone(),
                 required_label: self.orchestration.ownership.required_label.as_deref().map(lower),
+                on_comment: self.orchestration.on_comment,
                 workpad: self.orchestration.phase_store == PhaseStore::Workpad,
                 workpad_min_interval: self.orchestration.comment_min_interval,
                 states: self.orchestration.states.clone(),
@@ -116,7 +125,11 @@ impl Settings {
                 labels: self.pr.required_labels.clone(),
                 reviewers: self.pr.reviewers.clone(),
             },
-            review: ReviewPolicy { enabled: self.review.enabled, max_passes: self.review.max_passes },
+            review: ReviewPolicy {
+                enabled: self.review.enabled,
+                max_passes: self.review.max_passes,
+                bots: self.review.bots.clone(),
+            },
             merge: MergePolicy {
                 auto: self.merge.mode == MergeMode::Auto,
                 method: self.merge.method,
@@ -138,6 +151,43 @@ impl Settings {
             budget: BudgetPolicy { ticket: self.budget.caps.caps(), daily: self.budget.daily.caps() },
             branch_prefix: self.workspace.branch_prefix.clone(),
             polling_interval: self.polling.interval,
+        }
+    }
+
+    /// The routes of the file, and last the one for every other ticket.
+    fn routes(&self) -> Vec<RoutePolicy> {
+        let review = (self.review.enabled || self.review.runtime.is_some() || self.review.model.is_some()).then(|| agent::Route {
+            when: agent::RouteMatch { role: Some("review".to_owned()), ..agent::RouteMatch::default() },
+            runtime: self.review.runtime,
+            model: self.review.model.clone(),
+            model_provider: self.review.model_provider.clone(),
+            thinking_level: self.review.thinking_level.clone(),
+            prompt: None,
+        });
+        let every = [agent::Route::default()];
+        self.agent.routing.iter().chain(&review).chain(&every).map(|route| self.route_policy(route)).collect()
+    }
+
+    fn route_policy(&self, written: &agent::Route) -> RoutePolicy {
+        let runtime = written.runtime.unwrap_or(self.worker.runtime);
+        let own_model = match runtime {
+            Runtime::Codex => self.codex.model.clone(),
+            Runtime::Claude => self.claude.model.clone(),
+            Runtime::Pi | Runtime::Acp | Runtime::Exec => None,
+        };
+        RoutePolicy {
+            labels: written.when.labels.iter().map(|label| lower(label)).collect(),
+            priority: written.when.priority.clone(),
+            states: written.when.state.clone(),
+            role: written.when.role.clone(),
+            route: Route {
+                runtime: runtime.name().to_owned(),
+                model: written.model.clone().or(own_model),
+                model_provider: written.model_provider.clone(),
+                thinking_level: written.thinking_level.clone(),
+                prompt: written.prompt.clone(),
+                pool: self.pool(runtime),
+            },
         }
     }
 
@@ -239,7 +289,7 @@ mod tests {
         assert!(!policy.rollout.preflight_missing, "only when rollout.preflight_required asks for it");
         assert!(!policy.merge.auto && policy.merge.require_human_approval && policy.merge.require_green_checks);
         assert_eq!(policy.tracker.completion_state.as_deref(), Some("closed"));
-        assert_eq!(policy.agent.pool.as_str(), "codex");
+        assert_eq!(policy.agent.routes.last().unwrap().route.pool.as_str(), "codex");
     }
 
     #[test]

@@ -28,6 +28,12 @@ pub struct TrackerSettings {
     /// Whose words trigger, steer, approve and un-block.
     #[schemars(schema_with = "trust_levels")]
     pub trusted: Vec<TrustLevel>,
+    /// Accounts whose words count whatever their permission.
+    pub trusted_accounts: Vec<String>,
+    /// The name that people address it by: `@name ...` and `/name ...`.
+    pub mention: String,
+    /// Comments that only say one of these are not remarks.
+    pub acknowledgements: Vec<String>,
     /// What happens to text by anybody else when a prompt is made.
     pub untrusted_text: UntrustedText,
 }
@@ -88,6 +94,10 @@ pub struct Provider {
     pub assignee: Option<String>,
 }
 
+/// What people write to say that they have seen something.
+const ACKNOWLEDGEMENTS: &[&str] =
+    &["lgtm", "thanks", "thank you", "thx", "ok", "okay", "nice", "great", "cool", "+1", "👍", "🎉", "❤️", "🚀"];
+
 impl Default for TrackerSettings {
     fn default() -> Self {
         let kind = TrackerKind::default();
@@ -99,6 +109,9 @@ impl Default for TrackerSettings {
             terminal_states: owned(kind.terminal_states()),
             authors: Vec::new(),
             trusted: vec![TrustLevel::Admin, TrustLevel::Maintain, TrustLevel::Write, TrustLevel::Member],
+            trusted_accounts: Vec::new(),
+            mention: "dirigent".to_owned(),
+            acknowledgements: owned(ACKNOWLEDGEMENTS),
             untrusted_text: UntrustedText::default(),
         }
     }

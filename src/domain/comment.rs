@@ -59,3 +59,15 @@ pub struct Comment {
     pub created_at: Option<Timestamp>,
     pub updated_at: Option<Timestamp>,
 }
+
+impl Comment {
+    /// Which version of its text this is. An edit that changes nothing is not another one.
+    pub fn version(&self) -> String {
+        text_version(&self.body)
+    }
+}
+
+/// Stands for a text, so that another one is told apart.
+pub fn text_version(text: &str) -> String {
+    format!("{:016x}", super::hash::stable_hash(&[text]))
+}

@@ -2,17 +2,23 @@
 //!
 //! Serde only. Nothing here waits, reads a clock, touches a file or knows a vendor's format.
 
+pub mod basis;
 pub mod branch;
 pub mod comment;
 pub mod evidence;
 pub mod failure;
+pub mod fingerprint;
+pub mod hash;
 pub mod ids;
 pub mod job;
+pub mod lane;
 pub mod permit;
 pub mod phase;
 pub mod pr;
 pub mod reason;
 pub mod reason_offline;
+pub mod remark;
+pub mod route;
 pub mod run;
 pub mod snapshot;
 pub mod ticket;

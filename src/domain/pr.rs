@@ -1,4 +1,6 @@
 //! A pull request as a forge shows it: head, base, mergeability, checks, reviews, threads.
+//!
+//! Unknown is a value: each part of a look is there only if it was read to the last page.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,18 +15,45 @@ pub struct PullRequest {
     pub title: String,
     pub state: PrState,
     pub draft: bool,
+    pub author: Option<Author>,
     pub head_branch: String,
+    /// What the forge shows as the head, which may lag behind.
     pub head: CommitId,
+    /// `owner/name` of the repository that holds the head branch; `None` where there is only one.
+    pub head_repo: Option<String>,
+    /// What the git remote says the head branch is at. The truth about the head.
+    pub ref_head: Option<CommitId>,
     pub base_branch: String,
     pub base: Option<CommitId>,
     pub mergeability: Mergeability,
-    pub checks: Vec<Check>,
-    pub reviews: Vec<Review>,
-    pub threads: Vec<ReviewThread>,
-    pub comments: Vec<Comment>,
+    pub checks: Option<Vec<Check>>,
+    /// Names of the checks that the forge requires on the base branch; empty when it requires none.
+    pub required_checks: Option<Vec<String>>,
+    pub reviews: Option<Vec<Review>>,
+    pub threads: Option<Vec<ReviewThread>>,
+    pub comments: Option<Vec<Comment>>,
     pub labels: Vec<String>,
+    /// In the forge's own merge queue.
+    pub in_queue: bool,
     /// When the head was pushed, for the grace period of checks.
     pub pushed_at: Option<Timestamp>,
+}
+
+impl PullRequest {
+    /// Whether every part that a merge depends on was read to the last page. Where the required checks cannot be read, every
+    /// check counts as required.
+    pub fn is_complete(&self) -> bool {
+        self.ref_head.is_some()
+            && self.checks.is_some()
+            && self.reviews.is_some()
+            && self.threads.is_some()
+            && self.comments.is_some()
+    }
+
+    /// Whether the forge shows the head that the git remote has. Else nothing that depends on the head counts.
+    pub fn shows_true_head(&self) -> bool {
+        self.ref_head.as_ref() == Some(&self.head)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,18 +83,12 @@ pub enum Mergeability {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
+    /// What the forge finds its log by.
+    pub id: String,
     pub name: String,
     pub status: CheckStatus,
-    /// `None` where the forge does not tell; counts as required.
-    pub required: Option<bool>,
     pub url: Option<String>,
     pub log_tail: Option<String>,
-}
-
-impl Check {
-    pub fn blocks(&self) -> bool {
-        self.required != Some(false)
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,6 +125,8 @@ pub enum Verdict {
 pub struct ReviewThread {
     pub id: CommentId,
     pub resolved: bool,
+    /// The review that the conversation began with.
+    pub review: Option<CommentId>,
     pub path: Option<String>,
     pub line: Option<u32>,
     pub comments: Vec<Comment>,

@@ -206,6 +206,11 @@ fn checks(on: &CheckWait) -> Reason {
             format!("the base is being merged into the branch at {}", head.short()),
             "nothing: the new head is checked next",
         ),
+        CheckWait::TicketClosed { state } => reason(
+            "ticket_closed_with_pr",
+            format!("the ticket is `{state}`; the forge is asked whether its pull request was merged"),
+            "nothing: it ends with the forge's answer",
+        ),
     }
 }
 
@@ -232,6 +237,26 @@ fn human(on: &HumanWait) -> Reason {
             "comment on the ticket, or run `dirigent approve TICKET`",
         ),
         HumanWait::Draft => reason("draft", "the pull request is a draft", "mark it ready for review"),
+        HumanWait::Remarks { head, by } => reason(
+            "remarks",
+            format!("words of {} stand against merging {}", by.join(", "), head.short()),
+            "`dirigent approve TICKET --anyway` merges it as it is, `dirigent reject TICKET WHY` asks for changes; whoever requested changes can also approve",
+        ),
+        HumanWait::Rule { head, because } => reason(
+            "forge_rule",
+            format!("the forge does not let {} be merged: {because}", head.short()),
+            "satisfy the rule, or merge it yourself",
+        ),
+        HumanWait::OtherBase { head, base } => reason(
+            "other_base",
+            format!("somebody set the base of {} to `{base}`, which is not the base of this workflow", head.short()),
+            "whoever changed the base decides: merge it yourself, or set the base back",
+        ),
+        HumanWait::MergeStuck { head, because } => reason(
+            "merge_stuck",
+            format!("merging {} failed again and again: {because}", head.short()),
+            "clear what is in the way, then run `dirigent retry TICKET`",
+        ),
     }
 }
 
@@ -248,7 +273,12 @@ fn blocked(cause: &BlockCause) -> Reason {
         BlockCause::NoNewEvidence { .. } => reason(
             "no_new_evidence",
             "the last attempt brought nothing, and nothing has changed since",
-            "comment on the ticket, change its state or labels, move the base branch or the prompt, or run `dirigent retry TICKET`",
+            "comment on the ticket, change its text or labels, or the workflow; or run `dirigent retry TICKET`",
+        ),
+        BlockCause::LostAgain { times } => reason(
+            "lost_again",
+            format!("{times} runs in a row were lost with the runner"),
+            "find out what ends the runner, then run `dirigent retry TICKET`",
         ),
         BlockCause::ReworkLimitExceeded { limit, trigger } => out_of_rounds(*limit, *trigger, &Work::Implement),
         BlockCause::BudgetExceeded { what, figure, cap } => reason(
@@ -350,6 +380,9 @@ fn held(hold: &MergeHold, now: Timestamp) -> Reason {
             "merge it yourself, or set rollout.mode: merge (and merge.mode: auto)",
         ),
         MergeHold::KillSwitch { source } => switch(*source),
+        MergeHold::LastLook => {
+            reason("merge_queue", "ready; it is looked at once more and merged", "nothing: it is merged next")
+        }
         MergeHold::Forge { because, retry_at } => reason(
             "merge_held",
             format!("ready, but {because}"),

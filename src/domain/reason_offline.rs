@@ -21,7 +21,7 @@ impl Job {
                 ("goes on when a runner is up".to_owned(), START.to_owned())
             }
             Stage::WaitingForHuman { on: HumanWait::Approval { head } | HumanWait::NoChecks { head }, .. }
-                if self.approved_head.as_ref() == Some(head) =>
+                if self.people.is_approved(head) =>
             {
                 (format!("{} is approved; it goes on when a runner is up", head.short()), START.to_owned())
             }
@@ -57,7 +57,7 @@ fn a_runner_alone_moves(stage: &Stage) -> bool {
             | Wait::ShuttingDown => false,
         },
         Stage::WaitingForChecks { .. } | Stage::Merging { .. } => true,
-        Stage::ReadyToMerge { hold, .. } => matches!(hold, MergeHold::Slot { .. } | MergeHold::Forge { .. }),
+        Stage::ReadyToMerge { hold, .. } => matches!(hold, MergeHold::Slot { .. } | MergeHold::LastLook | MergeHold::Forge { .. }),
         Stage::Working { .. }
         | Stage::WaitingForHuman { .. }
         | Stage::Blocked { .. }

@@ -39,6 +39,9 @@ pub struct LiveRun {
     /// 1 for the first run of a job.
     pub attempt: u32,
     pub pool: PoolName,
+    /// The runtime that the ticket was routed to: its timeouts count.
+    #[serde(default)]
+    pub runtime: String,
     pub branch: String,
     /// The ticket's state when last seen; per-state slots count by it.
     pub ticket_state: String,
@@ -136,9 +139,14 @@ pub enum Activity {
         ticket: super::ticket::NewTicket,
         key: String,
     },
-    /// What people said has reached the agent.
+    /// The prompt, or a message to the live agent, carried these remarks.
     Delivered {
-        words: Vec<super::job::HumanMessage>,
+        remarks: Vec<super::remark::RemarkKey>,
+    },
+    /// Through the desk: `tk answer`.
+    AnsweredRemark {
+        remark: super::remark::RemarkKey,
+        answer: super::remark::RemarkAnswer,
     },
     /// The agent asks for an approval or an answer.
     Asked {
@@ -163,6 +171,8 @@ pub enum StopReason {
     NotEligible {
         because: String,
     },
+    /// The tracker does not show the ticket any more.
+    NotVisible,
     KillSwitch,
     ObserveMode,
     Operator,
@@ -175,9 +185,14 @@ pub enum StopReason {
     },
     FreshStart,
     Shutdown,
+    /// The credential pool is used up.
     Quota,
+    /// The day's budget is spent.
+    DailyBudget,
     /// The PR was merged or closed by a person while a run was under way.
     Superseded,
+    /// A ticket that this one waits for was opened again.
+    BlockerOpened,
     /// A limit that makes this a failure, not a kill.
     Limit {
         failure: RunFailure,
@@ -190,6 +205,7 @@ impl StopReason {
             Self::TerminalState => "terminal_state",
             Self::NotActive => "not_active",
             Self::NotEligible { .. } => "not_eligible",
+            Self::NotVisible => "not_visible",
             Self::KillSwitch => "kill_switch",
             Self::ObserveMode => "observe_mode",
             Self::Operator => "operator",
@@ -198,7 +214,9 @@ impl StopReason {
             Self::FreshStart => "fresh_start",
             Self::Shutdown => "shutdown",
             Self::Quota => "quota",
+            Self::DailyBudget => "daily_budget",
             Self::Superseded => "superseded",
+            Self::BlockerOpened => "blocker_opened",
             Self::Limit { failure } => failure.code(),
         }
     }

@@ -31,8 +31,33 @@ pub struct Ticket {
     pub updated_at: Option<Timestamp>,
     /// The provider's own reference, without secrets.
     pub native_ref: Option<serde_json::Value>,
-    /// Oldest first.
-    pub comments: Vec<Comment>,
+    /// Oldest first, all of them; `None` where a listing does not bring them.
+    pub comments: Option<Vec<Comment>>,
+    /// The last change of the state, where the tracker tells.
+    pub state_changed: Option<StateChange>,
+    /// Who put which label on the ticket, where the tracker tells.
+    pub labelled: Vec<Labelled>,
+}
+
+/// When the ticket came into its state, and who moved it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateChange {
+    pub at: Timestamp,
+    /// `None` where the tracker dates the move and does not name its actor.
+    pub by: Option<Author>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Labelled {
+    pub label: String,
+    pub by: Author,
+}
+
+impl Ticket {
+    /// The comments as far as this reading has them.
+    pub fn known_comments(&self) -> &[Comment] {
+        self.comments.as_deref().unwrap_or_default()
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

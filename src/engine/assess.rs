@@ -1,15 +1,15 @@
-//! What a look at the pull request means. The order is the rule: what needs work comes before what needs waiting, and
-//! waiting before merging.
+//! What a settled look at the pull request means. The order is the rule: what needs work comes before what needs waiting,
+//! waiting before people, and people before merging.
 
-use crate::config::policy::{ForgeKind, Policy};
-use crate::domain::comment::Author;
-use crate::domain::evidence::{Evidence, EvidenceKind};
-use crate::domain::ids::{CommentId, CommitId, PrNumber};
+use crate::config::policy::Policy;
+use crate::domain::evidence::{Evidence, EvidenceKind, Verification};
+use crate::domain::ids::{CommitId, PrNumber};
 use crate::domain::job::{CheckWait, ChecksSummary, HumanWait, Job, PrFacts, ReworkCause, ReworkTrigger};
-use crate::domain::pr::{CheckStatus, Mergeability, PullRequest, Review, Verdict};
+use crate::domain::pr::{Check, CheckStatus, Mergeability, PullRequest};
 use crate::domain::time::Timestamp;
 
 use super::delivery::conflict;
+use super::remarks::wanted_rework;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Assessment {
@@ -29,22 +29,31 @@ pub enum Assessment {
     },
 }
 
-/// Required checks, folded. Optional ones never block, a neutral one is neither for nor against.
-pub fn fold_checks(pr: &PullRequest) -> ChecksSummary {
-    let mut any = false;
-    let mut pending = false;
-    for check in pr.checks.iter().filter(|check| check.blocks()) {
-        match check.status {
-            CheckStatus::Failed => return ChecksSummary::Failed,
-            CheckStatus::Pending => pending = true,
-            CheckStatus::Passed | CheckStatus::Neutral => {}
+/// The names that the forge requires, where it requires any.
+fn required(pr: &PullRequest) -> Option<&[String]> {
+    pr.required_checks.as_deref().filter(|names| !names.is_empty())
+}
+
+/// The checks that count, folded. Where the forge names required ones, those; else all, and names that were seen on other heads
+/// are still to come. A neutral one is neither for nor against.
+pub fn fold_checks(pr: &PullRequest, known: &[String]) -> ChecksSummary {
+    let Some(checks) = &pr.checks else { return ChecksSummary::Unknown };
+    let named = |name: &String| checks.iter().any(|check| check.name == *name);
+    let (counting, awaited): (Vec<&Check>, bool) = match required(pr) {
+        Some(names) => {
+            let counting = checks.iter().filter(|check| names.contains(&check.name)).collect();
+            (counting, !names.iter().all(named))
         }
-        any = true;
+        None => (checks.iter().collect(), !known.iter().all(named)),
+    };
+    if counting.iter().any(|check| check.status == CheckStatus::Failed) {
+        return ChecksSummary::Failed;
     }
-    match (any, pending) {
-        (false, _) => ChecksSummary::NoneYet,
-        (true, true) => ChecksSummary::Pending,
-        (true, false) => ChecksSummary::Passed,
+    let pending = awaited || counting.iter().any(|check| check.status == CheckStatus::Pending);
+    match (counting.is_empty() && !awaited, pending) {
+        (true, _) => ChecksSummary::NoneYet,
+        (false, true) => ChecksSummary::Pending,
+        (false, false) => ChecksSummary::Passed,
     }
 }
 
@@ -52,73 +61,139 @@ pub fn fold_checks(pr: &PullRequest) -> ChecksSummary {
 pub fn remember(old: Option<&PrFacts>, pr: &PullRequest, now: Timestamp) -> PrFacts {
     let old = old.filter(|facts| facts.number == pr.number);
     let same_head = old.filter(|facts| facts.head == pr.head);
+    let mut known_checks = old.map(|facts| facts.known_checks.clone()).unwrap_or_default();
+    let checks = fold_checks(pr, &known_checks);
+    for check in pr.checks.iter().flatten() {
+        if !known_checks.contains(&check.name) {
+            known_checks.push(check.name.clone());
+        }
+    }
     PrFacts {
         number: pr.number,
         url: pr.url.clone(),
         state: pr.state.clone(),
         head: pr.head.clone(),
         base: pr.base.clone(),
+        base_branch: pr.base_branch.clone(),
         labels: crate::domain::ticket::normalise_labels(&pr.labels),
         mergeability: pr.mergeability.clone(),
-        checks: fold_checks(pr),
-        head_since: same_head.map(|facts| facts.head_since).or(pr.pushed_at).unwrap_or(now),
-        review_cursor: old.and_then(|facts| facts.review_cursor.clone()),
-        reopened_at: old.and_then(|facts| facts.reopened_at),
-        replaced: old.is_some_and(|facts| facts.replaced),
+        checks,
+        known_checks,
+        head_since: same_head.map(|facts| facts.head_since).unwrap_or(now),
+        write: old.and_then(|facts| facts.write.clone()),
     }
 }
 
-/// Decides what an open pull request needs. May move the job's review cursor past what it acts on.
-pub fn assess(job: &mut Job, pr: &PullRequest, policy: &Policy, now: Timestamp) -> Assessment {
+/// Decides what an open pull request needs.
+pub fn assess(job: &Job, pr: &PullRequest, policy: &Policy, now: Timestamp) -> Assessment {
     let head = pr.head.clone();
-    if let Mergeability::Conflicting { files } = &pr.mergeability {
-        return Assessment::Rework(conflict(files, now));
+    if pr.base_branch != policy.pr.base_branch {
+        return Assessment::Human(HumanWait::OtherBase { head, base: pr.base_branch.clone() });
     }
-    let checks = fold_checks(pr);
-    if checks == ChecksSummary::Failed && policy.merge.require_green_checks {
-        return Assessment::Rework(failed_checks(pr, now));
-    }
-    if let Some(cause) = requested_changes(job, pr, policy, now) {
+    let known = job.delivery.pr.as_ref().map(|facts| facts.known_checks.as_slice()).unwrap_or_default();
+    let checks = fold_checks(pr, known);
+    if let Some(cause) = what_needs_work(job, pr, checks, policy, now) {
         return Assessment::Rework(cause);
     }
-    let approved = is_approved(job, pr, policy);
-    if policy.merge.require_green_checks {
-        match checks {
-            ChecksSummary::Pending => return Assessment::Checks(CheckWait::Forge { head }),
-            ChecksSummary::NoneYet => {
-                let since = job.pr.as_ref().map_or(now, |facts| facts.head_since);
-                // A forge of our own knows its checks at once; elsewhere CI may still register some.
-                let settled = policy.pr.forge == ForgeKind::Local && policy.merge.no_checks_pass;
-                if now.since(since) < policy.merge.checks_grace && !settled {
-                    return Assessment::Checks(CheckWait::Forge { head });
-                }
-                if !policy.merge.no_checks_pass && !approved {
-                    return Assessment::Human(HumanWait::NoChecks { head });
-                }
-            }
-            ChecksSummary::Passed | ChecksSummary::Failed => {}
-        }
+    if !pr.is_complete() {
+        return Assessment::Checks(CheckWait::Mergeability { head });
     }
-    match &pr.mergeability {
-        Mergeability::Unknown => return Assessment::Checks(CheckWait::Mergeability { head }),
-        Mergeability::Behind => return Assessment::NeedsUpdate { number: pr.number, head },
-        Mergeability::Clean | Mergeability::Refused { .. } | Mergeability::Conflicting { .. } => {}
+    // Bound to the head: a commit after the approval needs a new one.
+    let approved = job.people.is_approved(&pr.head);
+    if policy.merge.require_green_checks
+        && let Some(wait) = awaited_checks(job, pr, checks, approved, policy, now)
+    {
+        return wait;
     }
-    if policy.review.enabled && job.reviewed_head.as_ref() != Some(&head) {
+    if pr.mergeability == Mergeability::Unknown {
+        return Assessment::Checks(CheckWait::Mergeability { head });
+    }
+    if policy.review.enabled && job.delivery.reviewed_head.as_ref() != Some(&head) {
         return Assessment::NeedsReview { head };
     }
     if pr.draft {
         return Assessment::Human(HumanWait::Draft);
     }
-    if (policy.merge.require_human_approval || is_rejected(pr, policy)) && !approved {
+    let mut holding: Vec<String> = job.people.holding().map(|remark| remark.author.clone()).collect();
+    if !holding.is_empty() {
+        holding.dedup();
+        return Assessment::Human(HumanWait::Remarks { head, by: holding });
+    }
+    if policy.merge.require_human_approval && !approved {
         return Assessment::Human(HumanWait::Approval { head });
     }
-    Assessment::Ready { head }
+    let receipt = job.evidence.receipt.as_ref().filter(|receipt| receipt.head.as_ref() == Some(&head));
+    if receipt.is_some_and(|receipt| receipt.verification == Verification::Contradicted) {
+        let because = "what the worker claimed about it is contradicted by the facts".to_owned();
+        return Assessment::Human(HumanWait::Rule { head, because });
+    }
+    match &pr.mergeability {
+        Mergeability::Refused { because } => {
+            Assessment::Human(HumanWait::Rule { head, because: because.clone() })
+        }
+        // Only now: what waits for people is not updated again and again.
+        Mergeability::Behind => Assessment::NeedsUpdate { number: pr.number, head },
+        Mergeability::Clean => Assessment::Ready { head },
+        Mergeability::Unknown | Mergeability::Conflicting { .. } => Assessment::Checks(CheckWait::Mergeability { head }),
+    }
+}
+
+/// A conflict, a failed check and open remarks together: one rework takes care of all of them.
+fn what_needs_work(
+    job: &Job,
+    pr: &PullRequest,
+    checks: ChecksSummary,
+    policy: &Policy,
+    now: Timestamp,
+) -> Option<ReworkCause> {
+    let mut causes = Vec::new();
+    if let Mergeability::Conflicting { files } = &pr.mergeability {
+        causes.push(conflict(files, now));
+    }
+    if checks == ChecksSummary::Failed && policy.merge.require_green_checks {
+        causes.push(failed_checks(pr, now));
+    }
+    causes.extend(wanted_rework(job, now));
+    let mut causes = causes.into_iter();
+    let mut first = causes.next()?;
+    for other in causes {
+        first.summary = format!("{}; {}", first.summary, other.summary);
+        first.evidence.extend(other.evidence);
+    }
+    Some(first)
+}
+
+fn awaited_checks(
+    job: &Job,
+    pr: &PullRequest,
+    checks: ChecksSummary,
+    approved: bool,
+    policy: &Policy,
+    now: Timestamp,
+) -> Option<Assessment> {
+    let head = pr.head.clone();
+    let since = job.delivery.pr.as_ref().map_or(now, |facts| facts.head_since);
+    // Without a list of required ones, a fast check must not pass for one that has not registered yet.
+    let in_grace = now.since(since) < policy.merge.checks_grace && required(pr).is_none();
+    match checks {
+        ChecksSummary::Unknown | ChecksSummary::Pending => Some(Assessment::Checks(CheckWait::Forge { head })),
+        ChecksSummary::Passed | ChecksSummary::NoneYet if in_grace => Some(Assessment::Checks(CheckWait::Forge { head })),
+        ChecksSummary::NoneYet if !policy.merge.no_checks_pass && !approved => {
+            Some(Assessment::Human(HumanWait::NoChecks { head }))
+        }
+        ChecksSummary::NoneYet | ChecksSummary::Passed | ChecksSummary::Failed => None,
+    }
 }
 
 fn failed_checks(pr: &PullRequest, now: Timestamp) -> ReworkCause {
-    let failed: Vec<_> =
-        pr.checks.iter().filter(|check| check.blocks() && check.status == CheckStatus::Failed).collect();
+    let counts = |check: &&Check| required(pr).is_none_or(|names| names.contains(&check.name));
+    let failed: Vec<&Check> = pr
+        .checks
+        .iter()
+        .flatten()
+        .filter(counts)
+        .filter(|check| check.status == CheckStatus::Failed)
+        .collect();
     ReworkCause {
         trigger: ReworkTrigger::CheckFailed,
         summary: format!("failed: {}", failed.iter().map(|check| check.name.as_str()).collect::<Vec<_>>().join(", ")),
@@ -134,88 +209,4 @@ fn failed_checks(pr: &PullRequest, now: Timestamp) -> ReworkCause {
             })
             .collect(),
     }
-}
-
-pub fn is_trusted(author: &Author, policy: &Policy) -> bool {
-    !author.ourselves && policy.tracker.trusted.contains(&author.trust)
-}
-
-/// The last word of each trusted reviewer; and open threads. Each is acted on once: the cursor remembers.
-fn requested_changes(job: &mut Job, pr: &PullRequest, policy: &Policy, now: Timestamp) -> Option<ReworkCause> {
-    let cursor = job.pr.as_ref().and_then(|facts| facts.review_cursor.clone());
-    let mut news: Vec<(CommentId, Option<Timestamp>, ReworkTrigger, String)> = Vec::new();
-    for review in last_reviews(pr, policy) {
-        if review.verdict == Verdict::ChangesRequested && review.head.as_ref().is_none_or(|head| *head == pr.head) {
-            let text = format!("{} requests changes: {}", review.author.name, review.body);
-            news.push((review.id.clone(), review.submitted_at, ReworkTrigger::ChangesRequested, text));
-        }
-    }
-    for thread in pr.threads.iter().filter(|thread| !thread.resolved) {
-        let Some(last) = thread.comments.iter().rev().find(|comment| is_trusted(&comment.author, policy)) else {
-            continue;
-        };
-        // A thread whose last word is ours was answered.
-        if thread.comments.last().is_some_and(|comment| comment.author.ourselves) {
-            continue;
-        }
-        let place = match (&thread.path, thread.line) {
-            (Some(path), Some(line)) => format!("{path}:{line}: "),
-            (Some(path), None) => format!("{path}: "),
-            _ => String::new(),
-        };
-        let text = format!("{place}{}: {}", last.author.name, last.body);
-        news.push((last.id.clone(), last.created_at, ReworkTrigger::UnresolvedThread, text));
-    }
-    // Ids alone do not order; what was acted on is everything up to the remembered set.
-    let acted_on: Vec<&str> = cursor.as_ref().map(|c| c.as_str().split(' ').collect()).unwrap_or_default();
-    let fresh: Vec<_> = news.iter().filter(|(id, ..)| !acted_on.contains(&id.as_str())).collect();
-    let trigger = fresh.first()?.2;
-    let cause = ReworkCause {
-        trigger,
-        summary: format!("{} remark(s) by reviewers", fresh.len()),
-        evidence: fresh
-            .iter()
-            .map(|(_, at, _, text)| Evidence {
-                kind: EvidenceKind::Note { text: text.clone() },
-                timestamp: at.unwrap_or(now),
-            })
-            .collect(),
-    };
-    let remembered = news.iter().map(|(id, ..)| id.as_str()).collect::<Vec<_>>().join(" ");
-    if let Some(facts) = &mut job.pr {
-        facts.review_cursor = Some(CommentId::new(remembered));
-    }
-    Some(cause)
-}
-
-fn last_reviews<'a>(pr: &'a PullRequest, policy: &Policy) -> Vec<&'a Review> {
-    let mut last: Vec<&Review> = Vec::new();
-    for review in pr.reviews.iter().filter(|review| is_trusted(&review.author, policy)) {
-        // A mere comment does not take an earlier verdict back.
-        if review.verdict == Verdict::Commented {
-            continue;
-        }
-        last.retain(|earlier| earlier.author.name != review.author.name);
-        last.push(review);
-    }
-    last
-}
-
-/// Bound to the head: a commit after the approval needs a new one.
-fn is_approved(job: &Job, pr: &PullRequest, policy: &Policy) -> bool {
-    if job.approved_head.as_ref() == Some(&pr.head) {
-        return true;
-    }
-    let reviews = last_reviews(pr, policy);
-    let rejected = reviews.iter().any(|review| review.verdict == Verdict::ChangesRequested);
-    // Whoever asked for changes has the last word, unless an operator approved.
-    !rejected
-        && reviews.iter().any(|review| review.verdict == Verdict::Approved && review.head.as_ref() == Some(&pr.head))
-}
-
-/// Somebody whose words count asked for changes of this very head.
-fn is_rejected(pr: &PullRequest, policy: &Policy) -> bool {
-    last_reviews(pr, policy).iter().any(|review| {
-        review.verdict == Verdict::ChangesRequested && review.head.as_ref().is_none_or(|head| *head == pr.head)
-    })
 }

@@ -13,11 +13,13 @@ pub struct Decided<'a> {
     pub now: Timestamp,
     pub actions: Vec<Action>,
     pub notes: Vec<Note>,
+    /// The attempt that is over brought nothing: its like is not repeated before something is new.
+    pub no_progress: bool,
 }
 
 impl<'a> Decided<'a> {
     pub fn new(policy: &'a Policy, now: Timestamp) -> Self {
-        Self { policy, now, actions: Vec::new(), notes: Vec::new() }
+        Self { policy, now, actions: Vec::new(), notes: Vec::new(), no_progress: false }
     }
 
     pub fn act(&mut self, action: Action) {
@@ -57,11 +59,23 @@ impl<'a> Decided<'a> {
         }
     }
 
+    /// The same place with other data: neither news nor another column.
+    pub fn amend(&mut self, job: &mut Job, stage: Stage) {
+        job.stage = stage;
+        job.updated_at = self.now;
+    }
+
     fn follow_with_column(&mut self, job: &Job) {
         let Some(state) = self.policy.orchestration.states.get(&job.stage.phase()) else { return };
-        if !crate::domain::ticket::same_state(state, &job.ticket.state) {
-            self.act(Action::MoveTicket { state: state.clone() });
+        // Compared with where the ticket will be once our own moves are through.
+        if !crate::domain::ticket::same_state(state, job.intended_column()) {
+            self.move_ticket(job, state);
         }
+    }
+
+    pub fn move_ticket(&mut self, job: &Job, state: &str) {
+        let from = vec![job.ticket.state.clone(), job.intended_column().to_owned()];
+        self.act(Action::MoveTicket { from, state: state.to_owned() });
     }
 
     pub fn queue(&mut self, job: &mut Job, work: Work, wait: Wait) {
@@ -89,6 +103,9 @@ impl<'a> Decided<'a> {
         }
         job.rework_cycles += 1;
         job.failures = 0;
+        // Another round is another landing.
+        job.delivery.update_attempts = 0;
+        job.delivery.merge_attempts = 0;
         self.act(Action::Comment {
             key: format!("rework:{}:{}", job.attempts, job.rework_cycles),
             said: Said::Rework { cycle: job.rework_cycles, limit, cause: cause.clone() },

@@ -3,12 +3,13 @@
 use super::assess::Assessment;
 use super::decided::Decided;
 use super::effect::{Action, Said};
+use super::landing;
 use super::phases::{judges_pr, stop, wait_for_checks, wait_for_human};
-use crate::config::policy::{ClosedPrPolicy, ForgeKind, RolloutMode};
+use crate::config::policy::{ClosedPrPolicy, ForgeKind};
 use crate::domain::evidence::{Evidence, EvidenceKind, GateResult, Receipt, Verification};
 use crate::domain::ids::{CommitId, PrNumber};
 use crate::domain::job::{
-    BlockCause, CheckWait, DoneHow, HumanWait, Job, MergeHold, ReworkCause, ReworkTrigger, Stage, Wait, Work,
+    BlockCause, CheckWait, DoneHow, HumanWait, Job, ReworkCause, ReworkTrigger, Stage, Wait, Work,
 };
 use crate::domain::pr::PrState;
 use crate::domain::run::StopReason;
@@ -19,7 +20,7 @@ const UPDATE_SHOWS_WITHIN: std::time::Duration = std::time::Duration::from_secs(
 /// The work of a run is there: check it on that very commit, or go on to publish it.
 pub fn verify(job: &mut Job, head: CommitId, out: &mut Decided<'_>) {
     if out.policy.gates.has_task_gates {
-        let branch = job.branch.name.clone();
+        let branch = job.delivery.branch.name.clone();
         wait_for_checks(job, CheckWait::Gates { head: head.clone() }, out);
         out.act(Action::RunGate { branch, head });
     } else {
@@ -29,13 +30,13 @@ pub fn verify(job: &mut Job, head: CommitId, out: &mut Decided<'_>) {
 
 fn publish(job: &mut Job, head: CommitId, out: &mut Decided<'_>) {
     if out.policy.pr.forge == ForgeKind::None || !out.policy.pr.auto_create {
-        let branch = job.branch.name.clone();
+        let branch = job.delivery.branch.name.clone();
         let said = Said::BranchReady { branch: branch.clone(), head: Some(head.clone()) };
         out.act(Action::Comment { key: format!("branch-ready:{head}"), said });
         wait_for_human(job, HumanWait::Branch { branch }, out);
         return;
     }
-    let branch = job.branch.name.clone();
+    let branch = job.delivery.branch.name.clone();
     wait_for_checks(job, CheckWait::Publishing { head: head.clone() }, out);
     out.act(Action::PushBranch { branch, head });
 }
@@ -46,7 +47,7 @@ pub fn gates_reported(job: &mut Job, head: &CommitId, results: Vec<GateResult>, 
         return;
     }
     let failed: Vec<&GateResult> = results.iter().filter(|result| !result.passed).collect();
-    let receipt = job.receipt.get_or_insert_with(|| Receipt {
+    let receipt = job.evidence.receipt.get_or_insert_with(|| Receipt {
         verification: Verification::Unverified,
         head: Some(head.clone()),
         base: None,
@@ -111,13 +112,13 @@ pub fn branch_pushed(job: &mut Job, head: &CommitId, out: &mut Decided<'_>) {
     if waited != head {
         return;
     }
-    match job.pr.as_ref().filter(|pr| pr.state == PrState::Open).map(|pr| pr.number) {
+    match job.delivery.pr.as_ref().filter(|pr| pr.state == PrState::Open).map(|pr| pr.number) {
         // The push has brought it up to date. To ask for one would make a second, if somebody merged this one a moment ago.
         Some(number) => {
             out.act(Action::InspectPr { number });
             wait_for_checks(job, CheckWait::Forge { head: head.clone() }, out);
         }
-        None => out.act(Action::OpenPr { branch: job.branch.name.clone(), head: head.clone() }),
+        None => out.act(Action::OpenPr { branch: job.delivery.branch.name.clone(), head: head.clone() }),
     }
 }
 
@@ -127,15 +128,15 @@ pub fn pr_opened(job: &mut Job, number: PrNumber, url: Option<String>, out: &mut
     let said = Said::PrOpened {
         number,
         url,
-        branch: job.branch.name.clone(),
-        verification: job.receipt.as_ref().map(|receipt| receipt.verification),
+        branch: job.delivery.branch.name.clone(),
+        verification: job.evidence.receipt.as_ref().map(|receipt| receipt.verification),
     };
     out.act(Action::Comment { key: format!("pr:{number}"), said });
     out.act(Action::InspectPr { number });
     wait_for_checks(job, CheckWait::Forge { head }, out);
 }
 
-pub fn pr_assessed(job: &mut Job, assessment: Assessment, out: &mut Decided<'_>) {
+pub fn pr_assessed(job: &mut Job, assessment: Assessment, asked_in_turn: bool, out: &mut Decided<'_>) {
     if !judges_pr(&job.stage) {
         return;
     }
@@ -148,13 +149,13 @@ pub fn pr_assessed(job: &mut Job, assessment: Assessment, out: &mut Decided<'_>)
             if asked && out.now.since(job.stage.since()) < UPDATE_SHOWS_WITHIN {
                 return;
             }
-            if job.rebase_attempts >= out.policy.merge.max_rebase_attempts {
+            if job.delivery.update_attempts >= out.policy.merge.max_rebase_attempts {
                 let because =
                     "the base kept moving on; the branch was updated as often as merge.max_rebase_attempts allows";
                 out.block(job, BlockCause::MergeRefused { because: because.into() }, Work::Implement);
                 return;
             }
-            job.rebase_attempts += 1;
+            job.delivery.update_attempts += 1;
             out.move_to(
                 job,
                 Stage::WaitingForChecks { on: CheckWait::BranchUpdate { head: head.clone() }, since: out.now },
@@ -162,27 +163,15 @@ pub fn pr_assessed(job: &mut Job, assessment: Assessment, out: &mut Decided<'_>)
             out.act(Action::UpdateBranch { number, head });
         }
         Assessment::NeedsReview { head } => {
-            if job.review_passes >= out.policy.review.max_passes {
+            if job.delivery.review_passes >= out.policy.review.max_passes {
                 let limit = out.policy.review.max_passes;
                 out.block(job, BlockCause::ReviewPasses { limit }, Work::Review { head });
                 return;
             }
-            job.review_passes += 1;
+            job.delivery.review_passes += 1;
             out.queue(job, Work::Review { head }, Wait::Ready);
         }
-        Assessment::Ready { head } => {
-            let hold = if !out.policy.merge.auto {
-                MergeHold::MergeDisabled
-            } else if out.policy.rollout.mode != RolloutMode::Merge {
-                MergeHold::RolloutForbids
-            } else {
-                MergeHold::Slot { behind: None }
-            };
-            // One that is ready already keeps its place in the queue and what it waits for.
-            if !matches!(&job.stage, Stage::ReadyToMerge { head: known, .. } if *known == head) {
-                out.move_to(job, Stage::ReadyToMerge { head, hold, since: out.now });
-            }
-        }
+        Assessment::Ready { head } => landing::ready(job, head, asked_in_turn, out),
     }
 }
 
@@ -193,26 +182,27 @@ pub fn pr_merged(job: &mut Job, commit: Option<CommitId>, by_us: bool, out: &mut
         Stage::Working { .. } => stop(job, StopReason::Superseded, out),
         // Our own merge, seen before its answer came.
         Stage::Merging { .. } => complete(job, commit, true, out),
+        _ if landing::may_be_our_merge(job) => complete(job, commit, true, out),
         _ => complete(job, commit, by_us, out),
     }
 }
 
 pub fn complete(job: &mut Job, commit: Option<CommitId>, by_us: bool, out: &mut Decided<'_>) {
-    let merged_head = job.pr.as_ref().map(|pr| pr.head.clone());
+    let merged_head = job.delivery.pr.as_ref().map(|pr| pr.head.clone());
     let how = DoneHow::Merged { commit: commit.clone(), by_us };
     out.move_to(job, Stage::Done { how, ticket_closed: false, since: out.now });
     if let Some(state) = &out.policy.tracker.completion_state {
         out.actions.retain(|action| !matches!(action, Action::MoveTicket { .. }));
-        if !crate::domain::ticket::same_state(state, &job.ticket.state) {
-            out.act(Action::MoveTicket { state: state.clone() });
+        if !crate::domain::ticket::same_state(state, job.intended_column()) {
+            out.move_ticket(job, state);
         }
     }
-    let verification = job.receipt.as_ref().map(|receipt| receipt.verification);
+    let verification = job.evidence.receipt.as_ref().map(|receipt| receipt.verification);
     out.act(Action::Comment {
         key: format!("done:{}", job.attempts),
         said: Said::Done { commit, by_us, verification },
     });
-    out.act(Action::CleanUp { branch: job.branch.name.clone(), merged_head });
+    out.act(Action::CleanUp { branch: job.delivery.branch.name.clone(), merged_head });
 }
 
 pub fn pr_closed(job: &mut Job, number: PrNumber, out: &mut Decided<'_>) {
@@ -241,7 +231,7 @@ pub fn follow_closed_pr(job: &mut Job, number: PrNumber, out: &mut Decided<'_>) 
             if matches!(job.stage, Stage::WaitingForChecks { on: CheckWait::Publishing { .. }, .. }) => {}
         ClosedPrPolicy::Reopen => {
             out.act(Action::ReopenPr { number });
-            if let (true, Some(pr)) = (judges_pr(&job.stage), &job.pr) {
+            if let (true, Some(pr)) = (judges_pr(&job.stage), &job.delivery.pr) {
                 let head = pr.head.clone();
                 wait_for_checks(job, CheckWait::Forge { head }, out);
             }

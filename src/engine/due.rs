@@ -1,6 +1,7 @@
 //! When the machine wants to be woken: the earliest of all due times in the state.
 
 use super::limits;
+use super::settle::TURN;
 use super::state::{PendingStatus, State};
 use super::workpad;
 use crate::config::policy::Policy;
@@ -19,7 +20,7 @@ pub fn next_due(state: &State, policy: &Policy) -> Option<Timestamp> {
     let going_on = || state.runs.values().filter(|run| !is_stopping(state, run));
     let runs = going_on().filter_map(|run| limits::next(run, &policy.agent));
     let run_caps = going_on().filter_map(|run| {
-        let spent = state.jobs.get(&run.ticket).map_or(0, |job| job.budget_run_ms);
+        let spent = state.jobs.get(&run.ticket).map_or(0, |job| job.spending.run_ms_since_reset);
         let cap = policy.budget.ticket.max_run?;
         let warn_at = if run.progress.told_to_wrap_up { cap } else { cap.saturating_mul(4) / 5 };
         Some(run.started_at + warn_at.saturating_sub(std::time::Duration::from_millis(spent)))
@@ -28,7 +29,12 @@ pub fn next_due(state: &State, policy: &Policy) -> Option<Timestamp> {
         PendingStatus::Due { at, .. } => Some(*at),
         PendingStatus::InFlight | PendingStatus::Held { .. } => None,
     });
-    jobs.chain(workpads).chain(runs).chain(run_caps).chain(effects).min()
+    let looks = state.look_again.values().copied();
+    let turns = state.jobs.values().filter_map(|job| match &job.stage {
+        Stage::ReadyToMerge { turn: Some(turn), .. } => Some(turn.since + TURN),
+        _ => None,
+    });
+    jobs.chain(looks).chain(turns).chain(workpads).chain(runs).chain(run_caps).chain(effects).min()
 }
 
 fn is_stopping(state: &State, run: &LiveRun) -> bool {

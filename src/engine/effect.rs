@@ -5,9 +5,11 @@ use serde::{Deserialize, Serialize};
 use super::permit::EffectKind;
 use crate::domain::evidence::Verification;
 use crate::domain::failure::RunFailure;
-use crate::domain::ids::{CommitId, EffectId, PrNumber, RunId, SessionId, TicketId};
+use crate::domain::ids::{CommentId, CommitId, EffectId, PrNumber, RunId, SessionId, TicketId};
 use crate::domain::job::{BlockCause, HumanMessage, ReworkCause, Work};
 use crate::domain::pr::MergeMethod;
+use crate::domain::remark::RemarkKind;
+use crate::domain::route::Route;
 use crate::domain::run::{Salvage, StopReason};
 use crate::domain::ticket::NewTicket;
 
@@ -30,7 +32,9 @@ pub enum Action {
         attempt: u32,
         branch: String,
         resume: Option<SessionId>,
-        /// Trusted words that the prompt carries; they count as heard once the run has started.
+        /// Which agent does it, decided with the run.
+        route: Route,
+        /// Open remarks for the prompt. The run reports which of them it delivered.
         undelivered: Vec<HumanMessage>,
     },
     StopRun {
@@ -52,7 +56,9 @@ pub enum Action {
         key: String,
         said: Said,
     },
+    /// Moves the ticket, if it is still in one of the columns `from`.
     MoveTicket {
+        from: Vec<String>,
         state: String,
     },
     CreateTicket {
@@ -73,9 +79,15 @@ pub enum Action {
     InspectPr {
         number: PrNumber,
     },
+    /// Asks for a remark by its id, because a complete reading did not have it.
+    CheckRemark {
+        kind: RemarkKind,
+        id: CommentId,
+    },
     MergePr {
         number: PrNumber,
         head: CommitId,
+        base_branch: String,
         method: MergeMethod,
     },
     UpdateBranch {
@@ -99,7 +111,7 @@ pub enum Action {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "how")]
 pub enum Steering {
-    Say { word: HumanMessage },
+    Say { message: HumanMessage },
     WrapUp { spent: String },
     StopAfterTurn,
 }
@@ -175,6 +187,7 @@ impl Action {
             Self::OpenPr { .. } => EffectKind::OpenPr,
             Self::ReopenPr { .. } => EffectKind::ReopenPr,
             Self::InspectPr { .. } => EffectKind::InspectPr,
+            Self::CheckRemark { .. } => EffectKind::CheckRemark,
             Self::MergePr { .. } => EffectKind::MergePr,
             Self::UpdateBranch { .. } => EffectKind::UpdateBranch,
             Self::RunGate { .. } => EffectKind::RunGate,
@@ -191,6 +204,7 @@ impl Action {
                 | Self::Steer { .. }
                 | Self::RefreshTickets { .. }
                 | Self::InspectPr { .. }
+                | Self::CheckRemark { .. }
                 | Self::Notify { .. }
         )
     }

@@ -6,12 +6,15 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::permit::Refusal;
+use crate::domain::basis::Basis;
 use crate::domain::evidence::GateResult;
-use crate::domain::ids::{CommentId, CommitId, EffectId, RunId, TicketId};
-use crate::domain::job::HumanMessage;
+use crate::domain::ids::{CommentId, CommitId, EffectId, PrNumber, RunId, TicketId};
+use crate::domain::lane::Lane;
+use crate::domain::remark::{RemarkKey, RemarkKind};
 use crate::domain::pr::PullRequest;
 use crate::domain::run::{Activity, ProcessMark, RunReport, Salvage};
 use crate::domain::ticket::Ticket;
+use crate::domain::time::Timestamp;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "event")]
@@ -24,25 +27,35 @@ pub enum Event {
     Polled {
         tickets: Vec<Ticket>,
         base: Option<CommitId>,
+        basis: Basis,
     },
-    /// The list of the last `Polled` still holds, to the letter. No poll failed and no workflow was loaded in between.
+    /// What has changed on the board since the last answer, in any state. It says nothing about the other tickets.
+    PolledChanges {
+        tickets: Vec<Ticket>,
+        base: Option<CommitId>,
+        basis: Basis,
+    },
+    /// The last answer still holds, to the letter. No poll failed and no workflow was loaded in between. `basis` is that of
+    /// the answer that is repeated.
     PolledUnchanged {
         base: Option<CommitId>,
+        basis: Basis,
     },
     PollFailed {
         error: String,
     },
-    /// A complete answer about `asked`: what is missing is gone.
+    /// An answer about each of these ids.
     TicketsRefreshed {
-        asked: Vec<TicketId>,
-        tickets: Vec<Ticket>,
+        found: Vec<(TicketId, Lookup)>,
+        basis: Basis,
     },
     RunStarted {
         run: RunId,
         process: ProcessMark,
         worktree: PathBuf,
-        base: CommitId,
-        head: CommitId,
+        base: Option<CommitId>,
+        /// A directory without a repository in it has none.
+        head: Option<CommitId>,
     },
     RunProgress {
         run: RunId,
@@ -54,7 +67,33 @@ pub enum Event {
     },
     PrObserved {
         ticket: TicketId,
-        pr: Option<PullRequest>,
+        pr: PullRequest,
+        basis: Basis,
+    },
+    /// The pull request could not be looked at.
+    PrLookFailed {
+        ticket: TicketId,
+        number: PrNumber,
+        error: String,
+    },
+    /// A remark that was missing from a complete reading was asked for by its id.
+    RemarkChecked {
+        ticket: TicketId,
+        kind: RemarkKind,
+        id: CommentId,
+        found: RemarkFound,
+    },
+    /// Calls of this lane wait: the other side limits us, or our access was refused.
+    LanePaused {
+        lane: Lane,
+        until: Option<Timestamp>,
+        why: String,
+        /// Nobody gets in before a person mends the access.
+        locked_out: bool,
+    },
+    /// A call of this lane went through.
+    LaneWorks {
+        lane: Lane,
     },
     EffectDone {
         effect: EffectId,
@@ -79,12 +118,42 @@ pub enum Event {
         command: OperatorCommand,
         by: String,
     },
-    /// A trusted word that did not come with a ticket (a command, a webhook).
+    /// A trusted word that did not come with a ticket (a command at the terminal).
     HumanSaid {
         ticket: TicketId,
-        word: HumanMessage,
+        by: String,
+        text: String,
+        urgent: bool,
     },
     Shutdown,
+}
+
+/// What came of asking for one ticket by its id.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "is")]
+#[expect(clippy::large_enum_variant, reason = "one at a time, on its way into the engine")]
+pub enum Lookup {
+    Found {
+        ticket: Ticket,
+    },
+    /// Deleted, moved elsewhere: it does not come back.
+    Gone {
+        because: String,
+    },
+    /// A complete answer does not have it. It may be hidden from us, or lag behind.
+    NotVisible,
+    /// It is there and cannot be understood.
+    Unreadable {
+        because: String,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RemarkFound {
+    There,
+    Gone,
+    NotVisible,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -113,8 +182,17 @@ pub enum OperatorCommand {
     Retry {
         ticket: TicketId,
     },
+    /// The head that the person saw; without one, the current head.
     Approve {
         ticket: TicketId,
+        head: Option<CommitId>,
+        /// Remarks that it overrules; nothing that came later.
+        overrule: Vec<RemarkKey>,
+    },
+    /// Asks for changes.
+    Reject {
+        ticket: TicketId,
+        text: String,
     },
     /// Gives the ticket back: nothing is done with it until a retry.
     Forget {
@@ -130,7 +208,8 @@ impl OperatorCommand {
             | Self::Resume { ticket }
             | Self::Stop { ticket }
             | Self::Retry { ticket }
-            | Self::Approve { ticket }
+            | Self::Approve { ticket, .. }
+            | Self::Reject { ticket, .. }
             | Self::Forget { ticket } => Some(ticket),
         }
     }
@@ -146,12 +225,29 @@ pub enum EffectResult {
     Commented {
         comment: CommentId,
     },
+    /// The comment that was to be edited is gone.
+    CommentGone,
+    Moved {
+        /// When the tracker says that it was changed.
+        version: Option<Timestamp>,
+    },
+    /// Somebody has moved the ticket meanwhile; it was left alone.
+    FoundElsewhere {
+        state: String,
+    },
     Opened {
         pr: PullRequest,
+    },
+    /// The base was merged into the branch. `same_diff`: the change against the base is what it was.
+    Updated {
+        head: CommitId,
+        same_diff: bool,
     },
     Merged {
         commit: Option<CommitId>,
     },
+    /// It is in the forge's own merge queue.
+    Queued,
     Gated {
         results: Vec<GateResult>,
     },
@@ -160,9 +256,12 @@ pub enum EffectResult {
 impl std::fmt::Display for EffectError {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Permanent { detail } | Self::Transient { detail, .. } | Self::NotNow { because: detail } => {
-                out.write_str(detail)
-            }
+            Self::Permanent { detail }
+            | Self::Transient { detail, .. }
+            | Self::MaybeDone { detail }
+            | Self::Auth { detail }
+            | Self::NotNow { because: detail } => out.write_str(detail),
+            Self::OtherBase { actual } => write!(out, "its base is `{actual}` now"),
             Self::Refused { refusal } => refusal.fmt(out),
             Self::HeadMoved { actual } => write!(out, "the branch is at {}", actual.short()),
             Self::Conflict { files } => write!(out, "conflicts in {}", files.join(", ")),
@@ -178,6 +277,18 @@ pub enum EffectError {
     Transient {
         detail: String,
         retry_after: Option<Duration>,
+    },
+    /// The answer was lost: it may have been done.
+    MaybeDone {
+        detail: String,
+    },
+    /// Our access was refused. The effect is held until it is granted again, never dropped.
+    Auth {
+        detail: String,
+    },
+    /// The pull request's base is not the job's.
+    OtherBase {
+        actual: String,
     },
     /// It will not work until a person changes something.
     Permanent {

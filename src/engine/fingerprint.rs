@@ -1,46 +1,55 @@
-//! No attempt without new evidence: a digest of everything that could make the next attempt end differently.
+//! No attempt without new evidence: a digest of everything that the next prompt would tell the agent.
+//!
+//! Our own doings (columns that we moved, the workpad, attempt numbers) are not part of it, and neither is the tip of the base
+//! branch, unless the job is about a conflict with it.
 
 use sha2::{Digest, Sha256};
 
 use crate::config::policy::Policy;
+use crate::domain::fingerprint::Fingerprint;
 use crate::domain::ids::CommitId;
-use crate::domain::job::{Job, Stage, Work};
+use crate::domain::job::{Job, ReworkTrigger, Stage, Work};
 
-/// Stands in for "the fingerprint as it is when this step ends" until the caller fills it in.
-pub const MARK_CURRENT: &str = "current";
+pub fn of(job: &Job, base: Option<&CommitId>, policy: &Policy) -> Fingerprint {
+    let remarks: Vec<String> = job
+        .people
+        .remarks
+        .iter()
+        .filter(|remark| !remark.is_over())
+        .map(|remark| format!("{:?} {} {}", remark.key.kind, remark.key.id, remark.key.version))
+        .collect();
+    let checks = job.delivery.pr.as_ref().map(|pr| format!("{:?}", pr.checks)).unwrap_or_default();
+    let head = job.delivery.head.as_ref().map_or("", |commit| commit.as_str());
+    Fingerprint {
+        ticket: format!("{:016x}", job.ticket.text_hash),
+        comments: format!("{:016x}", job.ticket.trusted_comments),
+        remarks: digest(remarks.iter().map(String::as_str)),
+        labels: digest(job.ticket.labels.iter().map(String::as_str)),
+        head: digest([head]),
+        checks,
+        cause: cause(job, base),
+        workflow: policy.hash.clone(),
+    }
+}
 
-pub fn of(job: &Job, base: Option<&CommitId>, policy: &Policy) -> String {
-    let mut digest = Sha256::new();
-    let mut add = |part: &str| {
-        digest.update((part.len() as u64).to_le_bytes());
-        digest.update(part.as_bytes());
-    };
-    add(&job.ticket.state.trim().to_lowercase());
-    for label in &job.ticket.labels {
-        add(label);
-    }
-    add("trusted");
-    add(job.ticket.newest_trusted_comment.as_ref().map_or("", |id| id.as_str()));
-    add(base.map_or("", |commit| commit.as_str()));
-    add(job.head.as_ref().map_or("", |commit| commit.as_str()));
-    if let Some(pr) = &job.pr {
-        add(&format!("{:?}", pr.checks));
-        add(pr.review_cursor.as_ref().map_or("", |cursor| cursor.as_str()));
-    }
-    for word in &job.undelivered {
-        add(&word.text);
-    }
+fn cause(job: &Job, base: Option<&CommitId>) -> String {
     match work(job) {
         Some(Work::Rework { cause }) => {
-            add(cause.trigger.name());
-            add(&cause.summary);
+            let tip = base.filter(|_| cause.trigger == ReworkTrigger::MergeConflict);
+            digest([cause.trigger.name(), &cause.summary, tip.map_or("", |commit| commit.as_str())])
         }
-        Some(Work::Review { head }) => add(head.as_str()),
-        Some(Work::Implement) | None => add("implement"),
+        Some(Work::Review { head }) => digest(["review", head.as_str()]),
+        Some(Work::Implement) | None => digest(["implement"]),
     }
-    add(&policy.hash);
-    let bytes = digest.finalize();
-    bytes.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
+    let mut digest = Sha256::new();
+    for part in parts {
+        digest.update((part.len() as u64).to_le_bytes());
+        digest.update(part.as_bytes());
+    }
+    digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn work(job: &Job) -> Option<&Work> {

@@ -3,38 +3,43 @@
 use super::decided::Decided;
 use super::delivery::{complete, follow_closed_pr, verify};
 use super::effect::{Action, Said};
+use super::phases::ask_whether_merged;
+use super::remarks;
 use super::retry;
 use crate::config::policy::ForgeKind;
 use crate::domain::evidence::{Evidence, EvidenceKind, Receipt, Verification};
 use crate::domain::failure::{RunFailure, TurnError};
 use crate::domain::job::{BlockCause, Job, ReleaseReason, ReworkCause, ReworkTrigger, Stage, Wait, Work};
 use crate::domain::pr::PrState;
+use crate::domain::remark::RemarkStatus;
 use crate::domain::run::{Declared, RunOutcome, RunReport, StopReason};
 
 /// How long a well-ended run without a declared result waits before it goes on.
 const CONTINUATION_DELAY: std::time::Duration = std::time::Duration::from_secs(1);
+/// Runs in a row that may be lost with the runner.
+const LOSSES: u32 = 10;
 /// How soon a start that the tracker prevented is tried again. Costs no retry.
 const TRACKER_RETRY: std::time::Duration = std::time::Duration::from_secs(10);
 
 pub fn run_ended(job: &mut Job, report: RunReport, out: &mut Decided<'_>) {
     let Stage::Working { work, run, stopping, .. } = job.stage.clone() else { return };
     if report.head.is_some() {
-        job.head = report.head.clone();
+        job.delivery.head = report.head.clone();
     }
     if report.session.is_some() {
         job.session = report.session.clone();
     }
     if let Some(Declared::Done { summary }) = &report.declared {
-        job.summary = Some(summary.clone());
+        job.evidence.summary = Some(summary.clone());
     }
     let stopped = stopping.clone();
     let outcome = what_really_ended_it(stopping, report.outcome.clone());
     out.note(job, Some(&run), outcome.code(), format!("run {run} ended: {}", in_words(&outcome)));
     if report.outcome == RunOutcome::Done {
-        job.salvage = None;
+        job.evidence.salvage = None;
     }
     if let Some(salvage) = &report.salvage {
-        job.salvage = Some(salvage.reference.clone());
+        job.evidence.salvage = Some(salvage.reference.clone());
         let failure = match &outcome {
             RunOutcome::Failed { failure } => Some(failure.clone()),
             _ => None,
@@ -42,12 +47,13 @@ pub fn run_ended(job: &mut Job, report: RunReport, out: &mut Decided<'_>) {
         let said = Said::Salvaged { run: run.clone(), salvage: salvage.clone(), failure };
         out.act(Action::Comment { key: format!("salvaged:{run}"), said });
     }
-    if let Some(PrState::Merged { commit }) = job.pr.as_ref().map(|pr| pr.state.clone()) {
+    remarks::after_run(job, &run, report.outcome == RunOutcome::Done && report.made_commits());
+    if let Some(PrState::Merged { commit }) = job.delivery.pr.as_ref().map(|pr| pr.state.clone()) {
         complete(job, commit, false, out);
         return;
     }
-    job.last_failure = None;
-    if let (Some(StopReason::Superseded), Some(pr)) = (&stopped, &job.pr)
+    job.evidence.last_failure = None;
+    if let (Some(StopReason::Superseded), Some(pr)) = (&stopped, &job.delivery.pr)
         && pr.state == PrState::Closed
     {
         let number = pr.number;
@@ -70,6 +76,7 @@ fn what_really_ended_it(stopping: Option<StopReason>, outcome: RunOutcome) -> Ru
                 | StopReason::ObserveMode
                 | StopReason::Shutdown
                 | StopReason::Quota
+                | StopReason::DailyBudget
                 | StopReason::FreshStart,
             ),
             RunOutcome::Done,
@@ -95,12 +102,12 @@ fn ended_well(job: &mut Job, work: Work, report: &RunReport, out: &mut Decided<'
         return;
     }
     if let Work::Review { head } = work {
-        job.reviewed_head = Some(head.clone());
+        job.delivery.reviewed_head = Some(head.clone());
         job.failures = 0;
-        if let Some(pr) = &job.pr {
+        if let Some(pr) = &job.delivery.pr {
             out.act(Action::InspectPr { number: pr.number });
         }
-        if job.pr.is_none() {
+        if job.delivery.pr.is_none() {
             verify(job, head, out);
             return;
         }
@@ -110,7 +117,10 @@ fn ended_well(job: &mut Job, work: Work, report: &RunReport, out: &mut Decided<'
     }
     let declared_done = matches!(report.declared, Some(Declared::Done { .. }));
     let has_work = report.commits_ahead > 0 && report.head.is_some();
-    let progressed = report.made_commits() || !report.evidence.is_empty();
+    job.losses = 0;
+    // A rework that changes nothing and answers nothing is a failed run, never a passed one.
+    let answered = answered_something(job);
+    let progressed = report.made_commits() || !report.evidence.is_empty() || answered;
     if !declared_done && !progressed {
         // A rework that ends without a commit, and a first run that did nothing, are the same: nothing came of it.
         failed(job, work, RunFailure::NoProgress, out);
@@ -125,9 +135,9 @@ fn ended_well(job: &mut Job, work: Work, report: &RunReport, out: &mut Decided<'
         facts: facts(report, &contradictions),
         gates: Vec::new(),
     };
-    job.receipt = Some(receipt);
+    job.evidence.receipt = Some(receipt);
     job.failures = 0;
-    if declared_done && !contradictions.is_empty() {
+    if !contradictions.is_empty() {
         let cause = ReworkCause {
             trigger: ReworkTrigger::Contradicted,
             summary: contradictions.join("; "),
@@ -139,14 +149,14 @@ fn ended_well(job: &mut Job, work: Work, report: &RunReport, out: &mut Decided<'
         out.rework(job, cause);
         return;
     }
-    if has_work && !job.undelivered.is_empty() {
+    if let (true, Some(cause)) = (has_work, remarks::wanted_rework(job, out.now)) {
         // Said while the run was on, and never read: nothing is published past a person's words.
-        out.rework(job, unread(job, out.now));
+        out.rework(job, cause);
         return;
     }
     match (&report.head, has_work) {
         (Some(head), true) if declared_done || out.policy.pr.forge != ForgeKind::None => {
-            job.no_progress_with = None;
+            job.evidence.no_progress_with = None;
             job.continuations = 0;
             verify(job, head.clone(), out);
         }
@@ -154,7 +164,7 @@ fn ended_well(job: &mut Job, work: Work, report: &RunReport, out: &mut Decided<'
             // Progress without a declared end: the ticket is still active, so the work goes on, but not for ever.
             // Words alone are no progress that would justify a third run.
             if !report.made_commits() {
-                job.no_progress_with = Some(super::fingerprint::MARK_CURRENT.to_owned());
+                out.no_progress = true;
             }
             job.continuations += 1;
             if job.continuations > out.policy.agent.max_turns {
@@ -167,21 +177,15 @@ fn ended_well(job: &mut Job, work: Work, report: &RunReport, out: &mut Decided<'
     }
 }
 
-fn unread(job: &Job, now: crate::domain::time::Timestamp) -> ReworkCause {
-    let note = |text: String| Evidence { kind: EvidenceKind::Note { text }, timestamp: now };
-    ReworkCause {
-        trigger: ReworkTrigger::TicketComment,
-        summary: "a person said something that the last run did not read".to_owned(),
-        evidence: job.undelivered.iter().map(|word| note(format!("{}: {}", word.from, word.text))).collect(),
-    }
-}
-
 /// Says done; what do the facts say?
 fn contradictions(job: &Job, work: &Work, report: &RunReport, out: &Decided<'_>) -> Vec<String> {
     let mut found = Vec::new();
+    let declared_done = matches!(report.declared, Some(Declared::Done { .. }));
     if report.commits_ahead == 0 {
-        found.push("the worker says done, but the branch has no commit beyond the base".to_owned());
-    } else if wants_a_commit(work) && !report.made_commits() {
+        if declared_done {
+            found.push("the worker says done, but the branch has no commit beyond the base".to_owned());
+        }
+    } else if declared_done && wants_a_commit(work) && !report.made_commits() && !answered_something(job) {
         found.push("the worker says the rework is done, but made no new commit".to_owned());
     }
     for wanted in &out.policy.gates.required_evidence {
@@ -190,7 +194,7 @@ fn contradictions(job: &Job, work: &Work, report: &RunReport, out: &Decided<'_>)
         }
     }
     found.extend(report.contradicted.iter().cloned());
-    if let (Some(pr), Some(head)) = (&job.pr, &report.head)
+    if let (Some(pr), Some(head)) = (&job.delivery.pr, &report.head)
         && pr.state == PrState::Open
         && report.commits_ahead == 0
         && &pr.head != head
@@ -211,7 +215,7 @@ fn facts(report: &RunReport, contradictions: &[String]) -> Vec<String> {
 }
 
 fn failed(job: &mut Job, work: Work, failure: RunFailure, out: &mut Decided<'_>) {
-    job.last_failure = Some(failure.clone());
+    job.evidence.last_failure = Some(failure.clone());
     match &failure {
         RunFailure::Turn { class: TurnError::RateLimit, .. } => {
             // The pool is paused by the caller; waiting for quota costs no retry.
@@ -223,13 +227,24 @@ fn failed(job: &mut Job, work: Work, failure: RunFailure, out: &mut Decided<'_>)
             out.block(job, BlockCause::WorkerAsked { question }, work);
             return;
         }
+        // Losing the runner is not the job's failure: it goes on at once, with the same conversation.
+        RunFailure::Lost => {
+            job.losses += 1;
+            if job.losses >= LOSSES {
+                let times = job.losses;
+                out.block(job, BlockCause::LostAgain { times }, work);
+            } else {
+                out.queue(job, work, Wait::Ready);
+            }
+            return;
+        }
         RunFailure::Tracker { .. } => {
             let due = out.now + TRACKER_RETRY;
             out.queue(job, work, Wait::Retry { attempt: job.failures + 1, due, error: failure });
             return;
         }
         RunFailure::NoProgress | RunFailure::Turn { class: TurnError::Refused | TurnError::Context, .. } => {
-            job.no_progress_with = Some(super::fingerprint::MARK_CURRENT.to_owned());
+            out.no_progress = true;
         }
         _ => {}
     }
@@ -257,7 +272,13 @@ fn killed(job: &mut Job, work: Work, reason: StopReason, out: &mut Decided<'_>) 
     let state = job.ticket.state.clone();
     match reason {
         StopReason::TerminalState => {
-            out.move_to(job, Stage::Released { why: ReleaseReason::TicketClosed { state }, since: out.now });
+            let open = job.delivery.pr.as_ref().filter(|pr| pr.state == PrState::Open).map(|pr| pr.number);
+            match open {
+                Some(number) => ask_whether_merged(job, number, state, out),
+                None => {
+                    out.move_to(job, Stage::Released { why: ReleaseReason::TicketClosed { state }, since: out.now });
+                }
+            }
         }
         StopReason::NotActive => {
             out.move_to(job, Stage::Released { why: ReleaseReason::NotActive { state }, since: out.now });
@@ -282,15 +303,39 @@ fn killed(job: &mut Job, work: Work, reason: StopReason, out: &mut Decided<'_>) 
                 out.queue(job, work, Wait::Ready);
             }
         }
-        StopReason::Superseded => out.queue(job, work, Wait::Ready),
-        StopReason::KillSwitch | StopReason::ObserveMode | StopReason::Shutdown | StopReason::Quota => {
-            out.queue(job, work, Wait::Ready);
-        }
+        StopReason::Superseded
+        | StopReason::BlockerOpened
+        | StopReason::NotVisible
+        | StopReason::KillSwitch
+        | StopReason::ObserveMode
+        | StopReason::Shutdown
+        | StopReason::Quota
+        | StopReason::DailyBudget => out.queue(job, work, Wait::Ready),
         StopReason::Limit { failure } => failed(job, work, failure, out),
     }
 }
 
 /// A person's words may need no change at all; every other trigger names something to mend.
 fn wants_a_commit(work: &Work) -> bool {
-    matches!(work, Work::Rework { cause } if cause.trigger != ReworkTrigger::TicketComment)
+    let by_words = |trigger| {
+        matches!(
+            trigger,
+            ReworkTrigger::TicketComment
+                | ReworkTrigger::Operator
+                | ReworkTrigger::ChangesRequested
+                | ReworkTrigger::UnresolvedThread
+        )
+    };
+    matches!(work, Work::Rework { cause } if !by_words(cause.trigger))
+}
+
+/// Whether the run that is over explained, declined or fixed what somebody asked for.
+fn answered_something(job: &Job) -> bool {
+    let Stage::Working { run, .. } = &job.stage else { return false };
+    job.people.remarks.iter().any(|remark| match &remark.status {
+        RemarkStatus::Explained { run: by, .. }
+        | RemarkStatus::Declined { run: by, .. }
+        | RemarkStatus::Answered { run: by, .. } => by == run,
+        _ => false,
+    })
 }

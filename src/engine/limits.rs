@@ -61,7 +61,8 @@ fn deadlines(run: &LiveRun, policy: &AgentPolicy) -> impl Iterator<Item = Deadli
         // While a tool call is open the clock is the tool's.
         (Life::Running { .. }, Some(since)) => (deadline(Span::Tool, since, policy.tool_timeout), None),
         (Life::Running { .. }, None) => {
-            (deadline(Span::Silence, last, policy.stall_timeout), deadline(Span::Turn, last, policy.turn_timeout))
+            let own = policy.timeouts.get(&run.runtime).copied().unwrap_or_default();
+            (deadline(Span::Silence, last, own.stall), deadline(Span::Turn, last, own.turn))
         }
     };
     let fresh = deadline(Span::WithoutResult, run.started_at, policy.fresh_start)

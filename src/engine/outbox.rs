@@ -2,22 +2,29 @@
 
 use std::time::Duration;
 
-use super::assess;
 use super::decided::Decided;
 use super::effect::{Action, Effect};
 use super::event::{EffectError, EffectResult};
 use super::permit::{self, Circumstances, Refusal};
+use super::pull_requests::facts_of_opened;
 use super::phases::Observation;
 use super::retry;
 use super::select;
 use super::state::{Pending, PendingStatus};
-use super::step::Step;
+use super::step::{Step, pr_write};
+use crate::domain::basis::WriteStatus;
 use crate::domain::failure::RunFailure;
 use crate::domain::ids::{EffectId, TicketId};
-use crate::domain::job::{CheckWait, MergeHold, Moved, ReleaseReason, Stage, SwitchSource, Wait};
+use crate::domain::job::{CheckWait, MergeHold, PrWriteKind, ReleaseReason, Stage, SwitchSource, Wait, Workpad};
 use crate::domain::pr::PrState;
 use crate::domain::run::{RunOutcome, RunReport};
+use crate::domain::ticket::same_state;
+use crate::domain::time::Timestamp;
 
+/// How long a write whose answer was lost gets to become visible before it is looked for.
+const BECOMES_VISIBLE: Duration = Duration::from_secs(10);
+/// How often a call is tried again while our access is refused.
+const LOCKED_OUT: Duration = Duration::from_secs(60);
 const LONGEST_WAIT: Duration = Duration::from_secs(5 * 60);
 /// Even where the other side names a time.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
@@ -27,39 +34,62 @@ impl Step<'_> {
         let Some(pending) = self.forget_effect(id) else { return };
         let Some(ticket) = pending.effect.ticket else { return };
         match (pending.effect.action, result) {
+            // Somebody deleted it: it is written anew.
+            (Action::WriteWorkpad { .. }, EffectResult::CommentGone) => {
+                if let Some(job) = self.state.jobs.get_mut(&ticket) {
+                    job.workpad = Workpad::default();
+                    self.touch(&ticket);
+                }
+            }
             (Action::WriteWorkpad { .. }, EffectResult::Commented { comment }) => {
                 if let Some(job) = self.state.jobs.get_mut(&ticket) {
                     job.workpad.comment = Some(comment);
                     self.touch(&ticket);
                 }
             }
-            (Action::PushBranch { head, .. }, _) => self.decide(&ticket, Observation::BranchPushed { head }),
+            (Action::PushBranch { head, .. }, _) => {
+                self.pr_write_answered(&ticket, PrWriteKind::Push, true);
+                if let Some(job) = self.state.jobs.get_mut(&ticket) {
+                    job.delivery.remote_head = Some(head.clone());
+                    self.touch(&ticket);
+                }
+                self.decide(&ticket, Observation::BranchPushed { head });
+            }
             (Action::OpenPr { branch, .. }, EffectResult::Opened { pr }) => {
+                let moment = self.state.next_moment();
                 let Some(job) = self.state.jobs.get_mut(&ticket) else { return };
                 // Opened for a branch that was given up meanwhile, or beside a merge that came first.
-                if job.branch.name != branch || matches!(job.stage, Stage::Done { .. }) {
+                if job.delivery.branch.name != branch || matches!(job.stage, Stage::Done { .. }) {
                     let text = format!("{} was opened too late; nothing more is done with it", pr.number);
                     self.note(Some(&ticket), "opened_late", text);
                     return;
                 }
-                job.pr = Some(assess::remember(job.pr.as_ref(), &pr, self.now));
+                let facts = facts_of_opened(job, &pr, self.now, moment);
+                job.delivery.pr = Some(facts);
                 self.touch(&ticket);
                 self.decide(&ticket, Observation::PrOpened { number: pr.number, url: pr.url });
             }
             (Action::ReopenPr { number }, _) => {
                 let job = self.state.jobs.get_mut(&ticket);
-                if let Some(pr) = job.and_then(|job| job.pr.as_mut()).filter(|pr| pr.number == number) {
+                if let Some(pr) = job.and_then(|job| job.delivery.pr.as_mut()).filter(|pr| pr.number == number) {
                     pr.state = PrState::Open;
-                    pr.reopened_at = Some(self.now);
                     self.touch(&ticket);
                 }
+                self.pr_write_answered(&ticket, PrWriteKind::Reopen, true);
                 self.emit(Some(&ticket), Action::InspectPr { number });
             }
+            (Action::UpdateBranch { .. }, EffectResult::Updated { head, same_diff }) => {
+                self.pr_write_answered(&ticket, PrWriteKind::Update, true);
+                self.decide(&ticket, Observation::BranchUpdated { head, same_diff });
+            }
             (Action::UpdateBranch { number, .. }, _) => {
+                self.pr_write_answered(&ticket, PrWriteKind::Update, true);
                 self.emit(Some(&ticket), Action::InspectPr { number });
             }
             (Action::MergePr { .. }, EffectResult::Merged { commit }) => {
-                if let Some(pr) = self.state.jobs.get_mut(&ticket).and_then(|job| job.pr.as_mut()) {
+                self.pr_write_answered(&ticket, PrWriteKind::Merge, true);
+                self.state.base_written = self.state.next_moment();
+                if let Some(pr) = self.state.jobs.get_mut(&ticket).and_then(|job| job.delivery.pr.as_mut()) {
                     pr.state = PrState::Merged { commit: commit.clone() };
                     self.touch(&ticket);
                 }
@@ -69,22 +99,42 @@ impl Step<'_> {
             (Action::RunGate { head, .. }, EffectResult::Gated { results }) => {
                 self.decide(&ticket, Observation::GatesReported { head, results });
             }
-            (Action::MoveTicket { state }, _) => self.ticket_moved(&ticket, state),
+            (Action::MoveTicket { state, .. }, EffectResult::FoundElsewhere { state: actual }) => {
+                self.found_elsewhere(&ticket, &state, actual);
+            }
+            (Action::MoveTicket { state, .. }, result) => {
+                let version = match result {
+                    EffectResult::Moved { version } => version,
+                    _ => None,
+                };
+                self.ticket_moved(&ticket, state, version);
+            }
             _ => {}
         }
     }
 
-    /// The column is written: nobody has to see it to know it.
-    fn ticket_moved(&mut self, id: &TicketId, state: String) {
+    /// The column is written: nobody has to see it to know it. Until a reading shows it, older readings are told apart from it.
+    fn ticket_moved(&mut self, id: &TicketId, state: String, version: Option<Timestamp>) {
+        let moment = self.state.next_moment();
         let Some(job) = self.state.jobs.get_mut(id) else { return };
-        if job.moved_to.as_ref() != Some(&state) {
-            return;
-        }
-        let from = std::mem::replace(&mut job.ticket.state, state.clone());
-        job.moved = Some(Moved { from, at: self.now });
-        self.state.doubted.insert(id.clone());
+        let Some(write) = job.column.as_mut().filter(|write| same_state(&write.to, &state)) else { return };
+        write.status = WriteStatus::Confirmed { at: self.now, moment, version };
+        job.ticket.state.clone_from(&state);
+        job.ticket.updated_at = job.ticket.updated_at.max(version);
         self.touch(id);
+        self.state.unsettled.insert(id.clone(), self.now);
         self.follow_run(id, &state);
+    }
+
+    /// The ticket was not where we thought: somebody moved it, and it was left there.
+    fn found_elsewhere(&mut self, id: &TicketId, wanted: &str, actual: String) {
+        let Some(job) = self.state.jobs.get_mut(id) else { return };
+        if job.column.as_ref().is_some_and(|write| same_state(&write.to, wanted)) {
+            job.column = None;
+            self.touch(id);
+        }
+        self.note(Some(id), "column_taken", format!("the ticket is in `{actual}`, so it was not moved to `{wanted}`"));
+        self.emit(None, Action::RefreshTickets { ids: vec![id.clone()] });
     }
 
     /// After a merge, what was ready is ready against an old base: look again before the next one.
@@ -99,7 +149,7 @@ impl Step<'_> {
         for id in ready {
             let Some(job) = self.state.jobs.get_mut(&id) else { continue };
             let (Stage::ReadyToMerge { head, .. }, Some(number)) =
-                (job.stage.clone(), job.pr.as_ref().map(|pr| pr.number))
+                (job.stage.clone(), job.delivery.pr.as_ref().map(|pr| pr.number))
             else {
                 continue;
             };
@@ -124,26 +174,53 @@ impl Step<'_> {
             }
             (EffectError::HeadMoved { .. }, Action::MergePr { number, .. } | Action::UpdateBranch { number, .. }) => {
                 let number = *number;
+                let what = pr_write_kind(&pending.effect.action);
                 self.forget_effect(id);
+                self.pr_write_answered(&ticket, what, true);
                 self.decide(&ticket, Observation::HeadMoved);
                 self.emit(Some(&ticket), Action::InspectPr { number });
             }
-            (EffectError::Conflict { files }, Action::MergePr { .. } | Action::UpdateBranch { .. }) => {
+            (EffectError::OtherBase { actual }, Action::MergePr { .. }) => {
                 self.forget_effect(id);
+                self.pr_write_answered(&ticket, PrWriteKind::Merge, true);
+                self.decide(&ticket, Observation::BaseChanged { base: actual });
+            }
+            // Whether it was merged is asked before anything is repeated.
+            (EffectError::MaybeDone { detail }, Action::MergePr { .. }) => {
+                self.forget_effect(id);
+                self.pr_write_answered(&ticket, PrWriteKind::Merge, false);
+                self.note(Some(&ticket), "merge_maybe_done", format!("the answer to the merge was lost: {detail}"));
+                self.decide(&ticket, Observation::MergeMaybeDone);
+            }
+            // A passing failure does not hold the queue: the job steps back and comes again.
+            (EffectError::Transient { detail, .. } | EffectError::Auth { detail }, Action::MergePr { .. }) => {
+                self.forget_effect(id);
+                self.pr_write_answered(&ticket, PrWriteKind::Merge, false);
+                self.decide(&ticket, Observation::MergeHindered { because: detail });
+            }
+            (EffectError::Conflict { files }, Action::MergePr { .. } | Action::UpdateBranch { .. }) => {
+                let what = pr_write_kind(&pending.effect.action);
+                self.forget_effect(id);
+                self.pr_write_answered(&ticket, what, true);
                 self.decide(&ticket, Observation::MergeConflicted { files });
             }
             (EffectError::NotNow { because }, Action::MergePr { .. }) => {
                 self.forget_effect(id);
+                self.pr_write_answered(&ticket, PrWriteKind::Merge, true);
                 self.decide(&ticket, Observation::MergeHindered { because });
             }
             (EffectError::Permanent { detail }, Action::MergePr { .. }) => {
                 self.forget_effect(id);
+                self.pr_write_answered(&ticket, PrWriteKind::Merge, true);
                 self.decide(&ticket, Observation::MergeRefused { because: detail });
             }
             (EffectError::Permanent { detail }, action) => {
                 let carries_the_job = carries_the_job(action);
-                if let Action::MoveTicket { state } = action {
+                if let Action::MoveTicket { state, .. } = action {
                     self.never_moved(&ticket, state);
+                }
+                if pr_write(action).is_some() {
+                    self.pr_write_answered(&ticket, pr_write_kind(action), true);
                 }
                 self.forget_effect(id);
                 self.note(Some(&ticket), "effect_refused", format!("{name} was refused for good: {detail}"));
@@ -151,12 +228,25 @@ impl Step<'_> {
                     self.decide(&ticket, Observation::PublishRefused { effect: name, because: detail });
                 }
             }
-            (EffectError::HeadMoved { actual }, _) => {
+            (EffectError::HeadMoved { actual }, action) => {
+                if pr_write(action).is_some() {
+                    self.pr_write_answered(&ticket, pr_write_kind(action), true);
+                }
                 self.forget_effect(id);
                 let because = format!("the branch on the forge is at {}, which is not ours", actual.short());
                 self.decide(&ticket, Observation::PublishRefused { effect: name, because });
             }
             (EffectError::Transient { detail, retry_after }, _) => self.later(id, pending, detail, retry_after),
+            // It is looked for before it is repeated, after it had time to become visible.
+            (EffectError::MaybeDone { detail }, action) => {
+                if let Action::MoveTicket { state, .. } = action {
+                    self.maybe_moved(&ticket, state);
+                }
+                self.later(id, pending, detail, Some(BECOMES_VISIBLE));
+            }
+            // Held, never dropped: a person mends the access, and everything goes on.
+            (EffectError::Auth { detail }, _) => self.later(id, pending, detail, Some(LOCKED_OUT)),
+            (EffectError::OtherBase { actual }, _) => self.later(id, pending, actual, None),
             (EffectError::NotNow { because }, _) => self.later(id, pending, because, None),
             (EffectError::Conflict { files }, _) => self.later(id, pending, files.join(", "), None),
         }
@@ -195,12 +285,20 @@ impl Step<'_> {
         }
     }
 
+    fn maybe_moved(&mut self, ticket: &TicketId, state: &str) {
+        let column = self.state.jobs.get_mut(ticket).and_then(|job| job.column.as_mut());
+        if let Some(write) = column.filter(|write| same_state(&write.to, state)) {
+            write.status = WriteStatus::MaybeDone { at: self.now };
+            self.touch(ticket);
+        }
+    }
+
     /// A column that the tracker refuses was never ours: a person may still put the ticket there.
     fn never_moved(&mut self, ticket: &TicketId, state: &str) {
         if let Some(job) = self.state.jobs.get_mut(ticket)
-            && job.moved_to.as_deref() == Some(state)
+            && job.column.as_ref().is_some_and(|write| same_state(&write.to, state))
         {
-            job.moved_to = None;
+            job.column = None;
             self.touch(ticket);
         }
     }
@@ -256,7 +354,7 @@ impl Step<'_> {
             }
         };
         let mut out = Decided::new(self.policy, self.now);
-        out.move_to(job, Stage::ReadyToMerge { head, hold, since: self.now });
+        out.move_to(job, Stage::ReadyToMerge { head, hold, turn: None, since: self.now });
         self.absorb(ticket, out, true);
     }
 
@@ -313,11 +411,11 @@ impl Step<'_> {
     /// What is not tried any more may have been done by an earlier try.
     pub fn drop_effect(&mut self, id: EffectId) {
         let Some(dropped) = self.forget_effect(id) else { return };
-        let (Action::OpenPr { .. }, Some(ticket)) = (dropped.effect.action, dropped.effect.ticket) else { return };
-        if let Some(facts) = self.state.jobs.get_mut(&ticket).and_then(|job| job.pr.as_mut()) {
-            facts.replaced = true;
-            self.touch(&ticket);
+        if let (Action::MoveTicket { state, .. }, Some(ticket)) = (&dropped.effect.action, &dropped.effect.ticket) {
+            if dropped.attempts == 0 { self.never_moved(ticket, state) } else { self.maybe_moved(ticket, state) }
         }
+        let (Some(what), Some(ticket)) = (pr_write(&dropped.effect.action), dropped.effect.ticket) else { return };
+        self.pr_write_answered(&ticket, what, false);
     }
 
     pub fn is_pointless(&self, pending: &Pending) -> bool {
@@ -340,13 +438,13 @@ impl Step<'_> {
             Action::ReopenPr { number } => {
                 // What is being opened takes the place of what was closed.
                 let opening = matches!(&job.stage, Stage::WaitingForChecks { on: CheckWait::Publishing { .. }, .. });
-                job.pr.as_ref().is_none_or(|pr| pr.number != *number)
+                job.delivery.pr.as_ref().is_none_or(|pr| pr.number != *number)
                     || opening
                     || job.stage.phase().is_terminal()
                     || matches!(job.stage, Stage::Blocked { .. })
             }
-            Action::MoveTicket { state } => {
-                let superseded = job.moved_to.as_ref() != Some(state);
+            Action::MoveTicket { state, .. } => {
+                let superseded = !job.column.as_ref().is_some_and(|write| same_state(&write.to, state));
                 let closed = select::is_terminal(&job.ticket.state, self.policy);
                 matches!(job.stage, Stage::Released { .. }) || superseded || closed
             }
@@ -379,6 +477,10 @@ pub fn circumstances(
         preflight_missing: policy.rollout.preflight_missing,
         owned: job.is_none_or(|job| select::lost_eligibility(&job.ticket, policy).is_none()),
     }
+}
+
+fn pr_write_kind(action: &Action) -> PrWriteKind {
+    pr_write(action).unwrap_or(PrWriteKind::Merge)
 }
 
 /// Whether the job cannot go on without this effect.

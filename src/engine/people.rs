@@ -2,23 +2,28 @@
 
 use super::decided::Decided;
 use super::delivery::verify;
-use super::effect::{Action, Steering};
+use super::effect::Action;
 use super::event::OperatorCommand;
 use super::phases::{look_again, reset_counters, start_over, stop, wait_for_checks};
+use super::remarks;
 use super::state::State;
-use crate::domain::evidence::{Evidence, EvidenceKind};
+use crate::domain::ids::CommitId;
 use crate::domain::job::{
-    BlockCause, CheckWait, HumanMessage, HumanWait, Job, ReworkCause, ReworkTrigger, Stage, Wait, Work,
+    Approval, BlockCause, CheckWait, HumanWait, Job, ReworkCause, ReworkTrigger, Stage, Wait, Work,
 };
 use crate::domain::phase::Phase;
 use crate::domain::pr::PrState;
+use crate::domain::remark::{Remark, RemarkKey};
 use crate::domain::run::StopReason;
 
 /// What a command asks for is so already: nothing to do, and nothing wrong.
 pub fn is_so_already(state: &State, command: &OperatorCommand) -> Option<String> {
-    let OperatorCommand::Approve { ticket } = command else { return None };
+    let OperatorCommand::Approve { ticket, overrule, .. } = command else { return None };
+    if !overrule.is_empty() {
+        return None;
+    }
     let job = state.jobs.get(ticket)?;
-    let head = job.current_head().filter(|head| job.approved_head.as_ref() == Some(*head))?;
+    let head = job.current_head().filter(|head| job.people.is_approved(head))?;
     // Elsewhere a second word still moves it.
     let judged = match &job.stage {
         Stage::WaitingForHuman { on, .. } => *on != HumanWait::Plan,
@@ -40,11 +45,24 @@ pub fn objection(state: &State, command: &OperatorCommand) -> Option<String> {
         {
             Some(format!(
                 "{key}: no pull request is opened here (pr.forge), so there is nothing that an approval would merge; merge branch {} yourself, then close the ticket",
-                job.branch.name
+                job.delivery.branch.name
             ))
         }
         OperatorCommand::Approve { .. } if !can_be_approved(&job.stage) => {
             Some(format!("{key} is {phase}: there is no finished work to approve"))
+        }
+        OperatorCommand::Approve { head: Some(head), .. } if job.current_head() != Some(head) => {
+            let now = job.current_head().map_or("nothing", |head| head.short());
+            Some(format!("{key}: the head has moved since you saw {}; it is {now} now. Look at it, then approve that", head.short()))
+        }
+        OperatorCommand::Approve { overrule, .. } if !stands_in_the_way(job, overrule).is_empty() => {
+            let words = stands_in_the_way(job, overrule).join("\n  ");
+            Some(format!(
+                "{key}: these remarks stand against it:\n  {words}\n`dirigent approve {key} --anyway` overrules them, `dirigent reject {key} WHY` asks for changes"
+            ))
+        }
+        OperatorCommand::Reject { .. } if over || matches!(phase, Phase::Merging) => {
+            Some(format!("{key} is {phase}: there is nothing to change"))
         }
         OperatorCommand::Retry { .. } if matches!(phase, Phase::Merging | Phase::Done) => {
             Some(format!("{key} is {phase}: there is nothing to try again"))
@@ -52,15 +70,27 @@ pub fn objection(state: &State, command: &OperatorCommand) -> Option<String> {
         OperatorCommand::Retry { .. } if matches!(job.stage, Stage::Working { stopping: None, .. }) => {
             Some(format!("{key} is {phase}: a run is at it already"))
         }
-        OperatorCommand::Stop { .. } if over || matches!(phase, Phase::Merging | Phase::Blocked) => {
+        OperatorCommand::Stop { .. } if over || matches!(phase, Phase::Blocked) => {
             Some(format!("{key} is {phase}: there is nothing to stop"))
         }
-        OperatorCommand::Resume { .. } if job.pause.is_none() && state.meta.pause_all.is_some() => {
+        OperatorCommand::Resume { .. } if job.people.pause.is_none() && state.meta.pause_all.is_some() => {
             Some(format!("{key} is not paused by itself: everything is; run `dirigent resume`"))
         }
-        OperatorCommand::Resume { .. } if job.pause.is_none() => Some(format!("{key} is not paused; it is {phase}")),
+        OperatorCommand::Resume { .. } if job.people.pause.is_none() => Some(format!("{key} is not paused; it is {phase}")),
         _ => None,
     }
+}
+
+/// Open remarks and standing verdicts that an approval does not name.
+fn stands_in_the_way(job: &Job, overrule: &[RemarkKey]) -> Vec<String> {
+    let stands = |remark: &&Remark| !remark.is_accepted_by_approval() && !overrule.contains(&remark.key);
+    job.people.holding().filter(stands).map(|remark| clipped(&remark.sentence())).collect()
+}
+
+fn clipped(text: &str) -> String {
+    const LONGEST: usize = 160;
+    let line = text.lines().next().unwrap_or_default();
+    if line.chars().count() <= LONGEST { line.to_owned() } else { line.chars().take(LONGEST).chain(['…']).collect() }
 }
 
 fn can_be_approved(stage: &Stage) -> bool {
@@ -95,60 +125,61 @@ pub fn moved_to_rework(job: &mut Job, state: &str, out: &mut Decided<'_>) {
     }
 }
 
-pub fn approved(job: &mut Job, out: &mut Decided<'_>) {
-    let head = job.current_head().cloned();
-    if let Some(head) = &head {
-        job.approved_head = Some(head.clone());
-        out.note(job, None, "approved", format!("{} was approved", head.short()));
+/// A person says that `head` may be merged. What a run has dealt with is accepted with it, what is named is overruled.
+pub fn approved(job: &mut Job, head: Option<CommitId>, by: &str, overrule: &[RemarkKey], out: &mut Decided<'_>) {
+    let current = job.current_head().cloned();
+    if head.is_some() && head != current {
+        return;
+    }
+    if let Some(head) = &current {
+        let approval = Approval { head: head.clone(), by: by.to_owned(), at: out.now, by_review: false };
+        job.people.approval = Some(approval);
+        remarks::accept(job, by, head, overrule);
+        out.note(job, None, "approved", format!("{} was approved by {by}", head.short()));
     }
     match &job.stage {
         Stage::WaitingForHuman { on: HumanWait::Plan, .. } => out.queue(job, Work::Implement, Wait::Ready),
         Stage::Blocked { cause: BlockCause::ReviewPasses { .. }, .. } => {
-            job.reviewed_head = head.clone();
-            if let Some(head) = head {
+            job.delivery.reviewed_head.clone_from(&current);
+            if let Some(head) = current {
                 wait_for_checks(job, CheckWait::Mergeability { head }, out);
             }
         }
         _ => {}
     }
-    if let Some(pr) = &job.pr {
+    if let Some(pr) = &job.delivery.pr {
         out.act(Action::InspectPr { number: pr.number });
     }
 }
 
-pub fn human_commented(job: &mut Job, word: HumanMessage, addressed: bool, out: &mut Decided<'_>) {
+/// Something that a trusted person wrote on the ticket, or said by command.
+pub fn remark_made(job: &mut Job, remark: Remark, out: &mut Decided<'_>) {
     // Said once, however often it is reported.
-    if job.undelivered.contains(&word) {
+    let Some(remark) = remarks::take_in(job, remarks::Reading::Said(remark), out.now) else { return };
+    if let Some(action) = remarks::tell(job, &remark) {
+        out.act(action);
         return;
     }
     match &job.stage {
-        Stage::Working { run, stopping: None, .. } => {
-            let run = run.clone();
-            job.undelivered.push(word.clone());
-            out.act(Action::Steer { run, how: Steering::Say { word } });
-        }
-        Stage::Working { .. } | Stage::Queued { .. } => job.undelivered.push(word),
         Stage::Blocked { cause: BlockCause::WorkerAsked { .. } | BlockCause::NoNewEvidence { .. }, resume, .. } => {
             let resume = resume.clone();
-            job.undelivered.push(word);
             job.failures = 0;
             out.queue(job, resume, Wait::Ready);
         }
-        Stage::WaitingForHuman { on: HumanWait::Plan, .. } => {
-            job.undelivered.push(word);
-            out.queue(job, Work::Implement, Wait::Ready);
+        Stage::WaitingForHuman { on: HumanWait::Plan, .. } => out.queue(job, Work::Implement, Wait::Ready),
+        Stage::WaitingForChecks { on, .. } if matches!(on, CheckWait::TicketClosed { .. } | CheckWait::Gates { .. }) => {}
+        Stage::WaitingForChecks { .. } | Stage::WaitingForHuman { .. } | Stage::ReadyToMerge { .. } => {
+            if let Some(cause) = remarks::wanted_rework(job, out.now) {
+                out.rework(job, cause);
+            } else if let Some(pr) = job.delivery.pr.clone() {
+                // It may hold what was ready: judged at the next look.
+                out.act(Action::InspectPr { number: pr.number });
+                if let Stage::ReadyToMerge { head, .. } = job.stage.clone() {
+                    wait_for_checks(job, CheckWait::Mergeability { head }, out);
+                }
+            }
         }
-        Stage::WaitingForChecks { .. } | Stage::WaitingForHuman { .. } | Stage::ReadyToMerge { .. } if addressed => {
-            let cause = ReworkCause {
-                trigger: ReworkTrigger::TicketComment,
-                summary: format!("{} asks for a change", word.from),
-                evidence: vec![Evidence { kind: EvidenceKind::Note { text: word.text.clone() }, timestamp: out.now }],
-            };
-            job.undelivered.push(word);
-            out.rework(job, cause);
-        }
-        Stage::Done { .. } | Stage::Released { .. } => {}
-        _ => job.undelivered.push(word),
+        _ => {}
     }
 }
 
@@ -162,7 +193,12 @@ pub fn operator_stopped(job: &mut Job, out: &mut Decided<'_>) {
         Stage::WaitingForChecks { .. } | Stage::WaitingForHuman { .. } | Stage::ReadyToMerge { .. } => {
             out.block(job, BlockCause::SetAside, Work::Implement);
         }
-        Stage::Blocked { .. } | Stage::Merging { .. } | Stage::Done { .. } | Stage::Released { .. } => {}
+        // The merge is not called back; but if it does not go through, it is not tried again.
+        Stage::Merging { head, since, .. } => {
+            let (head, since) = (head.clone(), *since);
+            out.amend(job, Stage::Merging { head, withdrawn: true, since });
+        }
+        Stage::Blocked { .. } | Stage::Done { .. } | Stage::Released { .. } => {}
     }
 }
 
@@ -172,16 +208,23 @@ pub fn operator_retried(job: &mut Job, out: &mut Decided<'_>) {
         Stage::Blocked {
             cause: BlockCause::MergeRefused { .. } | BlockCause::PrClosed { .. } | BlockCause::SetAside,
             ..
-        } if job.pr.is_some() => {
+        } if job.delivery.pr.is_some() => {
             reset_counters(job);
-            if let Some(pr) = job.pr.clone() {
+            if let Some(pr) = job.delivery.pr.clone() {
                 if pr.state == PrState::Closed {
                     out.act(Action::ReopenPr { number: pr.number });
                 }
                 look_again(job, &pr, out);
             }
         }
-        Stage::Blocked { cause, .. } if awaits_a_check(cause) => match job.head.clone() {
+        // Stepped aside: looked at anew, with its attempts.
+        Stage::WaitingForHuman { .. } if job.delivery.pr.is_some() => {
+            reset_counters(job);
+            if let Some(pr) = job.delivery.pr.clone() {
+                look_again(job, &pr, out);
+            }
+        }
+        Stage::Blocked { cause, .. } if awaits_a_check(cause) => match job.delivery.head.clone() {
             // The work is there, and what judged it may have been mended: ask it before an agent is paid again.
             Some(head) => {
                 reset_counters(job);
@@ -197,7 +240,8 @@ pub fn operator_retried(job: &mut Job, out: &mut Decided<'_>) {
 fn awaits_a_check(cause: &BlockCause) -> bool {
     match cause {
         BlockCause::SetAside | BlockCause::ReworkLimitExceeded { trigger: ReworkTrigger::GateFailed, .. } => true,
-        BlockCause::EffectRefused { effect, .. } => effect == "run_gate",
+        // Blocked while it was pushed or its pull request opened: the work is paid for already.
+        BlockCause::EffectRefused { .. } => true,
         _ => false,
     }
 }

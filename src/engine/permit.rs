@@ -25,6 +25,7 @@ pub enum EffectKind {
     OpenPr,
     ReopenPr,
     InspectPr,
+    CheckRemark,
     MergePr,
     UpdateBranch,
     RunGate,
@@ -44,7 +45,7 @@ pub enum Reach {
 }
 
 impl EffectKind {
-    pub const ALL: [EffectKind; 17] = [
+    pub const ALL: [EffectKind; 18] = [
         Self::StartRun,
         Self::StopRun,
         Self::Steer,
@@ -57,6 +58,7 @@ impl EffectKind {
         Self::OpenPr,
         Self::ReopenPr,
         Self::InspectPr,
+        Self::CheckRemark,
         Self::MergePr,
         Self::UpdateBranch,
         Self::RunGate,
@@ -78,6 +80,7 @@ impl EffectKind {
             Self::OpenPr => "open_pr",
             Self::ReopenPr => "reopen_pr",
             Self::InspectPr => "inspect_pr",
+            Self::CheckRemark => "check_remark",
             Self::MergePr => "merge_pr",
             Self::UpdateBranch => "update_branch",
             Self::RunGate => "run_gate",
@@ -88,7 +91,9 @@ impl EffectKind {
 
     pub fn reach(self) -> Reach {
         match self {
-            Self::StopRun | Self::RefreshTickets | Self::InspectPr | Self::Notify => Reach::Harmless,
+            Self::StopRun | Self::RefreshTickets | Self::InspectPr | Self::CheckRemark | Self::Notify => {
+                Reach::Harmless
+            },
             Self::StartRun
             | Self::Steer
             | Self::WriteWorkpad

@@ -8,13 +8,15 @@ use super::decided::Decided;
 use super::delivery;
 use super::effect::Action;
 use super::finish;
+use super::landing;
 use super::people;
 use crate::domain::evidence::GateResult;
 use crate::domain::ids::{CommitId, PrNumber};
 use crate::domain::job::{
-    BlockCause, CheckWait, HumanMessage, HumanWait, Job, MergeHold, PrFacts, ReleaseReason, Stage, Wait, Work,
+    BlockCause, CheckWait, HumanWait, Job, PrFacts, ReleaseReason, ReworkCause, Stage, Wait, Work,
 };
 use crate::domain::pr::PrState;
+use crate::domain::remark::{Remark, RemarkKey};
 use crate::domain::run::{RunReport, StopReason};
 
 /// What was learned about a job. Names are past tense; data is what the decision needs.
@@ -36,8 +38,10 @@ pub enum Observation {
         number: PrNumber,
         url: Option<String>,
     },
+    /// `asked_in_turn`: the look was asked after the job became first in line to be merged.
     PrAssessed {
         assessment: Assessment,
+        asked_in_turn: bool,
     },
     PrMerged {
         commit: Option<CommitId>,
@@ -55,7 +59,18 @@ pub enum Observation {
     MergeRefused {
         because: String,
     },
+    /// The answer to the merge was lost.
+    MergeMaybeDone,
+    /// The pull request's base is not ours.
+    BaseChanged {
+        base: String,
+    },
     HeadMoved,
+    /// Our own update of the branch made this head.
+    BranchUpdated {
+        head: CommitId,
+        same_diff: bool,
+    },
     /// The branch is at a commit that no gate has seen.
     HeadNotGated {
         head: CommitId,
@@ -73,7 +88,15 @@ pub enum Observation {
     TicketNotEligible {
         because: String,
     },
-    TicketGone,
+    TicketGone {
+        because: String,
+    },
+    /// The tracker does not show it, which need not mean that it is gone.
+    TicketNotVisible,
+    /// The pull request of a ticket that was closed is not merged.
+    TicketStaysClosed {
+        state: String,
+    },
     /// Active and eligible (again).
     TicketActive,
     /// A person moved the ticket from elsewhere to an active state.
@@ -81,15 +104,26 @@ pub enum Observation {
     TicketMovedToRework {
         state: String,
     },
-    TicketApproved,
-    HumanCommented {
-        word: HumanMessage,
-        addressed: bool,
+    TicketApproved {
+        head: CommitId,
+        by: String,
+    },
+    /// A trusted person wrote something.
+    RemarkMade {
+        remark: Remark,
     },
     OperatorStopped,
     OperatorRetried,
-    OperatorApproved,
+    OperatorApproved {
+        head: Option<CommitId>,
+        by: String,
+        overrule: Vec<RemarkKey>,
+    },
     OperatorForgot,
+    /// A person asks for changes to what is blocked.
+    Rejected {
+        cause: ReworkCause,
+    },
     SwitchPulled,
     ModeBecameObserve,
     ShutdownBegan,
@@ -102,18 +136,19 @@ pub fn observe(job: &mut Job, observation: Observation, out: &mut Decided<'_>) {
         Observation::GatesReported { head, results } => delivery::gates_reported(job, &head, results, out),
         Observation::BranchPushed { head } => delivery::branch_pushed(job, &head, out),
         Observation::PrOpened { number, url } => delivery::pr_opened(job, number, url, out),
-        Observation::PrAssessed { assessment } => delivery::pr_assessed(job, assessment, out),
+        Observation::PrAssessed { assessment, asked_in_turn } => {
+            delivery::pr_assessed(job, assessment, asked_in_turn, out)
+        }
         Observation::PrMerged { commit, by_us } => delivery::pr_merged(job, commit, by_us, out),
         Observation::PrClosed { number } => delivery::pr_closed(job, number, out),
-        Observation::MergeHindered { because } => {
-            if let Stage::Merging { head, .. } = job.stage.clone() {
-                let retry_at = out.now + out.policy.polling_interval;
-                let hold = MergeHold::Forge { because, retry_at };
-                out.move_to(job, Stage::ReadyToMerge { head, hold, since: out.now });
-            }
-        }
+        Observation::MergeHindered { because } => landing::hindered(job, because, out),
+        Observation::MergeMaybeDone => landing::maybe_done(job, out),
+        Observation::BaseChanged { base } => landing::base_changed(job, base, out),
+        Observation::BranchUpdated { head, same_diff } => landing::branch_updated(job, head, same_diff, out),
         Observation::MergeConflicted { files } => {
-            if matches!(job.stage, Stage::Merging { .. } | Stage::WaitingForChecks { .. }) {
+            if landing::is_withdrawn(job) {
+                out.block(job, BlockCause::SetAside, Work::Implement);
+            } else if matches!(job.stage, Stage::Merging { .. } | Stage::WaitingForChecks { .. }) {
                 out.rework(job, delivery::conflict(&files, out.now));
             }
         }
@@ -123,7 +158,9 @@ pub fn observe(job: &mut Job, observation: Observation, out: &mut Decided<'_>) {
             }
         }
         Observation::HeadMoved => {
-            if let Stage::Merging { head, .. } = job.stage.clone() {
+            if landing::is_withdrawn(job) {
+                out.block(job, BlockCause::SetAside, Work::Implement);
+            } else if let Stage::Merging { head, .. } = job.stage.clone() {
                 wait_for_checks(job, CheckWait::Mergeability { head }, out);
             }
         }
@@ -146,9 +183,14 @@ pub fn observe(job: &mut Job, observation: Observation, out: &mut Decided<'_>) {
             let stop = StopReason::NotEligible { because: because.clone() };
             not_eligible(job, stop, ReleaseReason::NotEligible { because }, out);
         }
-        Observation::TicketGone => {
-            let because = "the tracker no longer has the ticket".to_owned();
+        Observation::TicketGone { because } => {
             leave_anywhere(job, StopReason::NotEligible { because }, ReleaseReason::Gone, out);
+        }
+        Observation::TicketNotVisible => stop(job, StopReason::NotVisible, out),
+        Observation::TicketStaysClosed { state } => {
+            if matches!(job.stage, Stage::WaitingForChecks { on: CheckWait::TicketClosed { .. }, .. }) {
+                out.move_to(job, Stage::Released { why: ReleaseReason::TicketClosed { state }, since: out.now });
+            }
         }
         Observation::TicketActive => ticket_active(job, out),
         Observation::TicketReactivated => {
@@ -157,17 +199,25 @@ pub fn observe(job: &mut Job, observation: Observation, out: &mut Decided<'_>) {
             }
         }
         Observation::TicketMovedToRework { state } => people::moved_to_rework(job, &state, out),
-        Observation::TicketApproved | Observation::OperatorApproved => people::approved(job, out),
-        Observation::HumanCommented { word, addressed } => people::human_commented(job, word, addressed, out),
+        Observation::TicketApproved { head, by } => people::approved(job, Some(head), &by, &[], out),
+        Observation::OperatorApproved { head, by, overrule } => people::approved(job, head, &by, &overrule, out),
+        Observation::RemarkMade { remark } => people::remark_made(job, remark, out),
+        Observation::Rejected { cause } => {
+            if matches!(job.stage, Stage::Blocked { .. }) {
+                reset_counters(job);
+                out.rework(job, cause);
+            }
+        }
         Observation::OperatorStopped => people::operator_stopped(job, out),
         Observation::OperatorRetried => people::operator_retried(job, out),
         // A merge in flight is settled first, and what is merged stays so.
         Observation::OperatorForgot if matches!(job.stage, Stage::Merging { .. } | Stage::Done { .. }) => {}
         Observation::OperatorForgot => {
             // What was done is taken back: a later start begins with nothing.
-            job.pr = None;
-            job.head = None;
-            job.receipt = None;
+            job.delivery.pr = None;
+            job.delivery.head = None;
+            job.delivery.remote_head = None;
+            job.evidence.receipt = None;
             leave_anywhere(job, StopReason::GivenBack, ReleaseReason::GivenBack, out);
         }
         Observation::SwitchPulled => stop(job, StopReason::KillSwitch, out),
@@ -206,6 +256,7 @@ fn takes_away(reason: &StopReason) -> bool {
         StopReason::TerminalState
             | StopReason::NotActive
             | StopReason::NotEligible { .. }
+            | StopReason::NotVisible
             | StopReason::Operator
             | StopReason::GivenBack
             | StopReason::Budget { .. }
@@ -217,7 +268,10 @@ pub fn judges_pr(stage: &Stage) -> bool {
     matches!(
         stage,
         Stage::WaitingForChecks {
-            on: CheckWait::Forge { .. } | CheckWait::Mergeability { .. } | CheckWait::BranchUpdate { .. },
+            on: CheckWait::Forge { .. }
+                | CheckWait::Mergeability { .. }
+                | CheckWait::BranchUpdate { .. }
+                | CheckWait::TicketClosed { .. },
             ..
         } | Stage::WaitingForHuman { .. }
             | Stage::ReadyToMerge { .. }
@@ -244,7 +298,25 @@ fn ticket_terminal(job: &mut Job, state: String, out: &mut Decided<'_>) {
         *ticket_closed = true;
         return;
     }
-    leave_anywhere(job, StopReason::TerminalState, ReleaseReason::TicketClosed { state }, out);
+    close(job, state, out);
+}
+
+/// The ticket is closed. If its pull request is open as far as we know, it may have been merged in the same moment: the forge is
+/// asked before the job ends.
+pub fn close(job: &mut Job, state: String, out: &mut Decided<'_>) {
+    let open = job.delivery.pr.as_ref().filter(|pr| pr.state == PrState::Open).map(|pr| pr.number);
+    match (&job.stage, open) {
+        (Stage::WaitingForChecks { on: CheckWait::TicketClosed { .. }, .. }, _) => {}
+        (Stage::Working { .. } | Stage::Merging { .. } | Stage::Done { .. } | Stage::Released { .. }, _) | (_, None) => {
+            leave_anywhere(job, StopReason::TerminalState, ReleaseReason::TicketClosed { state }, out);
+        }
+        (_, Some(number)) => ask_whether_merged(job, number, state, out),
+    }
+}
+
+pub fn ask_whether_merged(job: &mut Job, number: PrNumber, state: String, out: &mut Decided<'_>) {
+    out.act(Action::InspectPr { number });
+    wait_for_checks(job, CheckWait::TicketClosed { state }, out);
 }
 
 /// Releases from anywhere but a merge in flight, which is settled first.
@@ -278,17 +350,28 @@ fn not_eligible(job: &mut Job, reason: StopReason, why: ReleaseReason, out: &mut
 
 /// Stages that an active ticket leads out of; to the others it is no news, and every look at the board brings it.
 pub fn comes_back(stage: &Stage) -> bool {
-    matches!(stage, Stage::Released { .. } | Stage::Done { .. })
+    matches!(
+        stage,
+        Stage::Released { .. }
+            | Stage::Done { .. }
+            | Stage::WaitingForChecks { on: CheckWait::TicketClosed { .. }, .. }
+    )
 }
 
 fn ticket_active(job: &mut Job, out: &mut Decided<'_>) {
     match &job.stage {
         Stage::Released { why: ReleaseReason::GivenBack, .. } => {}
-        Stage::Released { .. } => match job.pr.clone().filter(|pr| pr.state == PrState::Open) {
+        Stage::Released { .. } => match job.delivery.pr.clone().filter(|pr| pr.state == PrState::Open) {
             // The work is there: what it needs is what the pull request needs.
             Some(pr) => look_again(job, &pr, out),
             None => out.queue(job, Work::Implement, Wait::Ready),
         },
+        // Opened again before the forge had answered.
+        Stage::WaitingForChecks { on: CheckWait::TicketClosed { .. }, .. } => {
+            if let Some(pr) = job.delivery.pr.clone() {
+                look_again(job, &pr, out);
+            }
+        }
         Stage::Done { ticket_closed: true, .. } => {
             job.take_new_branch(&out.policy.branch_prefix);
             job.session = None;
@@ -307,11 +390,13 @@ pub fn reset_counters(job: &mut Job) {
     job.failures = 0;
     job.rework_cycles = 0;
     job.continuations = 0;
-    job.rebase_attempts = 0;
-    job.review_passes = 0;
-    job.no_progress_with = None;
-    job.budget_used = Default::default();
-    job.budget_run_ms = 0;
+    job.losses = 0;
+    job.delivery.update_attempts = 0;
+    job.delivery.merge_attempts = 0;
+    job.delivery.review_passes = 0;
+    job.evidence.no_progress_with = None;
+    job.spending.since_reset = Default::default();
+    job.spending.run_ms_since_reset = 0;
 }
 
 /// A human's retry: fresh counters, the same branch.

@@ -14,6 +14,8 @@ const LONGEST_LIMIT: Duration = Duration::from_secs(8 * 24 * 60 * 60);
 pub fn pause(pool: &mut Pool, reset_at: Option<Timestamp>, now: Timestamp) {
     let until = match reset_at {
         Some(reset) if is_ahead(reset, now) => reset,
+        // One pause is one guess, however many workers met the limit.
+        _ if paused_until(Some(pool), now).is_some() => return,
         _ => {
             pool.guesses = pool.guesses.saturating_add(1);
             let doublings = pool.guesses.saturating_sub(1).min(10);
@@ -47,10 +49,19 @@ mod tests {
         assert_eq!(guessed.paused_until, Some(Timestamp(300_000)));
         pause(&mut guessed, None, Timestamp(300_000));
         assert_eq!(guessed.paused_until, Some(Timestamp(900_000)));
-        for _ in 0..100 {
-            pause(&mut guessed, None, Timestamp(1_000_000));
+        for round in 1..100 {
+            pause(&mut guessed, None, Timestamp(round * 10_000_000));
         }
-        assert_eq!(guessed.paused_until, Some(Timestamp(1_000_000 + 3_600_000)));
+        assert_eq!(guessed.paused_until, Some(Timestamp(99 * 10_000_000 + 3_600_000)));
+    }
+
+    #[test]
+    fn workers_that_meet_one_limit_together_are_one_guess() {
+        let mut pool = Pool::default();
+        for _ in 0..5 {
+            pause(&mut pool, None, Timestamp(0));
+        }
+        assert_eq!((pool.paused_until, pool.guesses), (Some(Timestamp(300_000)), 1));
     }
 
     #[test]

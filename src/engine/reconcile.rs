@@ -2,36 +2,53 @@
 
 use std::collections::BTreeSet;
 
-use super::assess::{self, is_trusted};
 use super::effect::Action;
-use super::phases::{self, Observation};
+use super::event::Lookup;
+use super::phases::Observation;
+use super::provenance::{is_ours, is_trusted};
+use super::remarks;
 use super::select;
-use super::state::PendingStatus;
+use super::state::{PendingStatus, SETTLE};
 use super::step::Step;
-use crate::config::policy::ForgeKind;
 use crate::config::policy::Policy;
+use crate::domain::basis::{Basis, WriteStatus};
 use crate::domain::branch::branch_name;
-use crate::domain::ids::{CommitId, TicketId};
-use crate::domain::job::{BranchName, HumanMessage, Job, Stage, TicketFacts};
-use crate::domain::pr::{PrState, PullRequest};
-use crate::domain::ticket::{Ticket, normalise_labels, same_state, state_in};
+use crate::domain::comment::TrustLevel;
+use crate::domain::hash::stable_hash;
+use crate::domain::ids::{CommentId, CommitId, TicketId};
+use crate::domain::job::{BranchName, Job, Stage, TicketFacts};
+use crate::domain::remark::{Remark, RemarkEffect, RemarkKind};
+use crate::domain::run::Life;
+use crate::domain::ticket::{Ticket, same_state, state_in};
 use crate::domain::time::Timestamp;
 
 impl Step<'_> {
     /// A complete list of the tickets in the states of interest.
-    pub fn polled(&mut self, tickets: Vec<Ticket>, base: Option<CommitId>) {
+    pub fn polled(&mut self, tickets: Vec<Ticket>, base: Option<CommitId>, basis: Basis) {
         self.board_answered(base);
         let mut seen = BTreeSet::new();
         for ticket in tickets {
-            seen.insert(ticket.id.clone());
-            self.ticket_seen(ticket);
+            // A listing that has a ticket twice says the same thing twice.
+            if seen.insert(ticket.id.clone()) {
+                self.ticket_seen(ticket, basis);
+            }
         }
         self.state.off_list = self.state.jobs.keys().filter(|id| !seen.contains(*id)).cloned().collect();
-        self.ask_for_the_rest(BTreeSet::new());
+        self.ask_for_the_rest();
     }
 
-    /// The same list once more: it means to each job what it meant, but the job may have gone on since.
-    pub fn polled_unchanged(&mut self, base: Option<CommitId>) {
+    /// Some tickets, in whatever state. What is not among them has not changed.
+    pub fn polled_changes(&mut self, tickets: Vec<Ticket>, base: Option<CommitId>, basis: Basis) {
+        self.board_answered(base);
+        for ticket in tickets {
+            self.state.off_list.remove(&ticket.id);
+            self.ticket_seen(ticket, basis);
+        }
+        self.ask_for_the_rest();
+    }
+
+    /// The same answer once more: it means to each job what it meant, but the job may have gone on since.
+    pub fn polled_unchanged(&mut self, base: Option<CommitId>, _basis: Basis) {
         self.board_answered(base);
         let listed: Vec<TicketId> = self
             .state
@@ -39,7 +56,7 @@ impl Step<'_> {
             .iter()
             .filter(|(_, job)| !matches!(job.stage, Stage::Queued { .. }))
             .map(|(id, _)| id)
-            .filter(|id| !self.state.off_list.contains(*id) && !self.state.doubted.contains(*id))
+            .filter(|id| !self.state.off_list.contains(*id) && !self.state.unsettled.contains_key(*id))
             .cloned()
             .collect();
         for id in listed {
@@ -48,7 +65,7 @@ impl Step<'_> {
                 self.decide(&id, observation);
             }
         }
-        self.ask_for_the_rest(self.state.doubted.clone());
+        self.ask_for_the_rest();
     }
 
     fn board_answered(&mut self, base: Option<CommitId>) {
@@ -59,18 +76,30 @@ impl Step<'_> {
         }
     }
 
-    /// After a list: the tickets that were not on it and still matter, those in `also`, and the pull requests.
-    fn ask_for_the_rest(&mut self, also: BTreeSet<TicketId>) {
+    /// After a list: the tickets that were not on it and still matter, those that are unsettled, and the pull requests.
+    fn ask_for_the_rest(&mut self) {
         self.state.unseen = self.state.off_list.clone();
         let held = self.held_back();
         let missing =
             |id: &&TicketId| self.state.jobs.get(*id).is_some_and(|job| cares_about_ticket(job) || held.contains(*id));
-        let mut ids = also;
+        let mut ids: BTreeSet<TicketId> = self.state.unsettled.keys().cloned().collect();
         ids.extend(self.state.off_list.iter().filter(missing).cloned());
+        ids.extend(self.blockers_to_ask_for());
         if !ids.is_empty() {
             self.emit(None, Action::RefreshTickets { ids: ids.into_iter().collect() });
         }
         self.look_at_prs(&held);
+    }
+
+    /// A ticket's own time of change does not move when its blocker closes: the blockers are asked for themselves.
+    fn blockers_to_ask_for(&self) -> BTreeSet<TicketId> {
+        let on_board = |id: &TicketId| self.state.jobs.contains_key(id) && !self.state.off_list.contains(id);
+        let queued = self.state.jobs.values().filter(|job| matches!(job.stage, Stage::Queued { .. }));
+        queued
+            .flat_map(|job| &job.ticket.blocked_by)
+            .filter(|blocker| select::is_open_blocker(blocker, self.policy) && !on_board(&blocker.id))
+            .map(|blocker| blocker.id.clone())
+            .collect()
     }
 
     /// Tickets with something left to write that a switch or the mode holds back. It goes on when the label goes, even on a
@@ -86,92 +115,219 @@ impl Step<'_> {
             .jobs
             .iter()
             .filter(|(id, job)| !job.stage.phase().is_terminal() || held.contains(*id))
-            .filter_map(|(id, job)| job.pr.as_ref().map(|pr| (id.clone(), pr.number)))
+            .filter_map(|(id, job)| job.delivery.pr.as_ref().map(|pr| (id.clone(), pr.number)))
             .collect();
         for (id, number) in open {
             self.emit(Some(&id), Action::InspectPr { number });
         }
     }
 
-    /// A complete answer about these ids: what is missing is gone.
-    pub fn refreshed(&mut self, asked: Vec<TicketId>, tickets: Vec<Ticket>) {
-        let found: BTreeSet<TicketId> = tickets.iter().map(|ticket| ticket.id.clone()).collect();
-        self.state.unseen.retain(|id| !found.contains(id));
-        for ticket in tickets {
-            self.ticket_seen(ticket);
-        }
-        for id in asked.iter().filter(|id| !found.contains(*id)) {
-            self.decide(id, Observation::TicketGone);
+    /// An answer about each of these ids.
+    pub fn refreshed(&mut self, found: Vec<(TicketId, Lookup)>, basis: Basis) {
+        for (id, lookup) in found {
+            match lookup {
+                Lookup::Found { ticket } => {
+                    self.state.unseen.remove(&id);
+                    self.state.invisible.remove(&id);
+                    self.blocker_seen(&ticket);
+                    self.ticket_seen(ticket, basis);
+                }
+                Lookup::Gone { because } => {
+                    self.state.unsettled.remove(&id);
+                    self.decide(&id, Observation::TicketGone { because });
+                }
+                // Its run stops and the job is kept: only "gone" ends it.
+                Lookup::NotVisible => {
+                    if self.state.jobs.contains_key(&id) && self.state.invisible.insert(id.clone()) {
+                        self.note(Some(&id), "not_visible", "the tracker does not show the ticket; the job is kept");
+                    }
+                    self.decide(&id, Observation::TicketNotVisible);
+                }
+                Lookup::Unreadable { because } => {
+                    self.note(Some(&id), "unreadable", format!("the ticket cannot be read: {because}"));
+                }
+            }
         }
     }
 
-    fn ticket_seen(&mut self, ticket: Ticket) {
-        let mut facts = TicketFacts::of(&ticket);
-        facts.newest_trusted_comment = ticket
-            .comments
+    /// A blocker that was asked for by itself: whoever waits for it learns its state.
+    fn blocker_seen(&mut self, ticket: &Ticket) {
+        let waiting: Vec<TicketId> = self
+            .state
+            .jobs
             .iter()
-            .rev()
-            .find(|comment| is_trusted(&comment.author, self.policy))
-            .map(|comment| comment.id.clone());
+            .filter(|(_, job)| {
+                job.ticket.blocked_by.iter().any(|blocker| {
+                    blocker.id == ticket.id && blocker.state.as_deref() != Some(ticket.state.as_str())
+                })
+            })
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in waiting {
+            if let Some(job) = self.state.jobs.get_mut(&id) {
+                for blocker in job.ticket.blocked_by.iter_mut().filter(|blocker| blocker.id == ticket.id) {
+                    blocker.state = Some(ticket.state.clone());
+                }
+            }
+            self.touch(&id);
+        }
+    }
+
+    pub(super) fn ticket_seen(&mut self, ticket: Ticket, basis: Basis) {
+        let mut facts = TicketFacts::of(&ticket);
+        let secret = self.state.meta.comment_key.clone();
+        if ticket.comments.is_some() {
+            facts.trusted_comments = trusted_comments(&ticket, &secret, self.policy);
+        }
         let Some(job) = self.state.jobs.get_mut(&ticket.id) else {
             if select::is_active(&facts.state, self.policy) {
+                for comment in ticket.known_comments() {
+                    facts.take_in(comment);
+                }
                 self.adopt(facts);
             }
             return;
         };
-        self.state.doubted.remove(&ticket.id);
-        // Comments that were taken in stay so, even if this reading lacks them.
-        if facts.newest_comment_at < job.ticket.newest_comment_at {
-            facts.newest_comment = job.ticket.newest_comment.clone();
-            facts.newest_comment_at = job.ticket.newest_comment_at;
-        }
-        if job.ticket == facts && matches!(job.stage, Stage::Queued { .. }) {
-            return;
-        }
-        if is_old_reading(job, &facts, self.policy) {
-            self.state.doubted.insert(ticket.id);
-            return;
-        }
-        let news = new_words(&job.ticket, &ticket, self.policy);
-        if is_old_column(job, &facts.state, self.policy, self.now) {
-            facts.state = job.ticket.state.clone();
-            self.state.doubted.insert(ticket.id.clone());
+        facts.known_comments.clone_from(&job.ticket.known_comments);
+        if ticket.comments.is_none() {
+            facts.trusted_comments = job.ticket.trusted_comments;
         }
         let id = ticket.id.clone();
+        let has_news = ticket.known_comments().iter().any(|comment| !facts.knows(comment));
+        if job.ticket == facts && !has_news && matches!(job.stage, Stage::Queued { .. }) && job.column.is_none() {
+            self.state.unsettled.remove(&id);
+            return;
+        }
+        // A reading that is older than one before comes from a replica that lags. It is believed only if it lasts.
+        let is_old = facts.updated_at.is_some() && facts.updated_at < job.ticket.updated_at;
+        if is_old && !self.has_lasted(&id) {
+            return;
+        }
+        let Some(job) = self.state.jobs.get_mut(&id) else { return };
+        let column = whose_column(job, &facts, basis, self.now);
+        let mut by_people = false;
+        match column {
+            Column::Unsettled => {
+                facts.state.clone_from(&job.ticket.state);
+                facts.state_changed.clone_from(&job.ticket.state_changed);
+                let lasted = self.has_lasted(&id);
+                if let (true, Some(job)) = (lasted, self.state.jobs.get_mut(&id)) {
+                    facts.state.clone_from(&ticket.state);
+                    facts.state_changed.clone_from(&ticket.state_changed);
+                    job.column = None;
+                    by_people = true;
+                }
+            }
+            // The answer still has to be waited for.
+            Column::Early => {
+                self.state.unsettled.remove(&id);
+            }
+            Column::Visible => {
+                job.column = None;
+                self.state.unsettled.remove(&id);
+                self.touch(&id);
+            }
+            Column::Plain => {
+                let moved = !same_state(&job.ticket.state, &facts.state);
+                by_people = moved && !by_a_machine(&facts);
+                self.state.unsettled.remove(&id);
+            }
+            Column::Taken => {
+                job.column = None;
+                by_people = !by_a_machine(&facts);
+                self.state.unsettled.remove(&id);
+                self.touch(&id);
+            }
+        }
+        self.take_over(&ticket, facts, by_people, &secret);
+    }
+
+    /// Believes a reading: the job's facts, what they mean, and what people wrote.
+    fn take_over(&mut self, ticket: &Ticket, mut facts: TicketFacts, by_people: bool, secret: &str) {
+        let id = ticket.id.clone();
+        let Some(job) = self.state.jobs.get_mut(&id) else { return };
         let moved = !same_state(&job.ticket.state, &facts.state);
-        let by_us = job.moved_to.as_deref().is_some_and(|state| same_state(state, &facts.state));
-        // While a column of ours is on its way nobody can tell whose move it is.
-        let moving = self.state.outbox.values().any(|pending| {
-            pending.effect.ticket.as_ref() == Some(&id)
-                && matches!(pending.effect.action, Action::MoveTicket { .. })
-                && pending.status == PendingStatus::InFlight
-        });
-        let by_people = moved && !by_us && !moving;
-        let done = matches!(job.stage, Stage::Done { .. });
         let was_closed = select::is_terminal(&job.ticket.state, self.policy);
         if let (Stage::Done { ticket_closed, .. }, true) = (&mut job.stage, by_people && was_closed) {
             // Reopened before anybody looked at the column that we had put it in.
             *ticket_closed = true;
         }
+        let starting = is_starting(job, self.state.runs.values());
+        let mut news: Vec<Remark> = Vec::new();
+        for comment in ticket.known_comments() {
+            if facts.knows(comment) {
+                continue;
+            }
+            facts.take_in(comment);
+            if is_ours(secret, &id, comment) || !is_trusted(&comment.author, self.policy) {
+                continue;
+            }
+            let mut remark = remarks::from_comment(RemarkKind::TicketComment, comment, self.policy, self.now);
+            if starting {
+                // It is part of the task, not a word about work that waits.
+                remark.effect = RemarkEffect::None;
+            }
+            news.push(remark);
+        }
+        if !state_in(&facts.state, &self.policy.merge.approval_states) {
+            job.people.outside_approval_at = Some(self.now);
+        }
+        let seen_outside = job.people.outside_approval_at;
         if job.ticket != facts {
             job.ticket = facts.clone();
-            // Somebody moved it on from where we put it.
-            if by_people && !done {
-                job.moved_to = None;
-            }
             self.touch(&id);
         }
         if moved {
             self.follow_run(&id, &facts.state);
         }
+        let ours = select::lost_eligibility(&facts, self.policy).is_none();
+        if by_people && ours && state_in(&facts.state, &self.policy.merge.approval_states) {
+            self.approved_by_state(&id, seen_outside);
+        }
         for observation in what_it_means(&facts, by_people, self.policy) {
             self.decide(&id, observation);
         }
-        for word in news {
-            let addressed = word.text.to_lowercase().contains("@dirigent");
-            self.note(Some(&id), "human_said", format!("{}: {}", word.from, first_line(&word.text)));
-            self.decide(&id, Observation::HumanCommented { word, addressed });
+        for remark in news {
+            self.remark_came(&id, remark);
         }
+        if ticket.comments.is_some() {
+            let present: Vec<CommentId> = ticket.known_comments().iter().map(|comment| comment.id.clone()).collect();
+            self.check_missing(&id, RemarkKind::TicketComment, &present);
+        }
+    }
+
+    /// The ticket came into an approval state. That approves the head which was visible before the move, and no other.
+    fn approved_by_state(&mut self, id: &TicketId, seen_outside: Option<Timestamp>) {
+        let Some(job) = self.state.jobs.get(id) else { return };
+        let Some(pr) = &job.delivery.pr else { return };
+        let dated_after = job.ticket.state_changed.as_ref().map(|change| change.at > pr.head_since);
+        let seen_after = seen_outside.is_some_and(|at| at > pr.head_since);
+        let by = job.ticket.state_changed.as_ref().and_then(|change| change.by.as_ref());
+        let by = by.map_or_else(|| format!("a move to `{}`", job.ticket.state), |author| author.name.clone());
+        if dated_after.unwrap_or(seen_after) {
+            let head = pr.head.clone();
+            self.decide(id, Observation::TicketApproved { head, by });
+        } else {
+            let text = format!(
+                "the move to `{}` was made before {} was there, so it does not approve it",
+                job.ticket.state,
+                pr.head.short()
+            );
+            self.note(Some(id), "approval_of_another_head", text);
+        }
+    }
+
+    /// Whether an unsettled reading of this ticket has been the same for so long that it is believed.
+    fn has_lasted(&mut self, id: &TicketId) -> bool {
+        let since = *self.state.unsettled.entry(id.clone()).or_insert(self.now);
+        // A clock that was put back makes it wait anew, not for ever.
+        let since = since.min(self.now);
+        if self.now.since(since) < SETTLE {
+            return false;
+        }
+        self.state.unsettled.remove(id);
+        self.note(Some(id), "settled", "the tracker keeps showing something else than we wrote; it is believed now");
+        true
     }
 
     /// Per-state slots count by the running entry's current state.
@@ -191,99 +347,74 @@ impl Step<'_> {
         self.state.jobs.insert(id.clone(), job);
         self.touch(&id);
     }
+}
 
-    /// A look at the job's pull request.
-    pub fn pr_observed(&mut self, ticket: TicketId, pr: Option<PullRequest>) {
-        let Some(job) = self.state.jobs.get_mut(&ticket) else { return };
-        let Some(pr) = pr else { return };
-        // A look that was under way while the job took a new branch is about another pull request.
-        let Some(facts) = job.pr.as_mut().filter(|facts| facts.number == pr.number) else { return };
-        if job.stage.phase().is_terminal() {
-            // What is over stays so; but a label may hold back what is left to write.
-            let labels = normalise_labels(&pr.labels);
-            if facts.labels != labels {
-                facts.labels = labels;
-                self.touch(&ticket);
-            }
-            return;
-        }
-        let before = job.pr.clone();
-        let facts = assess::remember(before.as_ref(), &pr, self.now);
-        let head = if phases::judges_pr(&job.stage) { Some(facts.head.clone()) } else { job.head.clone() };
-        let changed = before.as_ref() != Some(&facts) || job.head != head;
-        job.head = head;
-        job.pr = Some(facts);
-        if changed {
-            self.touch(&ticket);
-        }
-        let observation = match &pr.state {
-            PrState::Merged { commit } => Observation::PrMerged { commit: commit.clone(), by_us: false },
-            PrState::Closed if self.is_reopening(&ticket) => return,
-            PrState::Closed => Observation::PrClosed { number: pr.number },
-            PrState::Open => {
-                let Some(job) = self.state.jobs.get_mut(&ticket) else { return };
-                // Judging marks remarks as heard: only who acts on them may judge.
-                if !phases::judges_pr(&job.stage) {
-                    return;
-                }
-                // What a person added to the branch in this repository has not been through the gates yet; nor has what
-                // was checked before a gate was added, or failed one before somebody took the ticket away and brought it back.
-                let judged = job.receipt.as_ref().filter(|receipt| receipt.head.as_ref() == Some(&pr.head));
-                let names = &self.policy.gates.task_names;
-                let gated = judged.is_some_and(|receipt| receipt.is_passed_by(names));
-                if self.policy.gates.has_task_gates && self.policy.pr.forge == ForgeKind::Local && !gated {
-                    self.decide(&ticket, Observation::HeadNotGated { head: pr.head });
-                    return;
-                }
-                let cursor = job.pr.as_ref().and_then(|facts| facts.review_cursor.clone());
-                let assessment = assess::assess(job, &pr, self.policy, self.now);
-                if job.pr.as_ref().and_then(|facts| facts.review_cursor.clone()) != cursor {
-                    self.touch(&ticket);
-                }
-                Observation::PrAssessed { assessment }
-            }
+/// What a reading's column is to our own last move.
+enum Column {
+    /// None of our moves is under way.
+    Plain,
+    /// It shows what we wrote, before the answer came.
+    Early,
+    /// It shows what we wrote.
+    Visible,
+    /// It shows where the ticket was before, or what cannot be told apart from that.
+    Unsettled,
+    /// Somebody moved it elsewhere.
+    Taken,
+}
+
+fn whose_column(job: &Job, facts: &TicketFacts, basis: Basis, now: Timestamp) -> Column {
+    let Some(write) = &job.column else { return Column::Plain };
+    if same_state(&write.to, &facts.state) {
+        return match write.status {
+            WriteStatus::Sent => Column::Early,
+            WriteStatus::Confirmed { .. } | WriteStatus::MaybeDone { .. } => Column::Visible,
         };
-        self.decide(&ticket, observation);
     }
-
-    /// Our opening it (or another one for the same branch) is on its way, or so fresh that an old look may still come. A closing is believed only if it lasts.
-    fn is_reopening(&self, ticket: &TicketId) -> bool {
-        let facts = self.state.jobs.get(ticket).and_then(|job| job.pr.as_ref());
-        let fresh = self.policy.polling_interval * 2;
-        let reopened = facts.and_then(|facts| facts.reopened_at);
-        if reopened.is_some_and(|at| at <= self.now && self.now.since(at) < fresh) {
-            return true;
+    if !state_in(&facts.state, &write.from) {
+        return Column::Taken;
+    }
+    match &write.status {
+        WriteStatus::Sent => Column::Unsettled,
+        WriteStatus::Confirmed { moment, version, at } => {
+            let newer = version.is_some_and(|version| facts.updated_at.is_some_and(|updated| updated > version));
+            let waited = basis.is_after(*moment) && now.since(*at) >= SETTLE;
+            if newer || waited { Column::Taken } else { Column::Unsettled }
         }
-        if facts.is_some_and(|facts| facts.replaced) {
-            return true;
+        WriteStatus::MaybeDone { at } => {
+            if now.since(*at) >= SETTLE { Column::Plain } else { Column::Unsettled }
         }
-        self.state.outbox.values().any(|pending| {
-            pending.effect.ticket.as_ref() == Some(ticket)
-                && matches!(pending.effect.action, Action::ReopenPr { .. } | Action::OpenPr { .. })
-        })
     }
 }
 
-/// An old reading must not bring a finished ticket back. One that is no newer than the last, and does not show the column
-/// that we have closed it with since, is old.
-fn is_old_reading(job: &Job, facts: &TicketFacts, policy: &Policy) -> bool {
-    let closed_by_us = matches!(job.stage, Stage::Done { .. })
-        && select::is_terminal(&job.ticket.state, policy)
-        && !select::is_terminal(&facts.state, policy);
-    job.stage.phase().is_terminal()
-        && facts.updated_at.is_some()
-        && (facts.updated_at < job.ticket.updated_at || (closed_by_us && facts.updated_at == job.ticket.updated_at))
+/// An integration that moves columns is not a person.
+fn by_a_machine(facts: &TicketFacts) -> bool {
+    let by = facts.state_changed.as_ref().and_then(|change| change.by.as_ref());
+    by.is_some_and(|author| author.ourselves || author.trust == TrustLevel::Bot)
 }
 
-/// A look that still shows where the ticket was before our own, fresh move. Believed only if it lasts.
-fn is_old_column(job: &Job, state: &str, policy: &Policy, now: Timestamp) -> bool {
-    let fresh = policy.polling_interval * 2;
-    job.moved.as_ref().is_some_and(|moved| {
-        same_state(&moved.from, state)
-            && !same_state(&job.ticket.state, state)
-            && !select::is_terminal(state, policy)
-            && now.since(moved.at) < fresh
-    })
+/// Before the first run is at work, what people write is part of the task.
+fn is_starting<'a>(job: &Job, mut runs: impl Iterator<Item = &'a crate::domain::run::LiveRun>) -> bool {
+    match &job.stage {
+        Stage::Queued { .. } => job.attempts == 0,
+        Stage::Working { run, .. } => {
+            job.attempts == 1 && runs.any(|live| live.id == *run && matches!(live.life, Life::Spawning))
+        }
+        _ => false,
+    }
+}
+
+fn trusted_comments(ticket: &Ticket, secret: &str, policy: &Policy) -> u64 {
+    let counts = |comment: &&crate::domain::comment::Comment| {
+        is_trusted(&comment.author, policy) && !is_ours(secret, &ticket.id, comment)
+    };
+    let versions: Vec<String> = ticket
+        .known_comments()
+        .iter()
+        .filter(counts)
+        .flat_map(|comment| [comment.id.to_string(), comment.version()])
+        .collect();
+    stable_hash(&versions.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// Whether the ticket's whereabouts still matter.
@@ -304,9 +435,6 @@ fn what_it_means(facts: &TicketFacts, by_people: bool, policy: &Policy) -> Vec<O
     if let Some(because) = select::lost_eligibility(facts, policy) {
         return vec![Observation::TicketNotEligible { because }];
     }
-    if by_people && state_in(&state, &policy.merge.approval_states) {
-        found.push(Observation::TicketApproved);
-    }
     if by_people && state_in(&state, &policy.orchestration.rework_states) {
         found.push(Observation::TicketMovedToRework { state: state.clone() });
     }
@@ -319,37 +447,4 @@ fn what_it_means(facts: &TicketFacts, by_people: bool, policy: &Policy) -> Vec<O
         found.push(Observation::TicketActive);
     }
     found
-}
-
-/// Comments that came since the last look, by people whose words count.
-fn new_words(old: &TicketFacts, ticket: &Ticket, policy: &Policy) -> Vec<HumanMessage> {
-    let position =
-        old.newest_comment.as_ref().and_then(|id| ticket.comments.iter().position(|comment| comment.id == *id));
-    let fresh = match (position, &old.newest_comment) {
-        (Some(position), _) => &ticket.comments[position + 1..],
-        (None, None) => &ticket.comments[..],
-        // The last one seen was edited away: go by time.
-        (None, Some(_)) => {
-            let start = ticket
-                .comments
-                .iter()
-                .position(|comment| comment.created_at > old.newest_comment_at && comment.created_at.is_some())
-                .unwrap_or(ticket.comments.len());
-            &ticket.comments[start..]
-        }
-    };
-    fresh
-        .iter()
-        .filter(|comment| is_trusted(&comment.author, policy))
-        .map(|comment| HumanMessage {
-            from: comment.author.name.clone(),
-            text: comment.body.clone(),
-            at: comment.created_at.unwrap_or_default(),
-            urgent: false,
-        })
-        .collect()
-}
-
-fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default()
 }

@@ -29,11 +29,6 @@ impl Step<'_> {
             return;
         }
         self.state.recovered = true;
-        self.doubt_workpads();
-        // The file may have been corrected while nobody was looking.
-        if self.is_another_workflow() {
-            self.retry_after_workflow_change();
-        }
         // Taken before anything new is decided: what this step itself hands out needs no repetition.
         let again: Vec<EffectId> = self
             .state
@@ -42,6 +37,11 @@ impl Step<'_> {
             .filter(|(_, pending)| pending.status == PendingStatus::InFlight)
             .map(|(id, _)| *id)
             .collect();
+        self.doubt_workpads();
+        // The file may have been corrected while nobody was looking.
+        if self.is_another_workflow() {
+            self.retry_after_workflow_change();
+        }
         let unnamed: Vec<RunId> =
             self.state.runs.keys().filter(|run| !lost.iter().any(|named| named.run == **run)).cloned().collect();
         lost.extend(unnamed.into_iter().map(|run| LostRun { run, salvage: None, head: None }));
@@ -77,6 +77,8 @@ impl Step<'_> {
     pub fn was_away(&mut self, away: Duration) {
         let later = |at: Timestamp| (at + away).min(self.now);
         for (id, run) in &mut self.state.runs {
+            // Nor is the time that a run has been at work, which a fresh start and the caps go by.
+            run.started_at = later(run.started_at);
             run.progress.last_event_at = later(run.progress.last_event_at);
             run.progress.tool_open_since = run.progress.tool_open_since.map(later);
             self.state.changes.runs.insert(id.clone());
@@ -87,41 +89,45 @@ impl Step<'_> {
     /// Whoever starts the runner anew may have cleared the way just before.
     fn look_at_hindered_merges_again(&mut self) {
         for (id, job) in &mut self.state.jobs {
-            if let Stage::ReadyToMerge { hold: MergeHold::Forge { retry_at, .. }, .. } = &mut job.stage {
-                *retry_at = self.now;
-                self.state.changes.jobs.insert(id.clone());
+            match &mut job.stage {
+                Stage::ReadyToMerge { hold: MergeHold::Forge { retry_at, .. }, turn, .. } => {
+                    *retry_at = self.now;
+                    *turn = None;
+                }
+                // The look that it was waiting for is not coming any more.
+                Stage::ReadyToMerge { turn, .. } if turn.is_some() => *turn = None,
+                _ => continue,
             }
+            self.state.changes.jobs.insert(id.clone());
         }
     }
 
-    pub fn run_started(&mut self, run: RunId, process: ProcessMark, worktree: PathBuf, head: CommitId) {
+    pub fn run_started(&mut self, run: RunId, process: ProcessMark, worktree: PathBuf, head: Option<CommitId>) {
         let Some(live) = self.state.runs.get_mut(&run) else { return };
         if matches!(live.life, Life::Running { .. }) {
             return;
         }
         live.life = Life::Running { process, worktree, session: None };
         live.progress.last_event_at = self.now;
-        // A directory without a repository in it has no head.
-        let head = Some(head).filter(|head| !head.as_str().is_empty());
         live.head_before.clone_from(&head);
         let (ticket, attempt, branch, kind) = (live.ticket.clone(), live.attempt, live.branch.clone(), live.kind);
         self.state.changes.runs.insert(run.clone());
-        self.heard(&ticket, &run);
+        self.start_confirmed(&run);
         if let Some(job) = self.state.jobs.get_mut(&ticket) {
-            job.head = head;
-            job.started_with = Some(fingerprint::of(job, self.state.base.as_ref(), self.policy));
+            if head.is_some() {
+                job.delivery.head = head;
+            }
+            job.evidence.started_with = Some(fingerprint::of(job, self.state.base.as_ref(), self.policy));
             self.touch(&ticket);
         }
         let said = Said::Started { run: run.clone(), attempt, branch, rework: kind == RunKind::Rework };
         self.emit(Some(&ticket), Action::Comment { key: format!("started:{run}"), said });
     }
 
-    /// The start is confirmed: its effect is over, and the words in its prompt count as heard.
-    fn heard(&mut self, ticket: &TicketId, run: &RunId) {
-        let Some(pending) = self.start_effect(run).and_then(|id| self.forget_effect(id)) else { return };
-        let Action::StartRun { undelivered, .. } = pending.effect.action else { return };
-        if let Some(job) = self.state.jobs.get_mut(ticket) {
-            job.undelivered.retain(|word| !undelivered.contains(word));
+    /// The start is confirmed: its effect is over. Whether its prompt reached the agent is another question.
+    fn start_confirmed(&mut self, run: &RunId) {
+        if let Some(id) = self.start_effect(run) {
+            self.forget_effect(id);
         }
     }
 
@@ -173,7 +179,7 @@ impl Step<'_> {
             Activity::Committed { head } => {
                 live.progress.has_commit_or_evidence = true;
                 if let Some(job) = self.state.jobs.get_mut(&ticket) {
-                    job.head = Some(head);
+                    job.delivery.head = Some(head);
                 }
                 self.touch(&ticket);
             }
@@ -194,11 +200,10 @@ impl Step<'_> {
                     self.note(Some(&ticket), "followup_refused", "gates.allow_followups is off: no ticket was created");
                 }
             }
-            Activity::Delivered { words } => {
-                if let Some(job) = self.state.jobs.get_mut(&ticket) {
-                    job.undelivered.retain(|word| !words.contains(word));
-                }
-                self.touch(&ticket);
+            Activity::Delivered { remarks } => self.remarks_delivered(&ticket, &run, &remarks),
+            Activity::AnsweredRemark { remark, answer } => {
+                live.progress.has_commit_or_evidence = true;
+                self.remark_answered(&ticket, &run, &remark, answer);
             }
             Activity::Asked { question } => {
                 live.progress.waiting_for_answer = true;
@@ -217,8 +222,8 @@ impl Step<'_> {
         self.state.meta.daily.usage += usage;
         self.state.meta.total += usage;
         if let Some(job) = self.state.jobs.get_mut(&ticket) {
-            job.spent += usage;
-            job.budget_used += usage;
+            job.spending.total += usage;
+            job.spending.since_reset += usage;
         }
         self.brake(run);
     }
@@ -240,7 +245,7 @@ impl Step<'_> {
             return;
         }
         let elapsed = self.now.since(live.started_at);
-        let on_ticket = elapsed + std::time::Duration::from_millis(job.budget_run_ms);
+        let on_ticket = elapsed + std::time::Duration::from_millis(job.spending.run_ms_since_reset);
         let live_today = self
             .state
             .runs
@@ -248,7 +253,7 @@ impl Step<'_> {
             .fold(0u64, |sum, run| sum.saturating_add(self.now.since(run.started_at).as_millis() as u64));
         let today = std::time::Duration::from_millis(self.state.meta.daily.run_ms.saturating_add(live_today));
         let levels = [
-            budget::level(&self.policy.budget.ticket, &job.budget_used, on_ticket),
+            budget::level(&self.policy.budget.ticket, &job.spending.since_reset, on_ticket),
             budget::level(&self.policy.budget.daily, &self.state.meta.daily.usage, today),
         ];
         let told = live.progress.told_to_wrap_up;
@@ -256,7 +261,7 @@ impl Step<'_> {
         let exceeded = levels.iter().position(|level| matches!(level, Level::Exceeded { .. }));
         if let Some(which) = exceeded {
             if let Level::Exceeded { what, figure, cap } = levels[which].clone() {
-                let reason = if which == 0 { StopReason::Budget { what, figure, cap } } else { StopReason::Quota };
+                let reason = if which == 0 { StopReason::Budget { what, figure, cap } } else { StopReason::DailyBudget };
                 self.stop_run(&ticket, reason);
             }
             return;
@@ -309,10 +314,10 @@ impl Step<'_> {
         let finished = FinishedRun { run: live, ended_at: self.now, report: report.clone() };
         self.state.changes.finished.push(finished);
         let Some(job) = self.state.jobs.get_mut(&ticket) else { return };
-        job.spent += usage;
-        job.budget_used += usage;
-        job.run_ms = job.run_ms.saturating_add(ran);
-        job.budget_run_ms = job.budget_run_ms.saturating_add(ran);
+        job.spending.total += usage;
+        job.spending.since_reset += usage;
+        job.spending.run_ms = job.spending.run_ms.saturating_add(ran);
+        job.spending.run_ms_since_reset = job.spending.run_ms_since_reset.saturating_add(ran);
         let is_current = job.stage.run() == Some(&run);
         self.touch(&ticket);
         // An event for a run that is over changes nothing.

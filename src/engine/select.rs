@@ -7,7 +7,7 @@ use crate::config::policy::{Order, Policy};
 use crate::domain::ids::{TicketId, TicketKey};
 use crate::domain::job::{Job, TicketFacts};
 use crate::domain::run::StopReason;
-use crate::domain::ticket::{Dispatchable, same_state, state_in};
+use crate::domain::ticket::{Blocker, Dispatchable, same_state, state_in};
 use crate::domain::time::Timestamp;
 
 /// Every state in which a ticket is worked on, waited for, or asked back from.
@@ -85,9 +85,13 @@ pub fn open_blockers(ticket: &TicketFacts, policy: &Policy) -> Vec<TicketKey> {
     ticket
         .blocked_by
         .iter()
-        .filter(|blocker| blocker.failed || !blocker.state.as_deref().is_some_and(|state| is_terminal(state, policy)))
+        .filter(|blocker| is_open_blocker(blocker, policy))
         .map(|blocker| blocker.key.clone())
         .collect()
+}
+
+pub fn is_open_blocker(blocker: &Blocker, policy: &Policy) -> bool {
+    blocker.failed || !blocker.state.as_deref().is_some_and(|state| is_terminal(state, policy))
 }
 
 /// Why a run that was decided on must not start after all, now that its ticket was read once more.
@@ -103,7 +107,7 @@ pub fn too_late(ticket: Option<&TicketFacts>, policy: &Policy) -> Option<StopRea
         return Some(StopReason::NotEligible { because });
     }
     // A blocker that was opened again: the work stays queued behind it.
-    (!open_blockers(ticket, policy).is_empty()).then_some(StopReason::Superseded)
+    (!open_blockers(ticket, policy).is_empty()).then_some(StopReason::BlockerOpened)
 }
 
 /// Priority 1..=4 first, then (with `critical_path`) the longest chain that waits for it, then oldest, then key.

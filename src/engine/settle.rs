@@ -9,15 +9,18 @@ use super::fingerprint;
 use super::limits;
 use super::phases::Observation;
 use super::quota;
+use super::route;
 use super::select;
 use super::step::Step;
 use super::workpad;
 use crate::config::policy::RolloutMode;
 use crate::domain::ids::{RunId, TicketId, TicketKey};
-use crate::domain::job::{BlockCause, Job, MergeHold, Stage, Wait};
+use crate::domain::job::{BlockCause, Job, MergeHold, Stage, Turn, Wait};
 use crate::domain::run::{Life, LiveRun, Progress};
 use crate::domain::time::Timestamp;
 
+/// How long a job that is first in line waits for a look before others go first.
+pub const TURN: std::time::Duration = std::time::Duration::from_secs(120);
 const FIRST_MINUTE: std::time::Duration = std::time::Duration::from_secs(60);
 
 impl Step<'_> {
@@ -36,6 +39,7 @@ impl Step<'_> {
             // Who is given back first: nothing more leaves for a ticket that is not ours.
             self.release_inactive();
             self.release_effects();
+            self.look_again_now();
             self.merge_next();
             self.dispatch();
         }
@@ -112,24 +116,25 @@ impl Step<'_> {
         if self.state.tracker.last_ok.is_none() {
             return;
         }
-        let changed: Vec<TicketId> = self
+        let changed: Vec<(TicketId, Vec<&'static str>)> = self
             .state
             .jobs
             .iter()
-            .filter(|(_, job)| match &job.stage {
+            .filter_map(|(id, job)| match &job.stage {
                 Stage::Blocked { cause: BlockCause::NoNewEvidence { fingerprint }, .. } => {
-                    *fingerprint != fingerprint::of(job, self.state.base.as_ref(), self.policy)
+                    let now = fingerprint::of(job, self.state.base.as_ref(), self.policy);
+                    Some((id.clone(), now.differences(fingerprint))).filter(|(_, parts)| !parts.is_empty())
                 }
-                _ => false,
+                _ => None,
             })
-            .map(|(id, _)| id.clone())
             .collect();
-        for id in changed {
+        for (id, parts) in changed {
             let Some(job) = self.state.jobs.get_mut(&id) else { continue };
             let Stage::Blocked { resume, .. } = job.stage.clone() else { continue };
             let mut out = Decided::new(self.policy, self.now);
-            job.no_progress_with = None;
-            // Not counted anew: on a board that merges often the base alone would pay for attempts without end.
+            job.evidence.no_progress_with = None;
+            out.note(job, None, "new_evidence", format!("something is new: {} changed", parts.join(", ")));
+            // Not counted anew: what changes often would pay for attempts without end.
             out.queue(job, resume, Wait::Ready);
             self.absorb(&id, out, true);
         }
@@ -164,8 +169,9 @@ impl Step<'_> {
             return None;
         }
         let switch = self.state.switch_for(job, label.as_deref());
-        let Stage::ReadyToMerge { head, hold, since } = job.stage.clone() else { return None };
-        let number = job.pr.as_ref()?.number;
+        let Stage::ReadyToMerge { head, hold, turn, since } = job.stage.clone() else { return None };
+        let number = job.delivery.pr.as_ref()?.number;
+        let silent = turn.is_some_and(|turn| self.now.since(turn.since) >= TURN);
         let want = if !self.policy.merge.auto {
             Some(MergeHold::MergeDisabled)
         } else if self.policy.rollout.mode != RolloutMode::Merge || self.policy.rollout.preflight_missing {
@@ -176,26 +182,36 @@ impl Step<'_> {
             && *retry_at > self.now
         {
             Some(hold.clone())
+        } else if silent {
+            // The forge says nothing about it: others go first.
+            let because = "the forge does not answer about it".to_owned();
+            Some(MergeHold::Forge { because, retry_at: self.now + self.policy.polling_interval.max(FIRST_MINUTE) })
         } else {
             ahead.map(|key| MergeHold::Slot { behind: Some(key.clone()) })
         };
+        let key = self.state.jobs.get(id)?.ticket.key.clone();
+        let moment = self.state.moment();
         let mut out = Decided::new(self.policy, self.now);
         let job = self.state.jobs.get_mut(id)?;
-        let key = job.ticket.key.clone();
         match want {
-            Some(want) if want == hold => None,
+            Some(want) if want == hold && turn.is_none() => None,
             Some(want) => {
                 // The place in the queue is kept.
-                job.stage = Stage::ReadyToMerge { head, hold: want, since };
+                out.amend(job, Stage::ReadyToMerge { head, hold: want, turn: None, since });
                 self.absorb(id, out, true);
                 None
             }
-            None => {
-                out.move_to(job, Stage::Merging { head: head.clone(), since: self.now });
-                out.act(Action::MergePr { number, head, method: self.policy.merge.method });
+            // Its turn has come: one more look decides.
+            None if turn.is_none() => {
+                self.state.next_moment();
+                let job = self.state.jobs.get_mut(id)?;
+                let turn = Some(Turn { moment, since: self.now });
+                out.amend(job, Stage::ReadyToMerge { head, hold: MergeHold::LastLook, turn, since });
+                out.act(Action::InspectPr { number });
                 self.absorb(id, out, true);
                 Some(key)
             }
+            None => Some(key),
         }
     }
 
@@ -277,8 +293,10 @@ impl Step<'_> {
         if policy.rollout.preflight_missing {
             return Some(Wait::Preflight);
         }
-        let pool = &policy.agent.pool;
-        if let Some(until) = quota::paused_until(self.state.meta.pools.get(pool), self.now) {
+        if let Stage::Queued { work, .. } = &job.stage
+            && let Some(pool) = route::pool(policy, &job.ticket, work.kind())
+            && let Some(until) = quota::paused_until(self.state.meta.pools.get(pool), self.now)
+        {
             return Some(Wait::Quota { pool: pool.clone(), until });
         }
         let today = std::time::Duration::from_millis(self.state.meta.daily.run_ms);
@@ -289,7 +307,8 @@ impl Step<'_> {
             return Some(Wait::DailyBudget { what: format!("{what}: {figure} of {cap}"), until });
         }
         // Nothing is started on old knowledge: neither on a board that fails, nor before the first look of this life.
-        let unseen = self.state.unseen.contains(&job.ticket.id);
+        let id = &job.ticket.id;
+        let unseen = self.state.unseen.contains(id) || self.state.invisible.contains(id);
         if unseen || self.state.tracker.last_error.is_some() || self.state.tracker.last_ok.is_none() {
             return Some(Wait::Tracker);
         }
@@ -317,15 +336,15 @@ impl Step<'_> {
         let Some(job) = self.state.jobs.get_mut(id) else { return false };
         let Stage::Queued { work, .. } = job.stage.clone() else { return false };
         let mut out = Decided::new(self.policy, self.now);
-        let spent = std::time::Duration::from_millis(job.budget_run_ms);
+        let spent = std::time::Duration::from_millis(job.spending.run_ms_since_reset);
         if let Level::Exceeded { what, figure, cap } =
-            budget::level(&self.policy.budget.ticket, &job.budget_used, spent)
+            budget::level(&self.policy.budget.ticket, &job.spending.since_reset, spent)
         {
             out.block(job, BlockCause::BudgetExceeded { what, figure, cap }, work);
             self.absorb(id, out, true);
             return false;
         }
-        if let Some(no_progress_with) = job.no_progress_with.clone() {
+        if let Some(no_progress_with) = job.evidence.no_progress_with.clone() {
             let fingerprint = fingerprint::of(job, base.as_ref(), self.policy);
             if no_progress_with == fingerprint {
                 out.block(job, BlockCause::NoNewEvidence { fingerprint }, work);
@@ -333,6 +352,7 @@ impl Step<'_> {
                 return false;
             }
         }
+        let Some(route) = route::choose(self.policy, &job.ticket, work.kind()).cloned() else { return false };
         let number = self.state.meta.next_run;
         self.state.meta.next_run += 1;
         let run = run_id(self.now, self.state.meta.seed, number);
@@ -343,8 +363,9 @@ impl Step<'_> {
             key: job.ticket.key.clone(),
             kind: work.kind(),
             attempt: job.attempts,
-            pool: self.policy.agent.pool.clone(),
-            branch: job.branch.name.clone(),
+            pool: route.pool.clone(),
+            runtime: route.runtime.clone(),
+            branch: job.delivery.branch.name.clone(),
             ticket_state: job.ticket.state.clone(),
             started_at: self.now,
             head_before: None,
@@ -355,9 +376,10 @@ impl Step<'_> {
             run: run.clone(),
             work: work.clone(),
             attempt: job.attempts,
-            branch: job.branch.name.clone(),
+            branch: job.delivery.branch.name.clone(),
             resume: job.session.clone(),
-            undelivered: job.undelivered.clone(),
+            route,
+            undelivered: job.people.undelivered(),
         };
         out.move_to(job, Stage::Working { work, run: run.clone(), stopping: None, since: self.now });
         // The start comes first: a column that follows must not be moved for a run that never was.

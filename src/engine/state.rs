@@ -1,13 +1,16 @@
 //! Everything the engine knows. Plain data without handles; what changed in a step is collected for the ledger.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::effect::Effect;
 use super::permit::Refusal;
+use crate::domain::basis::Moment;
 use crate::domain::ids::{CommitId, EffectId, PoolName, RunId, TicketId};
 use crate::domain::job::{Job, Pause, SwitchSource};
+use crate::domain::lane::Lane;
 use crate::domain::run::{FinishedRun, LiveRun};
 use crate::domain::time::Timestamp;
 use crate::domain::usage::{RateLimit, Usage};
@@ -22,6 +25,7 @@ pub struct State {
     /// The kill-switch file, as last seen. Read from disk, never stored.
     pub switch_file: Option<Timestamp>,
     pub tracker: TrackerHealth,
+    pub lanes: BTreeMap<Lane, LaneHealth>,
     pub base: Option<CommitId>,
     pub shutting_down: bool,
     /// Nothing is decided before the past is settled.
@@ -30,9 +34,15 @@ pub struct State {
     pub unseen: BTreeSet<TicketId>,
     /// Jobs that the last list of the board did not have, whether or not they were asked for since.
     pub off_list: BTreeSet<TicketId>,
-    /// Jobs that we believe to stand otherwise than the last reading said: it looked old, or we have moved them since. A
-    /// reading that lasts is believed, so these are asked for again.
-    pub doubted: BTreeSet<TicketId>,
+    /// Jobs whose last reading contradicts something of ours that is not visible yet, or is older than one before, and since
+    /// when. They are asked for again; what lasts longer than [`SETTLE`] is believed.
+    pub unsettled: BTreeMap<TicketId, Timestamp>,
+    /// Jobs whose ticket the tracker does not show although it was asked for it.
+    pub invisible: BTreeSet<TicketId>,
+    /// Pull requests whose last look was unsettled, and when they are looked at again.
+    pub look_again: BTreeMap<TicketId, Timestamp>,
+    /// The last merge of ours into the base branch: looks that were asked before it say nothing about what can be merged.
+    pub base_written: Moment,
     /// Jobs that changed since their workpad was last compared with them.
     pub unshown: BTreeSet<TicketId>,
     pub changes: Changes,
@@ -53,6 +63,9 @@ pub struct Meta {
     /// The hash of the workflow that was in force last; none is known of older ledgers.
     #[serde(default)]
     pub workflow: Option<String>,
+    /// Proves that a comment is ours; made with the ledger and never shown.
+    #[serde(default)]
+    pub comment_key: String,
 }
 
 impl Default for Meta {
@@ -67,6 +80,7 @@ impl Default for Meta {
             total: Usage::default(),
             total_run_ms: 0,
             workflow: None,
+            comment_key: String::new(),
         }
     }
 }
@@ -105,6 +119,22 @@ pub enum PendingStatus {
     /// Refused by the permit; goes on when the permit would allow it.
     Held { refusal: Refusal },
 }
+
+/// How the calls of one lane go.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LaneHealth {
+    pub last_ok: Option<Timestamp>,
+    pub last_error: Option<String>,
+    /// Calls wait until then.
+    pub paused_until: Option<Timestamp>,
+    /// Our access was refused: a person has to mend it.
+    pub locked_out: bool,
+}
+
+/// How long a reading that contradicts our own confirmed write is taken for an old one.
+pub const SETTLE: Duration = Duration::from_secs(60);
+/// How soon an unsettled pull request is looked at again.
+pub const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrackerHealth {
@@ -162,6 +192,19 @@ impl State {
         Self { meta, ..Self::default() }
     }
 
+    /// A new point in the order of everything. What is asked from now on is after it.
+    pub fn next_moment(&mut self) -> Moment {
+        let moment = Moment(self.meta.next_effect);
+        self.meta.next_effect += 1;
+        self.changes.meta = true;
+        moment
+    }
+
+    /// What a question that leaves now is after.
+    pub fn moment(&self) -> Moment {
+        Moment(self.meta.next_effect)
+    }
+
     pub fn take_changes(&mut self) -> Changes {
         std::mem::take(&mut self.changes)
     }
@@ -182,13 +225,13 @@ impl State {
 
 /// The switch that stops this job alone.
 pub fn job_switch(job: &Job, label: Option<&str>) -> Option<SwitchSource> {
-    if job.pause.is_some() {
+    if job.people.pause.is_some() {
         return Some(SwitchSource::PauseTicket);
     }
     let label = label?;
     if job.ticket.labels.iter().any(|l| l == label) {
         return Some(SwitchSource::TicketLabel);
     }
-    let on_pr = job.pr.as_ref().is_some_and(|pr| pr.labels.iter().any(|l| l == label));
+    let on_pr = job.delivery.pr.as_ref().is_some_and(|pr| pr.labels.iter().any(|l| l == label));
     on_pr.then_some(SwitchSource::PrLabel)
 }

@@ -2,13 +2,18 @@
 
 use super::decided::Decided;
 use super::effect::{Action, Effect};
-use super::event::{Event, OperatorCommand};
+use super::event::{Event, OperatorCommand, RemarkFound};
 use super::fingerprint;
+use super::remarks;
 use super::phases::{self, Observation};
-use super::state::{Note, Pending, PendingStatus, State};
+use super::state::{LaneHealth, Note, Pending, PendingStatus, State};
 use crate::config::policy::Policy;
-use crate::domain::ids::{EffectId, TicketId};
-use crate::domain::job::{HumanMessage, Pause, Stage, Wait};
+use crate::domain::basis::WriteStatus;
+use crate::domain::evidence::{Evidence, EvidenceKind};
+use crate::domain::ids::{CommentId, EffectId, TicketId};
+use crate::domain::job::{ColumnWrite, Pause, PrWriteKind, ReworkCause, ReworkTrigger, Stage, Wait};
+use crate::domain::lane::Lane;
+use crate::domain::remark::{Remark, RemarkEffect, RemarkKey, RemarkKind, RemarkStatus};
 use crate::domain::time::Timestamp;
 
 /// Advances the machine by one event. Never panics, whatever the order; late news change nothing.
@@ -34,16 +39,21 @@ impl Step<'_> {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Recovered { lost } => self.recovered(lost),
-            Event::Polled { tickets, base } => self.polled(tickets, base),
-            Event::PolledUnchanged { base } => self.polled_unchanged(base),
+            Event::Polled { tickets, base, basis } => self.polled(tickets, base, basis),
+            Event::PolledChanges { tickets, base, basis } => self.polled_changes(tickets, base, basis),
+            Event::PolledUnchanged { base, basis } => self.polled_unchanged(base, basis),
             Event::PollFailed { error } => self.state.tracker.last_error = Some(error),
-            Event::TicketsRefreshed { asked, tickets } => self.refreshed(asked, tickets),
+            Event::TicketsRefreshed { found, basis } => self.refreshed(found, basis),
             Event::RunStarted { run, process, worktree, base: _, head } => {
                 self.run_started(run, process, worktree, head)
             }
             Event::RunProgress { run, activity } => self.run_progress(run, activity),
             Event::RunFinished { run, report } => self.run_finished(run, report),
-            Event::PrObserved { ticket, pr } => self.pr_observed(ticket, pr),
+            Event::PrObserved { ticket, pr, basis } => self.pr_observed(ticket, pr, basis),
+            Event::PrLookFailed { ticket, number, error } => self.pr_look_failed(&ticket, number, error),
+            Event::RemarkChecked { ticket, kind, id, found } => self.remark_checked(&ticket, kind, &id, found),
+            Event::LanePaused { lane, until, why, locked_out } => self.lane_paused(lane, until, why, locked_out),
+            Event::LaneWorks { lane } => self.lane_works(lane),
             Event::EffectDone { effect, result } => self.effect_done(effect, result),
             Event::EffectFailed { effect, error } => self.effect_failed(effect, error),
             Event::SwitchesChanged { file } => self.switch_file(file),
@@ -55,7 +65,7 @@ impl Step<'_> {
             Event::WasAway { away } => self.was_away(away),
             Event::TimerFired => {}
             Event::Operator { command, by } => self.operator(command, by),
-            Event::HumanSaid { ticket, word } => self.human_said(ticket, word),
+            Event::HumanSaid { ticket, by, text, urgent } => self.human_said(ticket, by, text, urgent),
             Event::Shutdown => {
                 self.state.shutting_down = true;
                 self.note(None, "shutdown", "shutting down: live runs are stopped and their work is saved");
@@ -72,11 +82,10 @@ impl Step<'_> {
         let before = job.clone();
         let mut out = Decided::new(self.policy, self.now);
         phases::observe(job, observation, &mut out);
-        if job.no_progress_with.as_deref() == Some(fingerprint::MARK_CURRENT) {
+        if out.no_progress {
             // What the attempt was started with counts: news that came meanwhile are news to the next one.
-            let started_with = job.started_with.clone();
-            job.no_progress_with =
-                started_with.or_else(|| Some(fingerprint::of(job, self.state.base.as_ref(), self.policy)));
+            let current = fingerprint::of(job, self.state.base.as_ref(), self.policy);
+            job.evidence.no_progress_with = Some(job.evidence.started_with.clone().unwrap_or(current));
         }
         let changed = *job != before;
         self.absorb(id, out, changed);
@@ -121,11 +130,25 @@ impl Step<'_> {
     /// Hands an action to the runtime; a durable one is written down first. What the permit would refuse now does not
     /// leave: it is held until it may, or dropped if it is of the moment only.
     pub fn emit(&mut self, ticket: Option<&TicketId>, action: Action) {
-        if let (Some(id), Action::MoveTicket { state }) = (ticket, &action) {
+        let mut action = action;
+        if let (Some(id), Action::MoveTicket { from, state }) = (ticket, &mut action) {
+            // Moves of ours that are on their way may land before it, or not.
+            let earlier = self.state.outbox.values().filter(|pending| pending.effect.ticket.as_ref() == Some(id));
+            for pending in earlier {
+                if let Action::MoveTicket { state, .. } = &pending.effect.action {
+                    from.push(state.clone());
+                }
+            }
+            from.sort();
+            from.dedup();
             if let Some(job) = self.state.jobs.get_mut(id) {
-                job.moved_to = Some(state.clone());
+                let status = WriteStatus::Sent;
+                job.column = Some(ColumnWrite { from: from.clone(), to: state.clone(), status });
             }
             self.touch(id);
+        }
+        if let (Some(id), Some(what)) = (ticket, pr_write(&action)) {
+            self.pr_write_sent(id, what);
         }
         if let Some(id) = ticket {
             self.drop_superseded(id, &action);
@@ -207,7 +230,11 @@ impl Step<'_> {
                 self.doubt_the_limit(&ticket);
                 self.decide(&ticket, Observation::OperatorRetried);
             }
-            OperatorCommand::Approve { ticket } => self.decide(&ticket, Observation::OperatorApproved),
+            OperatorCommand::Approve { ticket, head, overrule } => {
+                let by = pause.by;
+                self.decide(&ticket, Observation::OperatorApproved { head, by, overrule });
+            }
+            OperatorCommand::Reject { ticket, text } => self.rejected(ticket, pause.by, text),
             OperatorCommand::Forget { ticket } => self.decide(&ticket, Observation::OperatorForgot),
         }
     }
@@ -224,16 +251,96 @@ impl Step<'_> {
 
     fn set_pause(&mut self, ticket: &TicketId, pause: Option<Pause>) {
         if let Some(job) = self.state.jobs.get_mut(ticket) {
-            if pause.is_none() || job.pause.is_none() {
-                job.pause = pause;
+            if pause.is_none() || job.people.pause.is_none() {
+                job.people.pause = pause;
             }
             self.touch(ticket);
         }
     }
 
-    fn human_said(&mut self, ticket: TicketId, word: HumanMessage) {
-        self.note(Some(&ticket), "human_said", format!("{}: {}", word.from, word.text));
-        self.decide(&ticket, Observation::HumanCommented { word, addressed: true });
+    fn human_said(&mut self, ticket: TicketId, by: String, text: String, urgent: bool) {
+        let remark = self.message(by, text, urgent);
+        self.remark_came(&ticket, remark);
+    }
+
+    /// A person asks for changes: their words are a remark, and whatever the job has spent of its patience is forgiven.
+    fn rejected(&mut self, ticket: TicketId, by: String, text: String) {
+        let remark = self.message(by, text, false);
+        let cause = |now| ReworkCause {
+            trigger: ReworkTrigger::Operator,
+            summary: format!("{} asks for changes", remark.author),
+            evidence: vec![Evidence { kind: EvidenceKind::Note { text: remark.sentence() }, timestamp: now }],
+        };
+        let was_blocked = match self.state.jobs.get_mut(&ticket) {
+            Some(job) => {
+                job.rework_cycles = 0;
+                job.people.approval = None;
+                matches!(job.stage, Stage::Blocked { .. })
+            }
+            None => return,
+        };
+        let cause = cause(self.now);
+        self.touch(&ticket);
+        self.remark_came(&ticket, remark);
+        if was_blocked {
+            self.decide(&ticket, Observation::Rejected { cause });
+        }
+    }
+
+    fn message(&mut self, by: String, text: String, urgent: bool) -> Remark {
+        let moment = self.state.next_moment();
+        let key = RemarkKey {
+            kind: RemarkKind::Message,
+            id: CommentId::new(moment.0.to_string()),
+            version: crate::domain::comment::text_version(&text),
+        };
+        Remark {
+            key,
+            author: by,
+            text,
+            place: None,
+            head: None,
+            at: self.now,
+            effect: RemarkEffect::Rework,
+            urgent,
+            status: RemarkStatus::Open,
+        }
+    }
+
+    /// A remark that a complete reading lacked was asked for by its id.
+    fn remark_checked(&mut self, ticket: &TicketId, kind: RemarkKind, id: &CommentId, found: RemarkFound) {
+        if found != RemarkFound::Gone {
+            return;
+        }
+        let Some(job) = self.state.jobs.get_mut(ticket) else { return };
+        let reading = remarks::Reading::TakenBack { kind, id: id.clone(), how: "deleted".to_owned() };
+        remarks::take_in(job, reading, self.now);
+        let number = job.delivery.pr.as_ref().map(|pr| pr.number);
+        self.touch(ticket);
+        if let Some(number) = number {
+            self.emit(Some(ticket), Action::InspectPr { number });
+        }
+    }
+
+    fn lane_paused(&mut self, lane: Lane, until: Option<Timestamp>, why: String, locked_out: bool) {
+        let health = self.state.lanes.entry(lane).or_default();
+        let is_new = health.last_error.as_ref() != Some(&why);
+        *health = LaneHealth { last_error: Some(why.clone()), paused_until: until, locked_out, ..health.clone() };
+        if is_new {
+            self.note(None, "lane_paused", format!("calls to the {} wait: {why}", lane.name()));
+        }
+    }
+}
+
+/// The writes that looks at a pull request have to be compared with.
+pub fn pr_write(action: &Action) -> Option<PrWriteKind> {
+    match action {
+        Action::PushBranch { .. } => Some(PrWriteKind::Push),
+        Action::OpenPr { .. } => Some(PrWriteKind::Open),
+        Action::ReopenPr { .. } => Some(PrWriteKind::Reopen),
+        Action::UpdateBranch { .. } => Some(PrWriteKind::Update),
+        Action::MergePr { .. } => Some(PrWriteKind::Merge),
+        _ => None,
     }
 }
 
@@ -247,6 +354,7 @@ impl OperatorCommand {
             Self::Stop { .. } => "stop this ticket",
             Self::Retry { .. } => "retry this ticket",
             Self::Approve { .. } => "approve this ticket",
+            Self::Reject { .. } => "ask for changes",
             Self::Forget { .. } => "give this ticket back",
         }
     }

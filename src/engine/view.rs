@@ -60,7 +60,7 @@ fn switches(state: &State, label: Option<&str>) -> Vec<SwitchView> {
     }
     for job in state.jobs.values().filter(|job| !job.stage.phase().is_terminal()) {
         if let Some(source) = super::state::job_switch(job, label) {
-            let since = job.pause.as_ref().map_or(job.updated_at, |pause| pause.since);
+            let since = job.people.pause.as_ref().map_or(job.updated_at, |pause| pause.since);
             all.push(SwitchView { source, subject: job.ticket.key.to_string(), since });
         }
     }
@@ -98,9 +98,9 @@ fn job_view(state: &State, job: &Job, now: Timestamp) -> JobView {
         next: reason.next,
         detail: reason.detail,
         since: job.stage.since(),
-        branch: job.branch.name.clone(),
-        head: job.head.as_ref().map(ToString::to_string),
-        pr: job.pr.as_ref().map(|pr| PrView {
+        branch: job.delivery.branch.name.clone(),
+        head: job.delivery.head.as_ref().map(ToString::to_string),
+        pr: job.delivery.pr.as_ref().map(|pr| PrView {
             number: pr.number.0,
             url: pr.url.clone(),
             state: match pr.state {
@@ -114,13 +114,13 @@ fn job_view(state: &State, job: &Job, now: Timestamp) -> JobView {
         attempts: job.attempts,
         failures: job.failures,
         rework_cycles: job.rework_cycles,
-        spent: job.spent,
+        spent: job.spending.total,
         run: job.stage.run().and_then(|id| state.runs.get(id)).map(|run| run_view(job, run)),
         retry_at: match &job.stage {
             Stage::Queued { wait: Wait::Retry { due, .. } | Wait::Continuation { due }, .. } => Some(*due),
             _ => None,
         },
-        approved_head: job.approved_head.as_ref().map(ToString::to_string),
+        approved_head: job.people.approved_head().map(ToString::to_string),
         merged_by_us: match &job.stage {
             Stage::Done { how: DoneHow::Merged { by_us, .. }, .. } => Some(*by_us),
             _ => None,
@@ -129,7 +129,7 @@ fn job_view(state: &State, job: &Job, now: Timestamp) -> JobView {
             Stage::Done { how: DoneHow::Merged { commit, .. }, .. } => commit.as_ref().map(ToString::to_string),
             _ => None,
         },
-        verification: job.receipt.as_ref().map(|receipt| format!("{:?}", receipt.verification).to_lowercase()),
+        verification: job.evidence.receipt.as_ref().map(|receipt| format!("{:?}", receipt.verification).to_lowercase()),
     }
 }
 

@@ -33,7 +33,7 @@ impl Step<'_> {
             if matches!(cause, BlockCause::RetriesExhausted { .. }) {
                 job.failures = 0;
             }
-            match (&cause, job.head.clone()) {
+            match (&cause, job.delivery.head.clone()) {
                 // The work is there; what could not be done with it is done again.
                 (BlockCause::EffectRefused { .. }, Some(head)) => verify(job, head, &mut out),
                 _ => out.queue(job, resume, Wait::Ready),
@@ -51,8 +51,8 @@ fn may_work_now(job: &Job, another: bool, policy: &Policy) -> bool {
     let Stage::Blocked { cause, .. } = &job.stage else { return false };
     match cause {
         BlockCause::BudgetExceeded { .. } => {
-            let ran = std::time::Duration::from_millis(job.budget_run_ms);
-            !matches!(budget::level(&policy.budget.ticket, &job.budget_used, ran), Level::Exceeded { .. })
+            let ran = std::time::Duration::from_millis(job.spending.run_ms_since_reset);
+            !matches!(budget::level(&policy.budget.ticket, &job.spending.since_reset, ran), Level::Exceeded { .. })
         }
         BlockCause::Permanent { failure: RunFailure::Prompt { .. } } => true,
         BlockCause::Permanent { failure } | BlockCause::RetriesExhausted { last: failure, .. } => {
@@ -60,6 +60,7 @@ fn may_work_now(job: &Job, another: bool, policy: &Policy) -> bool {
         }
         BlockCause::EffectRefused { .. } => another,
         BlockCause::NoNewEvidence { .. }
+        | BlockCause::LostAgain { .. }
         | BlockCause::ReworkLimitExceeded { .. }
         | BlockCause::WorkerAsked { .. }
         | BlockCause::PrClosed { .. }

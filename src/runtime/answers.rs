@@ -8,12 +8,12 @@ use crate::engine::state::State;
 pub fn where_it_stands(state: &State, ticket: Option<&TicketId>) -> String {
     match ticket.and_then(|id| state.jobs.get(id)) {
         Some(job) if waits_for_what_it_has(job) => {
-            let head = job.approved_head.as_ref().map(|head| head.short().to_owned()).unwrap_or_default();
+            let head = job.people.approved_head.as_ref().map(|head| head.short().to_owned()).unwrap_or_default();
             format!("{}: {head} is approved; it is looked at once more and goes on", job.ticket.key)
         }
         Some(job) => {
             let reason = job.reason(now());
-            let paused = if job.pause.is_some() { " (paused)" } else { "" };
+            let paused = if job.people.pause.is_some() { " (paused)" } else { "" };
             format!("{} is {}{paused}: {}", job.ticket.key, job.stage.phase(), reason.sentence)
         }
         None => match state.global_switch() {
@@ -42,5 +42,5 @@ fn waits_for_what_it_has(job: &Job) -> bool {
     else {
         return false;
     };
-    job.approved_head.as_ref() == Some(head)
+    job.people.approved_head.as_ref() == Some(head)
 }

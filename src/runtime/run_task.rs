@@ -87,10 +87,10 @@ impl RunTask {
             resume: self.resume.take(),
             undelivered: std::mem::take(&mut self.undelivered),
             previous: (self.attempt > 1).then(|| PreviousRun {
-                summary: self.job.summary.clone(),
-                failure: self.job.last_failure.clone(),
-                head: self.job.head.clone(),
-                salvage: self.job.salvage.clone(),
+                summary: self.job.evidence.summary.clone(),
+                failure: self.job.evidence.last_failure.clone(),
+                head: self.job.delivery.head.clone(),
+                salvage: self.job.evidence.salvage.clone(),
             }),
             rework_cycles: self.job.rework_cycles,
             cost_left: self
@@ -98,7 +98,7 @@ impl RunTask {
                 .budget
                 .ticket
                 .max_cost_microusd
-                .map(|cap| cap.saturating_sub(self.job.budget_used.cost_microusd)),
+                .map(|cap| cap.saturating_sub(self.job.spending.since_reset.cost_microusd)),
         };
         let (events, mut told) = mpsc::channel(64);
         let (_closed, control) = mpsc::channel(1);

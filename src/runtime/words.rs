@@ -28,7 +28,7 @@ impl Words {
         if let Value::Object(fields) = &mut data {
             fields.insert("key".into(), json!(job.ticket.key));
             fields.insert("title".into(), json!(job.ticket.title));
-            fields.insert("summary".into(), json!(job.summary));
+            fields.insert("summary".into(), json!(job.evidence.summary));
         }
         (self.render)(template(said), &data)
     }
@@ -36,10 +36,10 @@ impl Words {
     /// Title and body of the pull request.
     pub fn pull_request(&self, job: &Job) -> Result<(String, String), String> {
         let title = format!("{}: {}", job.ticket.key, job.ticket.title);
-        let receipt = job.receipt.as_ref();
+        let receipt = job.evidence.receipt.as_ref();
         let data = json!({
             "ticket": { "key": job.ticket.key, "title": job.ticket.title, "url": job.ticket.url },
-            "summary": job.summary,
+            "summary": job.evidence.summary,
             "verification": receipt.map(|receipt| receipt.verification),
             "facts": receipt.map(|receipt| receipt.facts.clone()).unwrap_or_default(),
             "gates": receipt.map(|receipt| receipt.gates.clone()).unwrap_or_default(),

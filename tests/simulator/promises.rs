@@ -27,10 +27,10 @@ pub fn may_be_written(simulation: &Simulation, ticket: &TicketId, action: &Actio
         return refuse("the mode is observe");
     }
     let Some(job) = state.jobs.get(ticket) else { return refuse("nobody knows the ticket") };
-    if job.pause.is_some() || job.ticket.labels.iter().any(|label| label == SWITCH_LABEL) {
+    if job.people.pause.is_some() || job.ticket.labels.iter().any(|label| label == SWITCH_LABEL) {
         return refuse("the ticket is stopped");
     }
-    if job.pr.as_ref().is_some_and(|pr| pr.labels.iter().any(|label| label == SWITCH_LABEL)) {
+    if job.delivery.pr.as_ref().is_some_and(|pr| pr.labels.iter().any(|label| label == SWITCH_LABEL)) {
         return refuse("the pull request is stopped");
     }
     match action {
@@ -107,8 +107,8 @@ pub fn budget_holds(simulation: &Simulation) -> Result<(), String> {
     if let Some(cap) = simulation.policy.budget.ticket.max_tokens {
         for (id, job) in &simulation.state.jobs {
             // The event that crosses the cap, and what the agent had not reported when it was stopped.
-            if job.budget_used.tokens() > cap + 2 * BEAT_TOKENS {
-                return Err(format!("{id} spent {} of {cap} tokens", job.budget_used.tokens()));
+            if job.spending.since_reset.tokens() > cap + 2 * BEAT_TOKENS {
+                return Err(format!("{id} spent {} of {cap} tokens", job.spending.since_reset.tokens()));
             }
         }
     }
@@ -143,18 +143,18 @@ pub fn settled(simulation: &Simulation) -> Result<(), String> {
                 | Stage::ReadyToMerge { hold: MergeHold::MergeDisabled | MergeHold::RolloutForbids, .. }
         );
         if !at_rest {
-            return Err(format!("{id} never comes to rest: {:?} {:?}", job.stage, job.pr));
+            return Err(format!("{id} never comes to rest: {:?} {:?}", job.stage, job.delivery.pr));
         }
         let reason = job.stage.reason(simulation.now);
         if reason.next.trim().is_empty() {
             return Err(format!("{id} does not say who has to move it: {reason:?}"));
         }
         if let Stage::Done { .. } = &job.stage {
-            let merged = job.pr.as_ref().is_some_and(|pr| {
+            let merged = job.delivery.pr.as_ref().is_some_and(|pr| {
                 world.prs.get(&pr.number.0).is_some_and(|pr| matches!(pr.state, PrState::Merged { .. }))
             });
             if !merged {
-                return Err(format!("{id} is done, and nothing was merged: {:?}", job.pr));
+                return Err(format!("{id} is done, and nothing was merged: {:?}", job.delivery.pr));
             }
         }
     }
@@ -171,7 +171,7 @@ pub fn finished(simulation: &Simulation) -> Result<(), String> {
         let Some(job) = simulation.state.jobs.get(id) else { continue };
         let waits_for_another = matches!(job.stage, Stage::Queued { wait: Wait::Blockers { .. }, .. });
         if active && !job.stage.phase().is_terminal() && !waits_for_another {
-            return Err(format!("{id} is not finished although everybody answered: {:?} {:?}", job.stage, job.pr));
+            return Err(format!("{id} is not finished although everybody answered: {:?} {:?}", job.stage, job.delivery.pr));
         }
         // Where the job is done, the ticket says so too, unless people moved it on since.
         if matches!(job.stage, Stage::Done { ticket_closed: false, .. })

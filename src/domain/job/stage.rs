@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::work::{ReworkTrigger, Work};
+use crate::domain::basis::Moment;
 use crate::domain::failure::RunFailure;
+use crate::domain::fingerprint::Fingerprint;
 use crate::domain::ids::{CommitId, PoolName, PrNumber, RunId, TicketKey};
 use crate::domain::phase::Phase;
 use crate::domain::run::StopReason;
@@ -40,10 +42,14 @@ pub enum Stage {
     ReadyToMerge {
         head: CommitId,
         hold: MergeHold,
+        /// When it became first in line. Only a look that was asked later lets it be merged.
+        turn: Option<Turn>,
         since: Timestamp,
     },
     Merging {
         head: CommitId,
+        /// A person wants it stopped: it is set aside if the merge does not go through.
+        withdrawn: bool,
         since: Timestamp,
     },
     /// `ticket_closed`: the ticket was seen in a terminal state since; only then does a reopened ticket start anew.
@@ -93,6 +99,13 @@ impl Stage {
             _ => None,
         }
     }
+}
+
+/// A job's turn to be merged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turn {
+    pub moment: Moment,
+    pub since: Timestamp,
 }
 
 /// Why a queued job has no worker yet.
@@ -175,7 +188,7 @@ impl SwitchSource {
 pub enum CheckWait {
     /// `gates.task` runs on this commit.
     Gates { head: CommitId },
-    /// The branch is being pushed and the pull request opened.
+    /// The branch is being pushed, and the pull request opened if there is none.
     Publishing { head: CommitId },
     /// The forge's checks.
     Forge { head: CommitId },
@@ -183,6 +196,8 @@ pub enum CheckWait {
     Mergeability { head: CommitId },
     /// The base is being merged into the branch.
     BranchUpdate { head: CommitId },
+    /// The ticket was closed while its pull request was open: was it merged?
+    TicketClosed { state: String },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -198,6 +213,14 @@ pub enum HumanWait {
     Plan,
     /// The pull request is a draft.
     Draft,
+    /// Somebody's words stand against a merge. Names those who wrote them.
+    Remarks { head: CommitId, by: Vec<String> },
+    /// The forge's own rule does not let it be merged.
+    Rule { head: CommitId, because: String },
+    /// A person gave the pull request another base branch.
+    OtherBase { head: CommitId, base: String },
+    /// The merge failed again and again for reasons that should have passed.
+    MergeStuck { head: CommitId, because: String },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -211,7 +234,11 @@ pub enum BlockCause {
         failure: RunFailure,
     },
     NoNewEvidence {
-        fingerprint: String,
+        fingerprint: Fingerprint,
+    },
+    /// Run after run was lost with the runner.
+    LostAgain {
+        times: u32,
     },
     ReworkLimitExceeded {
         limit: u32,
@@ -260,6 +287,8 @@ pub enum MergeHold {
     KillSwitch {
         source: SwitchSource,
     },
+    /// Its turn has come: it is looked at once more.
+    LastLook,
     /// The forge (or the user's work tree) is in the way for now.
     Forge {
         because: String,

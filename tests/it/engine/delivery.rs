@@ -150,10 +150,10 @@ fn a_closed_pr_leads_to_a_really_new_branch_when_the_policy_says_so() {
     let old = machine.job("a").branch.clone();
     machine.observe("a", closed(&machine));
     let job = machine.job("a");
-    assert_ne!(job.branch.name, old.name);
-    assert_eq!(job.branch.generation, old.generation + 1);
+    assert_ne!(job.delivery.branch.name, old.name);
+    assert_eq!(job.delivery.branch.generation, old.generation + 1);
     assert_eq!(job.rework_cycles, 1);
-    assert!(job.pr.is_none());
+    assert!(job.delivery.pr.is_none());
     assert!(machine.emitted_last(
         |action| matches!(action, Action::StartRun { branch, .. } if *branch == machine.job("a").branch.name)
     ));

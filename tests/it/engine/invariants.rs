@@ -200,12 +200,12 @@ fn what_is_waited_for_exists(state: &State, policy: &Policy, id: &TicketId, job:
                 &|action| matches!(action, Action::PushBranch { head: on, .. } | Action::OpenPr { head: on, .. } if on == head),
             ),
             CheckWait::Forge { .. } | CheckWait::Mergeability { .. } | CheckWait::BranchUpdate { .. } => {
-                job.pr.is_some()
+                job.delivery.pr.is_some()
             }
         },
         Stage::WaitingForHuman { on: HumanWait::Branch { .. } | HumanWait::Plan, .. } => true,
-        Stage::WaitingForHuman { .. } | Stage::ReadyToMerge { .. } => job.pr.is_some(),
-        Stage::Blocked { cause: BlockCause::PrClosed { .. }, .. } => job.pr.is_some(),
+        Stage::WaitingForHuman { .. } | Stage::ReadyToMerge { .. } => job.delivery.pr.is_some(),
+        Stage::Blocked { cause: BlockCause::PrClosed { .. }, .. } => job.delivery.pr.is_some(),
         Stage::Blocked { .. } => true,
         Stage::Merging { head, .. } => {
             pending(&|action| matches!(action, Action::MergePr { head: on, .. } if on == head))

@@ -199,8 +199,8 @@ impl Machine {
     /// The pull request as the forge shows it when all is well.
     pub fn good_pr(&self, name: &str) -> PullRequest {
         let job = self.job(name);
-        let facts = job.pr.as_ref().expect("a pull request");
-        PullRequest { number: facts.number, ..pr(facts.number.0, &job.branch.name, &facts.head) }
+        let facts = job.delivery.pr.as_ref().expect("a pull request");
+        PullRequest { number: facts.number, ..pr(facts.number.0, &job.delivery.branch.name, &facts.head) }
     }
 
     pub fn pending(&self, wanted: impl Fn(&Action) -> bool) -> Option<EffectId> {

@@ -76,9 +76,9 @@ fn shown_pr(machine: &Machine, name: &str, b: u8) -> PullRequest {
     let job = machine.state.jobs.get(&id(name));
     let head = match b % 5 {
         0 => commit("theirs"),
-        _ => job.and_then(|job| job.head.clone()).unwrap_or_else(|| commit("one")),
+        _ => job.and_then(|job| job.delivery.head.clone()).unwrap_or_else(|| commit("one")),
     };
-    let number = job.and_then(|job| job.pr.as_ref()).map_or(1, |facts| facts.number.0);
+    let number = job.and_then(|job| job.delivery.pr.as_ref()).map_or(1, |facts| facts.number.0);
     let mut shown = pr(number, "branch", &head);
     match b % 13 {
         0 => shown.checks = vec![check("build", CheckStatus::Failed)],

@@ -204,7 +204,7 @@ fn at(stage: Stage) -> Machine {
     }
     let job = machine.state.jobs.get_mut(&id("a")).unwrap();
     if matches!(stage, Stage::Blocked { cause: BlockCause::PrClosed { .. }, .. }) {
-        job.pr.as_mut().unwrap().state = PrState::Closed;
+        job.delivery.pr.as_mut().unwrap().state = PrState::Closed;
     }
     if matches!(stage, Stage::Released { why: ReleaseReason::TicketClosed { .. }, .. }) {
         job.ticket.state = "Done".into();

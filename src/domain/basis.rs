@@ -1,0 +1,50 @@
+//! What an observation rests on: when its question left, and which of our writes had been answered by then.
+
+use serde::{Deserialize, Serialize};
+
+use super::time::Timestamp;
+
+/// A point in the order of everything that the engine asked for and was told. Later ones are greater.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Moment(pub u64);
+
+/// When and after what a question left.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Basis {
+    /// By the server's own clock where it tells the time, else by ours.
+    pub asked_at: Timestamp,
+    /// Every answer that the engine had taken in before this moment was known to whoever asked.
+    pub after: Moment,
+}
+
+impl Basis {
+    /// Whether the question left after the engine had taken in what happened at `moment`.
+    pub fn is_after(&self, moment: Moment) -> bool {
+        self.after > moment
+    }
+}
+
+/// The server's own version of an object. Compared, never interpreted.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Version(pub String);
+
+/// Something of ours on its way into an object that others write too.
+///
+/// From sending until it is visible, what a reading says about the thing that was written is unsettled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "is")]
+pub enum WriteStatus {
+    /// Decided, and perhaps sent; the answer is not there.
+    Sent,
+    /// The other side said that it is done.
+    Confirmed {
+        at: Timestamp,
+        moment: Moment,
+        /// The object's version or time of change that the answer carried.
+        version: Option<Timestamp>,
+    },
+    /// The answer was lost: it may be done.
+    MaybeDone { at: Timestamp },
+}

@@ -1,0 +1,137 @@
+//! The way of a job's work to the base branch: branch, head, pull request, and how often each step was tried.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::basis::Moment;
+use crate::domain::branch::branch_name;
+use crate::domain::ids::{CommitId, PrNumber};
+use crate::domain::pr::{Mergeability, PrState};
+use crate::domain::time::Timestamp;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delivery {
+    pub branch: BranchName,
+    /// The branch's head as last seen.
+    pub head: Option<CommitId>,
+    /// The head that the forge's git remote is known to have: the last one that we pushed or adopted there.
+    pub remote_head: Option<CommitId>,
+    pub pr: Option<PrFacts>,
+    /// Updates of the branch onto the base for the landing that is under way.
+    pub update_attempts: u32,
+    /// Merges in a row that failed for a passing reason.
+    pub merge_attempts: u32,
+    /// The head that a review run read and found good.
+    pub reviewed_head: Option<CommitId>,
+    pub review_passes: u32,
+}
+
+/// `generation` grows when a closed pull request asks for a new branch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BranchName {
+    pub name: String,
+    pub generation: u32,
+}
+
+/// What is known of the job's pull request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PrFacts {
+    pub number: PrNumber,
+    pub url: Option<String>,
+    pub state: PrState,
+    pub head: CommitId,
+    pub base: Option<CommitId>,
+    /// The branch that it would be merged into.
+    pub base_branch: String,
+    pub labels: Vec<String>,
+    pub mergeability: Mergeability,
+    pub checks: ChecksSummary,
+    /// Names of checks that were seen on any of its heads: one that has not reported on this head is still to come.
+    #[serde(default)]
+    pub known_checks: Vec<String>,
+    /// Since when this head has been visible.
+    pub head_since: Timestamp,
+    /// Our last write to it.
+    pub write: Option<PrWrite>,
+}
+
+/// Our last write to a pull request or its branch. Looks that were asked before its answer say nothing about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "is")]
+pub enum PrWrite {
+    /// On its way.
+    Sent { what: PrWriteKind },
+    /// Answered at this moment; not visible in a look yet.
+    Answered { what: PrWriteKind, moment: Moment, at: Timestamp },
+    /// The answer was lost, or the effect was given up: it may be done.
+    MaybeDone { what: PrWriteKind, moment: Moment, at: Timestamp },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PrWriteKind {
+    Push,
+    Open,
+    Reopen,
+    Update,
+    Merge,
+}
+
+impl PrWrite {
+    pub fn kind(&self) -> PrWriteKind {
+        match self {
+            Self::Sent { what } | Self::Answered { what, .. } | Self::MaybeDone { what, .. } => *what,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChecksSummary {
+    /// The forge could not be asked to the last page.
+    Unknown,
+    NoneYet,
+    Pending,
+    Passed,
+    Failed,
+}
+
+impl ChecksSummary {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::NoneYet => "none yet",
+            Self::Pending => "pending",
+            Self::Passed => "passed",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl Delivery {
+    pub fn on(branch: BranchName) -> Self {
+        Self {
+            branch,
+            head: None,
+            remote_head: None,
+            pr: None,
+            update_attempts: 0,
+            merge_attempts: 0,
+            reviewed_head: None,
+            review_passes: 0,
+        }
+    }
+
+    /// What an approval is about: the pull request's head, else the branch's.
+    pub fn current_head(&self) -> Option<&CommitId> {
+        self.pr.as_ref().map(|pr| &pr.head).or(self.head.as_ref())
+    }
+
+    /// Another branch for work that begins anew; what belongs to the old one is left with it.
+    pub fn take_new_branch(&mut self, prefix: &str, key: &str, title: &str) {
+        let generation = self.branch.generation + 1;
+        self.branch = BranchName { name: branch_name(prefix, key, title, generation), generation };
+        self.pr = None;
+        self.head = None;
+        self.remote_head = None;
+    }
+}

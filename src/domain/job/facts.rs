@@ -1,0 +1,89 @@
+//! The part of a ticket that decisions depend on. Texts stay in the tracker.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::comment::{Author, Comment, text_version};
+use crate::domain::hash::stable_hash;
+use crate::domain::ids::{TicketId, TicketKey};
+use crate::domain::remark::RemarkKey;
+use crate::domain::ticket::{Blocker, Dispatchable, StateChange, Ticket};
+use crate::domain::time::Timestamp;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TicketFacts {
+    pub id: TicketId,
+    pub key: TicketKey,
+    pub title: String,
+    /// Changes when title or text do.
+    #[serde(default)]
+    pub text_hash: u64,
+    pub state: String,
+    #[serde(default)]
+    pub state_changed: Option<StateChange>,
+    pub priority: Option<i64>,
+    pub labels: Vec<String>,
+    pub blocked_by: Vec<Blocker>,
+    pub parent: Option<TicketId>,
+    pub author: Option<Author>,
+    pub assignee: Option<String>,
+    pub url: Option<String>,
+    pub dispatchable: Dispatchable,
+    pub created_at: Option<Timestamp>,
+    pub updated_at: Option<Timestamp>,
+    /// Comments that were taken in, each in the version that was: others are news.
+    #[serde(default)]
+    pub known_comments: Vec<u64>,
+    /// Changes when what trusted people wrote in comments does.
+    #[serde(default)]
+    pub trusted_comments: u64,
+}
+
+impl TicketFacts {
+    /// Everything but the comments, which are taken in one by one.
+    pub fn of(ticket: &Ticket) -> Self {
+        Self {
+            id: ticket.id.clone(),
+            key: ticket.key.clone(),
+            title: ticket.title.clone(),
+            text_hash: stable_hash(&[&ticket.title, ticket.description.as_deref().unwrap_or_default()]),
+            state: ticket.state.clone(),
+            state_changed: ticket.state_changed.clone(),
+            priority: ticket.priority,
+            labels: ticket.labels.clone(),
+            blocked_by: ticket.blocked_by.clone(),
+            parent: ticket.parent.clone(),
+            author: ticket.author.clone(),
+            assignee: ticket.assignee.clone(),
+            url: ticket.url.clone(),
+            dispatchable: ticket.dispatchable.clone(),
+            created_at: ticket.created_at,
+            updated_at: ticket.updated_at,
+            known_comments: Vec::new(),
+            trusted_comments: 0,
+        }
+    }
+
+    pub fn knows(&self, comment: &Comment) -> bool {
+        self.known_comments.contains(&comment_hash(comment))
+    }
+
+    pub fn take_in(&mut self, comment: &Comment) {
+        self.remember(comment_hash(comment));
+    }
+
+    /// A run's prompt carried a comment that no reading has brought yet: it is not news when one does.
+    pub fn deliver_early(&mut self, key: &RemarkKey) {
+        self.remember(stable_hash(&[key.id.as_str(), &key.version]));
+    }
+
+    fn remember(&mut self, hash: u64) {
+        if !self.known_comments.contains(&hash) {
+            self.known_comments.push(hash);
+        }
+    }
+}
+
+/// Stands for a comment in one version.
+fn comment_hash(comment: &Comment) -> u64 {
+    stable_hash(&[comment.id.as_str(), &text_version(&comment.body)])
+}

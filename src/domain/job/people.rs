@@ -1,0 +1,87 @@
+//! What people said and did about a job: pauses, approvals, remarks.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::ids::CommitId;
+use crate::domain::remark::{Remark, RemarkKey};
+use crate::domain::time::Timestamp;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct People {
+    pub pause: Option<Pause>,
+    pub approval: Option<Approval>,
+    /// Oldest first; one per remark.
+    pub remarks: Vec<Remark>,
+    /// When the ticket was last seen outside of every approval state.
+    pub outside_approval_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pause {
+    pub since: Timestamp,
+    pub by: String,
+}
+
+/// A person's word that a head may be merged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approval {
+    pub head: CommitId,
+    pub by: String,
+    pub at: Timestamp,
+    /// By a review on the forge, which can be taken back there.
+    #[serde(default)]
+    pub by_review: bool,
+}
+
+/// Something that a trusted person wrote, on its way to the agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HumanMessage {
+    pub key: RemarkKey,
+    pub from: String,
+    pub text: String,
+    pub at: Timestamp,
+    pub urgent: bool,
+}
+
+impl People {
+    pub fn remark(&self, key: &RemarkKey) -> Option<&Remark> {
+        self.remarks.iter().find(|remark| remark.key.is_same_remark(key))
+    }
+
+    pub fn remark_mut(&mut self, key: &RemarkKey) -> Option<&mut Remark> {
+        self.remarks.iter_mut().find(|remark| remark.key.is_same_remark(key))
+    }
+
+    /// What no run has taken up yet, as messages for the next one.
+    pub fn undelivered(&self) -> Vec<HumanMessage> {
+        self.remarks.iter().filter(|remark| remark.is_open()).map(HumanMessage::of).collect()
+    }
+
+    pub fn is_approved(&self, head: &CommitId) -> bool {
+        self.approval.as_ref().is_some_and(|approval| approval.head == *head)
+    }
+
+    pub fn approved_head(&self) -> Option<&CommitId> {
+        self.approval.as_ref().map(|approval| &approval.head)
+    }
+
+    /// What stands against a merge.
+    pub fn holding(&self) -> impl Iterator<Item = &Remark> {
+        self.remarks.iter().filter(|remark| remark.holds_merge())
+    }
+}
+
+impl HumanMessage {
+    pub fn of(remark: &Remark) -> Self {
+        Self {
+            key: remark.key.clone(),
+            from: remark.author.clone(),
+            text: match &remark.place {
+                Some(place) => format!("{place}: {}", remark.text),
+                None => remark.text.clone(),
+            },
+            at: remark.at,
+            urgent: remark.urgent,
+        }
+    }
+}

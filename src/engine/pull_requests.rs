@@ -1,0 +1,319 @@
+//! What a look at a pull request is worth, and what it means to the job.
+//!
+//! What stops work is believed at once. What starts, approves or merges needs a look that is complete, that was asked after
+//! the answers to our own writes, and that shows the head which the git remote has.
+
+use super::assess;
+use super::effect::Action;
+use super::phases::{self, Observation};
+use super::provenance::is_ours;
+use super::remarks;
+use super::state::{LOOK_AGAIN_AFTER, SETTLE};
+use super::step::Step;
+use crate::config::policy::{ForgeKind, Policy};
+use crate::domain::basis::{Basis, Moment};
+use crate::domain::ids::{CommentId, CommitId, PrNumber, TicketId};
+use crate::domain::job::{Approval, CheckWait, Job, PrFacts, PrWrite, PrWriteKind, Stage};
+use crate::domain::lane::Lane;
+use crate::domain::pr::{Mergeability, PrState, PullRequest, Review, Verdict};
+use crate::domain::remark::RemarkKind;
+use crate::domain::ticket::normalise_labels;
+use crate::domain::time::Timestamp;
+
+impl Step<'_> {
+    /// A look at the job's pull request.
+    pub fn pr_observed(&mut self, ticket: TicketId, pr: PullRequest, basis: Basis) {
+        self.lane_works(Lane::Forge);
+        let Some(job) = self.state.jobs.get_mut(&ticket) else { return };
+        // A look that was under way while the job took a new branch is about another pull request.
+        let Some(facts) = job.delivery.pr.as_mut().filter(|facts| facts.number == pr.number) else { return };
+        let labels = normalise_labels(&pr.labels);
+        if facts.labels != labels {
+            // A label may be a kill switch, also on what is over.
+            facts.labels = labels;
+            self.touch(&ticket);
+        }
+        let Some(job) = self.state.jobs.get(&ticket) else { return };
+        if job.stage.phase().is_terminal() {
+            return;
+        }
+        match &pr.state {
+            PrState::Merged { commit } => {
+                let commit = commit.clone();
+                self.pr_is_merged(&ticket, &pr, commit);
+            }
+            PrState::Closed => self.pr_is_closed(&ticket, &pr, basis),
+            PrState::Open => self.pr_is_open(&ticket, pr, basis),
+        }
+    }
+
+    fn pr_is_merged(&mut self, ticket: &TicketId, pr: &PullRequest, commit: Option<CommitId>) {
+        if let Some(facts) = self.state.jobs.get_mut(ticket).and_then(|job| job.delivery.pr.as_mut()) {
+            facts.state = pr.state.clone();
+            // It was merged at the head that the forge shows with it.
+            facts.head = pr.head.clone();
+            facts.write = None;
+            self.touch(ticket);
+        }
+        self.state.look_again.remove(ticket);
+        self.decide(ticket, Observation::PrMerged { commit, by_us: false });
+    }
+
+    fn pr_is_closed(&mut self, ticket: &TicketId, pr: &PullRequest, basis: Basis) {
+        let Some(facts) = self.state.jobs.get_mut(ticket).and_then(|job| job.delivery.pr.as_mut()) else { return };
+        if opens_it(facts.write.as_ref()) && !is_settled(facts.write.as_ref(), basis, self.now) {
+            self.look_again_soon(ticket);
+            return;
+        }
+        facts.state = PrState::Closed;
+        self.touch(ticket);
+        self.decide(ticket, Observation::PrClosed { number: pr.number });
+    }
+
+    fn pr_is_open(&mut self, ticket: &TicketId, pr: PullRequest, basis: Basis) {
+        self.take_in_remarks(ticket, &pr);
+        if !self.take_in_head(ticket, &pr, basis) {
+            return;
+        }
+        let Some(job) = self.state.jobs.get_mut(ticket) else { return };
+        let before = job.delivery.pr.clone();
+        let mut facts = assess::remember(before.as_ref(), &pr, self.now);
+        if before.as_ref().is_some_and(|known| is_settled(known.write.as_ref(), basis, self.now)) {
+            facts.write = None;
+        }
+        let base_settled = basis.is_after(self.state.base_written);
+        if !base_settled {
+            // Asked before our own merge moved the base: it says nothing about what can be merged.
+            facts.mergeability = Mergeability::Unknown;
+        }
+        let approval = approval_by_review(job, &pr, self.policy, self.now);
+        if job.people.approval != approval {
+            if let Some(approval) = &approval {
+                remarks::accept(job, &approval.by, &approval.head, &[]);
+            }
+            job.people.approval = approval;
+            self.touch(ticket);
+        }
+        let Some(job) = self.state.jobs.get_mut(ticket) else { return };
+        let judges = phases::judges_pr(&job.stage);
+        let head = if judges { Some(pr.head.clone()) } else { job.delivery.head.clone() };
+        let changed = before.as_ref() != Some(&facts) || job.delivery.head != head;
+        job.delivery.head = head;
+        job.delivery.pr = Some(facts);
+        if changed {
+            self.touch(ticket);
+        }
+        if !judges {
+            return;
+        }
+        if !base_settled {
+            self.look_again_soon(ticket);
+            return;
+        }
+        self.judge(ticket, &pr, basis);
+    }
+
+    /// A settled look at the true head: what it asks for.
+    fn judge(&mut self, ticket: &TicketId, pr: &PullRequest, basis: Basis) {
+        let Some(job) = self.state.jobs.get(ticket) else { return };
+        if let Stage::WaitingForChecks { on: CheckWait::TicketClosed { state }, .. } = &job.stage {
+            let state = state.clone();
+            self.decide(ticket, Observation::TicketStaysClosed { state });
+            return;
+        }
+        // What a person added to the branch in this repository has not been through the gates yet; nor has what was checked
+        // before a gate was added, or failed one before somebody took the ticket away and brought it back.
+        let receipt = job.evidence.receipt.as_ref().filter(|receipt| receipt.head.as_ref() == Some(&pr.head));
+        let gated = receipt.is_some_and(|receipt| receipt.is_passed_by(&self.policy.gates.task_names));
+        if self.policy.gates.has_task_gates && self.policy.pr.forge == ForgeKind::Local && !gated {
+            self.decide(ticket, Observation::HeadNotGated { head: pr.head.clone() });
+            return;
+        }
+        let assessment = assess::assess(job, pr, self.policy, self.now);
+        let asked_in_turn = match &job.stage {
+            Stage::ReadyToMerge { turn: Some(turn), .. } => basis.is_after(turn.moment),
+            _ => false,
+        };
+        self.decide(ticket, Observation::PrAssessed { assessment, asked_in_turn });
+    }
+
+    /// What reviewers and others wrote, whatever head they wrote it about.
+    fn take_in_remarks(&mut self, ticket: &TicketId, pr: &PullRequest) {
+        let secret = self.state.meta.comment_key.clone();
+        let ours = |comment: &crate::domain::comment::Comment| is_ours(&secret, ticket, comment);
+        let readings = remarks::from_look(pr, ours, self.policy, self.now);
+        let Some(job) = self.state.jobs.get_mut(ticket) else { return };
+        let before = job.people.remarks.clone();
+        let mut news = Vec::new();
+        for reading in readings {
+            news.extend(remarks::take_in(job, reading, self.now));
+        }
+        if job.people.remarks != before {
+            self.touch(ticket);
+        }
+        for remark in news {
+            self.note(Some(ticket), "human_said", format!("{}: {}", remark.author, remarks::first_line(&remark.text)));
+            let told = self.state.jobs.get(ticket).and_then(|job| remarks::tell(job, &remark));
+            if let Some(action) = told {
+                self.emit(Some(ticket), action);
+            }
+        }
+        let ids = |kind: RemarkKind| -> Option<Vec<CommentId>> {
+            match kind {
+                RemarkKind::Verdict => pr.reviews.as_ref().map(|all| all.iter().map(|one| one.id.clone()).collect()),
+                RemarkKind::Thread => pr.threads.as_ref().map(|all| all.iter().map(|one| one.id.clone()).collect()),
+                RemarkKind::PrComment => pr.comments.as_ref().map(|all| all.iter().map(|one| one.id.clone()).collect()),
+                RemarkKind::TicketComment | RemarkKind::Message => None,
+            }
+        };
+        for kind in [RemarkKind::Verdict, RemarkKind::Thread, RemarkKind::PrComment] {
+            if let Some(present) = ids(kind) {
+                self.check_missing(ticket, kind, &present);
+            }
+        }
+    }
+
+    /// Whether what the look says about the head can be believed. A head that a person pushed is adopted.
+    fn take_in_head(&mut self, ticket: &TicketId, pr: &PullRequest, basis: Basis) -> bool {
+        let Some(job) = self.state.jobs.get_mut(ticket) else { return false };
+        let Some(at_remote) = pr.ref_head.clone() else {
+            // Not read to the end: the next tick asks again.
+            return false;
+        };
+        let write = job.delivery.pr.as_ref().and_then(|facts| facts.write.as_ref());
+        if !was_answered(write, basis) {
+            self.look_again_soon(ticket);
+            return false;
+        }
+        if job.delivery.remote_head.as_ref() != Some(&at_remote) {
+            self.adopt_head(ticket, at_remote);
+        }
+        if !pr.shows_true_head() {
+            self.look_again_soon(ticket);
+            return false;
+        }
+        true
+    }
+
+    /// A head that we did not push: a person's. It is judged as it is; no worker is started for what it makes unnecessary.
+    fn adopt_head(&mut self, ticket: &TicketId, head: CommitId) {
+        let Some(job) = self.state.jobs.get_mut(ticket) else { return };
+        let known = job.delivery.remote_head.replace(head.clone());
+        self.touch(ticket);
+        if known.is_some() {
+            self.note(Some(ticket), "head_adopted", format!("somebody pushed {}; it is judged next", head.short()));
+        }
+    }
+
+    /// A closing or another sign of the board, and the forge has to be asked what became of the pull request.
+    pub fn look_again_soon(&mut self, ticket: &TicketId) {
+        let at = self.now + LOOK_AGAIN_AFTER;
+        self.state.look_again.entry(ticket.clone()).or_insert(at);
+    }
+
+    /// Looks whose time has come.
+    pub fn look_again_now(&mut self) {
+        let due: Vec<TicketId> =
+            self.state.look_again.iter().filter(|(_, at)| **at <= self.now).map(|(id, _)| id.clone()).collect();
+        for id in due {
+            self.state.look_again.remove(&id);
+            let Some(number) = self.state.jobs.get(&id).and_then(|job| job.delivery.pr.as_ref()).map(|pr| pr.number)
+            else {
+                continue;
+            };
+            self.emit(Some(&id), Action::InspectPr { number });
+        }
+    }
+
+    pub fn pr_look_failed(&mut self, ticket: &TicketId, number: PrNumber, error: String) {
+        let health = self.state.lanes.entry(Lane::Forge).or_default();
+        let is_new = health.last_error.is_none();
+        health.last_error = Some(error.clone());
+        if is_new {
+            self.note(Some(ticket), "forge_silent", format!("pull request {number} could not be looked at: {error}"));
+        }
+    }
+
+    pub fn lane_works(&mut self, lane: Lane) {
+        let health = self.state.lanes.entry(lane).or_default();
+        health.last_ok = Some(self.now);
+        health.last_error = None;
+        health.paused_until = None;
+        health.locked_out = false;
+    }
+
+    /// A write to the job's pull request leaves.
+    pub fn pr_write_sent(&mut self, ticket: &TicketId, what: PrWriteKind) {
+        if let Some(facts) = self.state.jobs.get_mut(ticket).and_then(|job| job.delivery.pr.as_mut()) {
+            facts.write = Some(PrWrite::Sent { what });
+            self.touch(ticket);
+        }
+    }
+
+    pub fn pr_write_answered(&mut self, ticket: &TicketId, what: PrWriteKind, certain: bool) {
+        let (moment, at) = (self.state.next_moment(), self.now);
+        if let Some(facts) = self.state.jobs.get_mut(ticket).and_then(|job| job.delivery.pr.as_mut()) {
+            facts.write = Some(if certain {
+                PrWrite::Answered { what, moment, at }
+            } else {
+                PrWrite::MaybeDone { what, moment, at }
+            });
+            self.touch(ticket);
+        }
+    }
+}
+
+/// The job's approval with what the reviews say now: somebody other than the author approves the head, or took that back.
+fn approval_by_review(job: &Job, pr: &PullRequest, policy: &Policy, now: Timestamp) -> Option<Approval> {
+    let by_author = |name: &str| pr.author.as_ref().is_some_and(|author| author.name == name);
+    let approving: Vec<&Review> = remarks::last_reviews(pr, policy)
+        .into_iter()
+        .filter(|review| review.verdict == Verdict::Approved && !by_author(&review.author.name))
+        .collect();
+    let stands = |approval: &Approval| {
+        !approval.by_review || pr.reviews.is_none() || approving.iter().any(|review| review.author.name == approval.by)
+    };
+    let kept = job.people.approval.clone().filter(stands);
+    if kept.as_ref().is_some_and(|approval| approval.head == pr.head) {
+        return kept;
+    }
+    let fresh = approving.iter().find(|review| review.head.as_ref() == Some(&pr.head)).map(|review| Approval {
+        head: pr.head.clone(),
+        by: review.author.name.clone(),
+        at: review.submitted_at.unwrap_or(now),
+        by_review: true,
+    });
+    fresh.or(kept)
+}
+
+fn opens_it(write: Option<&PrWrite>) -> bool {
+    write.is_some_and(|write| matches!(write.kind(), PrWriteKind::Open | PrWriteKind::Reopen))
+}
+
+/// Whether the question left after our last write was answered.
+fn was_answered(write: Option<&PrWrite>, basis: Basis) -> bool {
+    match write {
+        None => true,
+        Some(PrWrite::Sent { .. }) => false,
+        Some(PrWrite::Answered { moment, .. } | PrWrite::MaybeDone { moment, .. }) => basis.is_after(*moment),
+    }
+}
+
+/// Whether our last write is visible, or has had its time to become so.
+fn is_settled(write: Option<&PrWrite>, basis: Basis, now: Timestamp) -> bool {
+    was_answered(write, basis)
+        && match write {
+            None | Some(PrWrite::Sent { .. }) => write.is_none(),
+            Some(PrWrite::Answered { at, what, .. } | PrWrite::MaybeDone { at, what, .. }) => {
+                // The head speaks for a push; an opening is visible when it is shown as open, and old otherwise.
+                matches!(what, PrWriteKind::Push | PrWriteKind::Update) || now.since(*at) >= SETTLE
+            }
+        }
+}
+
+/// The facts of a pull request that the forge has just opened or found.
+pub fn facts_of_opened(job: &Job, pr: &PullRequest, now: Timestamp, moment: Moment) -> PrFacts {
+    let mut facts = assess::remember(job.delivery.pr.as_ref(), pr, now);
+    facts.write = Some(PrWrite::Answered { what: PrWriteKind::Open, moment, at: now });
+    facts
+}

@@ -1,0 +1,312 @@
+//! What trusted people want, kept in one set per job: taken in, delivered, answered, withdrawn, overruled.
+
+use super::effect::{Action, Steering};
+use super::phases::Observation;
+use super::provenance::{is_acknowledgement, is_addressed, is_trusted};
+use super::state::SETTLE;
+use super::step::Step;
+use crate::config::policy::{OnComment, Policy};
+use crate::domain::comment::{Author, Comment};
+use crate::domain::evidence::{Evidence, EvidenceKind};
+use crate::domain::ids::{CommentId, CommitId, RunId, TicketId};
+use crate::domain::job::{HumanMessage, Job, ReworkCause, ReworkTrigger, Stage};
+use crate::domain::pr::{PullRequest, Review, ReviewThread, Verdict};
+use crate::domain::remark::{Remark, RemarkAnswer, RemarkEffect, RemarkKey, RemarkKind, RemarkStatus};
+use crate::domain::time::Timestamp;
+
+/// What one look or reading says about remarks.
+pub enum Reading {
+    Said(Remark),
+    /// Resolved, dismissed or hidden.
+    TakenBack { kind: RemarkKind, id: CommentId, how: String },
+}
+
+/// Takes what was read into the job's set. Answers with what is new or has been opened again.
+pub fn take_in(job: &mut Job, reading: Reading, now: Timestamp) -> Option<Remark> {
+    match reading {
+        Reading::Said(remark) => said(job, remark, now),
+        Reading::TakenBack { kind, id, how } => {
+            for known in &mut job.people.remarks {
+                if known.key.kind == kind && known.key.id == id && !known.is_over() {
+                    known.status = RemarkStatus::Withdrawn { how: how.clone(), at: now };
+                }
+            }
+            None
+        }
+    }
+}
+
+fn said(job: &mut Job, remark: Remark, now: Timestamp) -> Option<Remark> {
+    let Some(known) = job.people.remark_mut(&remark.key) else {
+        job.people.remarks.push(remark.clone());
+        return Some(remark);
+    };
+    let reopened = match &known.status {
+        // A replica may still show it; somebody who opens it again is seen when that lasts.
+        RemarkStatus::Withdrawn { at, .. } => now.since(*at) > SETTLE,
+        _ => false,
+    };
+    // An older version is an old reading.
+    let edited = known.key.version != remark.key.version && remark.at >= known.at;
+    if !(edited || reopened) {
+        return None;
+    }
+    *known = remark.clone();
+    Some(remark)
+}
+
+/// What a comment on the ticket or the pull request means, if it is a remark.
+pub fn from_comment(kind: RemarkKind, comment: &Comment, policy: &Policy, now: Timestamp) -> Remark {
+    let effect = if is_addressed(&comment.body, policy) {
+        RemarkEffect::Rework
+    } else if is_acknowledgement(&comment.body, policy) {
+        RemarkEffect::None
+    } else {
+        match policy.orchestration.on_comment {
+            OnComment::Rework => RemarkEffect::Rework,
+            OnComment::Hold => RemarkEffect::Hold,
+        }
+    };
+    Remark {
+        key: RemarkKey { kind, id: comment.id.clone(), version: comment.version() },
+        author: comment.author.name.clone(),
+        text: comment.body.clone(),
+        place: None,
+        head: None,
+        at: comment.updated_at.or(comment.created_at).unwrap_or(now),
+        effect,
+        urgent: false,
+        status: RemarkStatus::Open,
+    }
+}
+
+/// Whether this account's reviews are read at all.
+fn counts(author: &Author, policy: &Policy) -> bool {
+    is_trusted(author, policy)
+}
+
+/// Everything that a look at the pull request says about remarks, as far as it was read.
+pub fn from_look(
+    pr: &PullRequest,
+    is_ours: impl Fn(&Comment) -> bool,
+    policy: &Policy,
+    now: Timestamp,
+) -> Vec<Reading> {
+    let mut found = Vec::new();
+    for review in last_reviews(pr, policy) {
+        match review.verdict {
+            Verdict::ChangesRequested => found.push(Reading::Said(from_review(review, now))),
+            // Their own approval or a dismissal takes their verdict back.
+            Verdict::Approved | Verdict::Dismissed => {
+                let how = if review.verdict == Verdict::Approved { "approved" } else { "dismissed" };
+                for earlier in reviews_of(pr, &review.author.name) {
+                    let (kind, id) = (RemarkKind::Verdict, earlier.id.clone());
+                    found.push(Reading::TakenBack { kind, id, how: how.to_owned() });
+                }
+            }
+            Verdict::Commented => {}
+        }
+    }
+    for thread in pr.threads.iter().flatten() {
+        found.extend(from_thread(thread, pr, &is_ours, policy, now));
+    }
+    for comment in pr.comments.iter().flatten() {
+        if counts(&comment.author, policy) && !is_ours(comment) {
+            found.push(Reading::Said(from_comment(RemarkKind::PrComment, comment, policy, now)));
+        }
+    }
+    found
+}
+
+fn from_review(review: &Review, now: Timestamp) -> Remark {
+    Remark {
+        key: RemarkKey {
+            kind: RemarkKind::Verdict,
+            id: review.id.clone(),
+            version: crate::domain::comment::text_version(&review.body),
+        },
+        author: review.author.name.clone(),
+        text: review.body.clone(),
+        place: None,
+        head: review.head.clone(),
+        at: review.submitted_at.unwrap_or(now),
+        effect: RemarkEffect::Rework,
+        urgent: false,
+        status: RemarkStatus::Open,
+    }
+}
+
+fn from_thread(
+    thread: &ReviewThread,
+    pr: &PullRequest,
+    is_ours: &impl Fn(&Comment) -> bool,
+    policy: &Policy,
+    now: Timestamp,
+) -> Option<Reading> {
+    if thread.resolved {
+        return Some(Reading::TakenBack { kind: RemarkKind::Thread, id: thread.id.clone(), how: "resolved".to_owned() });
+    }
+    let last = thread.comments.iter().rev().find(|comment| counts(&comment.author, policy) && !is_ours(comment))?;
+    let is_nit = thread.review.as_ref().is_some_and(|id| {
+        let reviews = pr.reviews.iter().flatten();
+        reviews.into_iter().any(|review| review.id == *id && review.verdict == Verdict::Approved)
+    });
+    let place = thread.path.as_ref().map(|path| match thread.line {
+        Some(line) => format!("{path}:{line}"),
+        None => path.clone(),
+    });
+    Some(Reading::Said(Remark {
+        key: RemarkKey { kind: RemarkKind::Thread, id: thread.id.clone(), version: last.version() },
+        author: last.author.name.clone(),
+        text: last.body.clone(),
+        place,
+        head: None,
+        at: last.updated_at.or(last.created_at).unwrap_or(now),
+        effect: if is_nit { RemarkEffect::None } else { RemarkEffect::Rework },
+        urgent: false,
+        status: RemarkStatus::Open,
+    }))
+}
+
+fn reviews_of<'a>(pr: &'a PullRequest, author: &'a str) -> impl Iterator<Item = &'a Review> {
+    pr.reviews.iter().flatten().filter(move |review| review.author.name == author)
+}
+
+/// The last word of each trusted reviewer. A mere comment does not take an earlier verdict back.
+pub fn last_reviews<'a>(pr: &'a PullRequest, policy: &Policy) -> Vec<&'a Review> {
+    let mut last: Vec<&Review> = Vec::new();
+    for review in pr.reviews.iter().flatten().filter(|review| counts(&review.author, policy)) {
+        if review.verdict == Verdict::Commented {
+            continue;
+        }
+        last.retain(|earlier| earlier.author.name != review.author.name);
+        last.push(review);
+    }
+    last
+}
+
+/// The rework that open remarks ask for, if any does.
+pub fn wanted_rework(job: &Job, now: Timestamp) -> Option<ReworkCause> {
+    let wanted = |remark: &&Remark| remark.effect == RemarkEffect::Rework && remark.is_open();
+    let asking: Vec<&Remark> = job.people.remarks.iter().filter(wanted).collect();
+    let trigger = match asking.first()?.key.kind {
+        RemarkKind::Verdict => ReworkTrigger::ChangesRequested,
+        RemarkKind::Thread => ReworkTrigger::UnresolvedThread,
+        RemarkKind::PrComment | RemarkKind::TicketComment => ReworkTrigger::TicketComment,
+        RemarkKind::Message => ReworkTrigger::Operator,
+    };
+    let note = |remark: &&Remark| Evidence {
+        kind: EvidenceKind::Note { text: remark.sentence() },
+        timestamp: if remark.at == Timestamp::default() { now } else { remark.at },
+    };
+    let count = asking.len();
+    let summary = match asking.as_slice() {
+        [one] => format!("{} asks for a change", one.author),
+        _ => format!("{count} remarks ask for changes"),
+    };
+    Some(ReworkCause { trigger, summary, evidence: asking.iter().map(note).collect() })
+}
+
+/// A run that got remarks is over: what it did not answer is addressed by its commits, or open again.
+pub fn after_run(job: &mut Job, run: &RunId, made_commits: bool) {
+    for remark in &mut job.people.remarks {
+        if matches!(&remark.status, RemarkStatus::Delivered { run: to } if to == run) {
+            remark.status =
+                if made_commits { RemarkStatus::Addressed { run: run.clone() } } else { RemarkStatus::Open };
+        }
+    }
+}
+
+/// An approval accepts what was dealt with, and overrules what it names.
+pub fn accept(job: &mut Job, by: &str, head: &CommitId, overruled: &[RemarkKey]) {
+    for remark in &mut job.people.remarks {
+        // In that very version: an edit after the person looked is something else.
+        if remark.is_accepted_by_approval() || overruled.contains(&remark.key) && !remark.is_over() {
+            remark.status = RemarkStatus::Overruled { by: by.to_owned(), head: head.clone() };
+        }
+    }
+}
+
+impl Step<'_> {
+    /// Something that a trusted person wrote, from wherever it came.
+    pub fn remark_came(&mut self, id: &TicketId, remark: Remark) {
+        self.note(Some(id), "human_said", format!("{}: {}", remark.author, first_line(&remark.text)));
+        self.decide(id, Observation::RemarkMade { remark });
+    }
+
+    /// A run reports which remarks reached its agent.
+    pub fn remarks_delivered(&mut self, id: &TicketId, run: &RunId, keys: &[RemarkKey]) {
+        let Some(job) = self.state.jobs.get_mut(id) else { return };
+        for key in keys {
+            // The version that was delivered counts; what was edited since is still open.
+            if key.kind == RemarkKind::TicketComment && job.people.remark(key).is_none() {
+                // It came with the prompt before the engine has read it: it is known, in this version.
+                job.ticket.deliver_early(key);
+            }
+            if let Some(remark) = job.people.remarks.iter_mut().find(|remark| remark.key == *key && remark.is_open()) {
+                remark.status = RemarkStatus::Delivered { run: run.clone() };
+            }
+        }
+        self.touch(id);
+    }
+
+    pub fn remark_answered(&mut self, id: &TicketId, run: &RunId, key: &RemarkKey, answer: RemarkAnswer) {
+        let Some(live) = self.state.runs.get(run) else { return };
+        let before = live.head_before.clone();
+        let Some(job) = self.state.jobs.get_mut(id) else { return };
+        let head = job.delivery.head.clone();
+        let Some(remark) = job.people.remark_mut(key) else { return };
+        // Only what was delivered to this run can be answered by it.
+        let delivered = match &remark.status {
+            RemarkStatus::Delivered { run: to }
+            | RemarkStatus::Explained { run: to, .. }
+            | RemarkStatus::Declined { run: to, .. }
+            | RemarkStatus::Answered { run: to, .. } => to == run,
+            _ => false,
+        };
+        if !delivered {
+            return;
+        }
+        let run = run.clone();
+        match answer {
+            // Counts only with a commit that was made since.
+            RemarkAnswer::Fixed { .. } => {
+                if let Some(commit) = head.filter(|head| Some(head) != before.as_ref()) {
+                    remark.status = RemarkStatus::Answered { run, commit };
+                }
+            }
+            RemarkAnswer::Explained { text } => remark.status = RemarkStatus::Explained { run, words: text },
+            RemarkAnswer::Declined { text } => remark.status = RemarkStatus::Declined { run, why: text },
+        }
+        self.touch(id);
+    }
+
+    /// Open remarks that a complete reading does not have are asked for by id; a page that lacks one means nothing.
+    pub fn check_missing(&mut self, id: &TicketId, kind: RemarkKind, present: &[CommentId]) {
+        let Some(job) = self.state.jobs.get(id) else { return };
+        let missing: Vec<CommentId> = job
+            .people
+            .remarks
+            .iter()
+            .filter(|remark| remark.key.kind == kind && !remark.is_over() && !present.contains(&remark.key.id))
+            .map(|remark| remark.key.id.clone())
+            .collect();
+        for comment in missing {
+            self.emit(Some(id), Action::CheckRemark { kind, id: comment });
+        }
+    }
+}
+
+/// Tells the live run at once; what cannot be told is in the next prompt.
+pub fn tell(job: &Job, remark: &Remark) -> Option<Action> {
+    match &job.stage {
+        Stage::Working { run, stopping: None, .. } => {
+            Some(Action::Steer { run: run.clone(), how: Steering::Say { message: HumanMessage::of(remark) } })
+        }
+        _ => None,
+    }
+}
+
+pub fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
