@@ -2,10 +2,10 @@
 
 mod agents;
 mod args;
-mod assemble;
 mod bundle;
 mod config;
 mod connect;
+mod context;
 mod doctor;
 mod explain;
 mod failure;
@@ -18,7 +18,6 @@ mod logs;
 mod open_files;
 mod operate;
 mod output;
-mod place;
 mod programs;
 mod quickstart;
 mod replay;
@@ -75,7 +74,7 @@ fn tk_arguments(arguments: &[OsString]) -> Option<Vec<OsString>> {
 }
 
 fn dispatch(args: Args) -> Result<(), Failure> {
-    let context = place::Context::new(args.workflow)?;
+    let context = context::Context::new(args.workflow)?;
     match args.command {
         Command::Quickstart(args) => quickstart::quickstart(&context, &args),
         Command::Init(args) => init::init(&context, &args),
@@ -103,4 +102,9 @@ fn dispatch(args: Args) -> Result<(), Failure> {
             Ok(())
         }
     }
+}
+
+/// A small runtime for commands that only ask something.
+fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
 }

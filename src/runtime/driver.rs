@@ -8,11 +8,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::answers::{how_it_arrives, where_it_stands};
-use super::effects::{Adapters, Performer, spoken};
 use super::gatekeeper::Gatekeeper;
-use super::handle::{Answer, Command, Handle, Message};
+use super::handle::{Answer, Command, Handle, InForce, Message};
 use super::idle;
 use super::now;
+use super::performer::{Adapters, Performer, spoken};
 use super::poller::PollPlan;
 use super::record::{Line, Recorder};
 use crate::config::policy::Policy;
@@ -200,7 +200,7 @@ impl Driver {
                 }
                 self.performer.performed(effect, ticket.as_ref());
             }
-            Message::Reload { policy, kill_file } => self.reload(policy, kill_file),
+            Message::Reload(in_force) => self.reload(*in_force),
             Message::ReloadFailed { error } => {
                 self.reload_error = error;
                 self.stale_since.get_or_insert_with(Instant::now);
@@ -361,8 +361,10 @@ impl Driver {
         [due, publish, checkpoint, write, ending].into_iter().flatten().fold(at_least, Instant::min)
     }
 
-    fn reload(&mut self, policy: Arc<Policy>, kill_file: std::path::PathBuf) {
+    fn reload(&mut self, in_force: InForce) {
+        let InForce { policy, kill_file, texts } = in_force;
         self.policy = policy;
+        self.performer.use_texts(texts);
         if let Some(recorder) = &mut self.recorder {
             recorder.write(&Line::Policy { policy: Box::new((*self.policy).clone()) });
         }

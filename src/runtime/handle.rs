@@ -9,6 +9,7 @@ use crate::config::policy::Policy;
 use crate::domain::ids::{EffectId, TicketId};
 use crate::domain::snapshot::Snapshot;
 use crate::engine::event::{Event, OperatorCommand};
+use crate::workflow::Texts;
 
 /// One sentence about how it stands now, or why it was not done.
 pub type Answer = Result<String, String>;
@@ -23,11 +24,8 @@ pub enum Message {
         ticket: Option<TicketId>,
         event: Option<Event>,
     },
-    /// A new workflow is in force.
-    Reload {
-        policy: Arc<Policy>,
-        kill_file: PathBuf,
-    },
+    /// Another workflow is in force.
+    Reload(Box<InForce>),
     /// The workflow file as it is now is not in force, or is again.
     ReloadFailed {
         error: Option<String>,
@@ -42,6 +40,14 @@ pub enum Message {
         /// What of the board could not be read.
         left_out: Vec<String>,
     },
+}
+
+/// What the driver needs of the workflow in force.
+#[derive(Debug)]
+pub struct InForce {
+    pub policy: Arc<Policy>,
+    pub kill_file: PathBuf,
+    pub texts: Arc<Texts>,
 }
 
 /// What a person can ask of a running instance.

@@ -14,10 +14,11 @@ use tokio::sync::mpsc;
 use super::conversation::{Conversation, ConversationSummary, End};
 use super::desk::{Desk, DeskOrder};
 use super::inbox::Inbox;
+use super::prompt::PromptRequest;
 use super::route;
 use super::ticket_text::Audience;
 use super::wrap_up::{self, Outcome, Place, RunResult};
-use super::{Control, PromptRequest, RunOrder, Worker, WorkerEvent, Workplace, run_directory};
+use super::{Control, RunOrder, Worker, WorkerEvent, Workplace, run_directory};
 use crate::agent::session::Session;
 use crate::domain::failure::RunFailure;
 use crate::domain::ids::CommitId;
@@ -169,7 +170,7 @@ impl Worker {
             runtime: chosen.runtime,
             template: chosen.template.as_deref(),
         };
-        let prompt = (self.render)(&request).map_err(|detail| RunFailure::Prompt { detail })?;
+        let prompt = self.prompt(&request).map_err(|error| RunFailure::Prompt { detail: error.to_string() })?;
         files.write_prompt(&prompt)?;
         let mut resume = order.resume.clone();
         loop {
@@ -239,7 +240,7 @@ impl Worker {
             ticket: order.ticket.clone(),
             allow_followups: self.settings.gates.allow_followups,
             audience: Audience { trusted: tracker.trusted.clone(), untrusted: tracker.untrusted_text },
-            read_ticket: Arc::clone(&self.read_ticket),
+            tickets: Arc::clone(&self.tickets),
             events: events.clone(),
         }
     }

@@ -5,15 +5,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::attempt::{stopped, workspace_failure};
-use super::conversation::{End, is_active};
+use super::conversation::End;
 use super::{RunOrder, Worker, Workplace};
 use crate::config::workspace::{Keep, OnDirty};
 use crate::domain::evidence::Evidence;
 use crate::domain::failure::RunFailure;
 use crate::domain::ids::{CommitId, SessionId};
+use crate::domain::job::TicketFacts;
 use crate::domain::run::{Declared, RunKind, RunOutcome, RunReport, StopReason};
-use crate::domain::ticket::{Ticket, same_state};
+use crate::domain::ticket::Ticket;
 use crate::domain::usage::Usage;
+use crate::engine::select;
 use crate::gates::claims::{self, Changed};
 use crate::launcher::{Exit, Leftover};
 use crate::workspace::directory::DirectoryWorkspace;
@@ -251,12 +253,12 @@ impl Settlement<'_> {
         let ticket = match &result.ticket {
             Some(ticket) => Some(ticket.clone()),
             None => {
-                let answer = (self.worker.read_ticket)(self.order.ticket.id.clone());
+                let answer = self.worker.tickets.read(&self.order.ticket.id);
                 tokio::time::timeout(TRACKER_LIMIT, answer).await.ok().and_then(Result::ok).flatten()
             }
         };
         ticket.is_some_and(|ticket| {
-            !is_active(self.worker, &ticket) || !same_state(&ticket.state, &self.order.ticket.state)
+            select::moved_on(&self.order.ticket.state, &TicketFacts::of(&ticket), &self.order.policy)
         })
     }
 

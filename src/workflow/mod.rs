@@ -13,6 +13,7 @@ pub mod schema;
 mod shape;
 pub mod show;
 pub mod templates;
+pub mod texts;
 pub mod tree;
 pub mod unavailable;
 pub mod watch;
@@ -26,6 +27,7 @@ pub use prompt::{Previous, PromptInput, Prompts, RunFacts};
 pub use resolve::Env;
 pub use show::{EffectiveValue, ValueSource};
 pub use templates::Templates;
+pub use texts::Texts;
 pub use unavailable::Unavailable;
 pub use watch::{Reload, Watch};
 
