@@ -84,7 +84,7 @@ fn ledger(place: &RunnerFolder) -> Result<String, Failure> {
         let _ = writeln!(text, "{}", value.map_err(Failure::plain)?);
         Ok(())
     };
-    line(serde_json::to_string(&runtime::Line::begun(runtime::now(), &state)))?;
+    line(serde_json::to_string(&runtime::RecordLine::begun(runtime::now(), &state)))?;
     for note in ledger.notes(None, NEWEST_NOTES)? {
         line(serde_json::to_string(&note))?;
     }

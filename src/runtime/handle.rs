@@ -12,7 +12,7 @@ use crate::engine::event::{Event, OperatorCommand};
 use crate::workflow::Texts;
 
 /// One sentence about how it stands now, or why it was not done.
-pub type Answer = Result<String, String>;
+pub type CommandAnswer = Result<String, String>;
 
 /// What the driver's inbox takes.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub enum Message {
     Command {
         command: Command,
         by: String,
-        reply: oneshot::Sender<Answer>,
+        reply: oneshot::Sender<CommandAnswer>,
     },
     /// A complete poll of the board has been sent.
     PollOver {
@@ -77,7 +77,7 @@ impl Handle {
     }
 
     /// Sends a command and waits until the engine has taken it in.
-    pub async fn command(&self, command: Command, by: impl Into<String>) -> Answer {
+    pub async fn command(&self, command: Command, by: impl Into<String>) -> CommandAnswer {
         let (reply, answer) = oneshot::channel();
         let message = Message::Command { command, by: by.into(), reply };
         let gone = || "the runner is shutting down".to_owned();

@@ -36,7 +36,7 @@ pub use handle::{Command, Handle, InForce, Message};
 pub use host::{GateOrder, RunHost};
 pub use performer::Adapters;
 pub use poller::{PollPlan, PollerParts, poll};
-pub use record::{Line, RecordError, Recorder};
+pub use record::{RecordError, RecordLine, Recorder};
 pub use recovery::recover;
 pub use replay::{ReplayError, ReplayedStep, replay};
 pub use switches::watch_kill_file;

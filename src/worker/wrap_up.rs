@@ -28,12 +28,12 @@ const TRACKER_LIMIT: Duration = Duration::from_secs(15);
 
 /// A run's workspace.
 #[derive(Debug, Clone)]
-pub enum Place {
+pub enum WorkspaceInUse {
     Worktree(Worktree),
     Directory(DirectoryWorkspace),
 }
 
-impl Place {
+impl WorkspaceInUse {
     pub fn path(&self) -> &Path {
         match self {
             Self::Worktree(worktree) => &worktree.path,
@@ -136,7 +136,7 @@ pub fn outcome(end: End, declared: bool) -> Outcome {
 }
 
 /// Sees to the process tree, the work and the workspace, and writes the report.
-pub async fn settle(worker: &Worker, order: &RunOrder, place: &Place, result: RunResult) -> RunReport {
+pub async fn settle(worker: &Worker, order: &RunOrder, place: &WorkspaceInUse, result: RunResult) -> RunReport {
     let leftover = Leftover { run: order.run.clone(), process: None };
     let swept = worker.launcher.sweep(&[leftover]).await;
     if swept.killed > 0 {
@@ -144,10 +144,10 @@ pub async fn settle(worker: &Worker, order: &RunOrder, place: &Place, result: Ru
     }
     let alive = !result.gone || !swept.survivors.is_empty();
     match (place, &worker.workplace) {
-        (Place::Worktree(worktree), Workplace::Worktrees(workspaces)) => {
+        (WorkspaceInUse::Worktree(worktree), Workplace::Worktrees(workspaces)) => {
             Settlement { worker, order, workspaces, worktree, alive }.write(result).await
         }
-        (Place::Directory(directory), Workplace::Directories(directories)) => {
+        (WorkspaceInUse::Directory(directory), Workplace::Directories(directories)) => {
             if result.untouched
                 && let Err(error) = directories.discard_new(directory).await
             {
@@ -159,7 +159,8 @@ pub async fn settle(worker: &Worker, order: &RunOrder, place: &Place, result: Ru
             let head = directory.head();
             RunReport { commits_ahead: u32::from(head.is_some()), head, ..result.bare_report() }
         }
-        (Place::Worktree(_), Workplace::Directories(_)) | (Place::Directory(_), Workplace::Worktrees(_)) => {
+        (WorkspaceInUse::Worktree(_), Workplace::Directories(_))
+        | (WorkspaceInUse::Directory(_), Workplace::Worktrees(_)) => {
             RunReport { kept_worktree: Some(place.path().into()), ..result.bare_report() }
         }
     }

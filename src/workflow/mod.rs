@@ -34,7 +34,7 @@ pub use watch::{Reload, Watch};
 use crate::config::Settings;
 use crate::config::problem::Problem;
 use error::Source;
-use front_matter::Document;
+use front_matter::WorkflowDocument;
 use resolve::Expander;
 use tree::Node;
 
@@ -102,7 +102,7 @@ fn load_bytes(path: &Path, bytes: &[u8], env: &Env) -> Result<Loaded, WorkflowEr
     Ok(Loaded { path, settings, prompts, warnings, unavailable, hash: content_hash(bytes), values })
 }
 
-fn prompts(document: &Document, path: &Path, settings: &Settings) -> Result<Prompts, WorkflowError> {
+fn prompts(document: &WorkflowDocument, path: &Path, settings: &Settings) -> Result<Prompts, WorkflowError> {
     let directory = templates::templates_directory(settings);
     let templates = Templates::load((!settings.workspace.repo_is_url()).then_some(directory.as_path()))?;
     let origin = path.display().to_string();

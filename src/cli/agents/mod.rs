@@ -93,7 +93,8 @@ fn test(context: &Context, name: &str, json: bool) -> Result<(), Failure> {
         output::print_json(&verdict)?;
     } else {
         let mark = |passed| if passed { "ok " } else { "NOT" };
-        let line = |check: &self_test::Check| format!("{}  {:<9}{}", mark(check.passed), check.what, check.detail);
+        let line =
+            |check: &self_test::SelfTestCheck| format!("{}  {:<9}{}", mark(check.passed), check.what, check.detail);
         output::print(&verdict.checks.iter().map(line).collect::<Vec<_>>().join("\n"))?;
     }
     match verdict.checks.iter().find(|check| !check.passed) {

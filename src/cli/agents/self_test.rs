@@ -45,22 +45,22 @@ const PROMPT: &str = "{{issue.title}} and commit it.";
 const VARIABLES: [&str; 7] = ["PATH", "USER", "LANG", "TERM", "TMPDIR", "SHELL", "TZ"];
 
 #[derive(Debug, Serialize)]
-pub struct Check {
+pub struct SelfTestCheck {
     pub what: &'static str,
     pub passed: bool,
     pub detail: String,
 }
 
 #[derive(Debug, Serialize)]
-pub struct Verdict {
+pub struct SelfTestResult {
     pub name: &'static str,
     pub passed: bool,
-    pub checks: Vec<Check>,
+    pub checks: Vec<SelfTestCheck>,
     /// Kept where something was not as it should be.
     pub transcript: Option<PathBuf>,
 }
 
-pub async fn run(context: &Context, preset: &Preset, family: Family) -> Result<Verdict, Failure> {
+pub async fn run(context: &Context, preset: &Preset, family: Family) -> Result<SelfTestResult, Failure> {
     let parent = dirigent_home(&context.env).join("self-test");
     std::fs::create_dir_all(&parent)
         .map_err(|error| Failure::plain(format!("cannot make {}: {error}", parent.display())))?;
@@ -78,7 +78,7 @@ pub async fn run(context: &Context, preset: &Preset, family: Family) -> Result<V
         // It is for the user to look at.
         let _ = folder.keep();
     }
-    Ok(Verdict { name: preset.name, passed, checks, transcript })
+    Ok(SelfTestResult { name: preset.name, passed, checks, transcript })
 }
 
 fn settings(preset: &Preset, env: Vec<(String, String)>) -> Settings {
@@ -216,8 +216,8 @@ async fn converse(worker: &Worker, order: RunOrder) -> (RunReport, Usage) {
     (report, usage)
 }
 
-fn checks(model: &Model, report: &RunReport, usage: Usage) -> Vec<Check> {
-    let check = |what, passed: bool, good: String, bad: &str| Check {
+fn checks(model: &Model, report: &RunReport, usage: Usage) -> Vec<SelfTestCheck> {
+    let check = |what, passed: bool, good: String, bad: &str| SelfTestCheck {
         what,
         passed,
         detail: if passed { good } else { bad.to_owned() },

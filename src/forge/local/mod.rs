@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use git2::{Oid, Repository};
 
-pub use store::{Landing, PrBook, PrRecord, StoreError};
+pub use store::{Landing, PrBook, PrRecord, PrStoreError};
 
 use super::{Forge, ForgeError, Merged};
 use crate::domain::evidence::GateResult;
@@ -353,7 +353,7 @@ fn libgit(error: &git2::Error) -> ForgeError {
     ForgeError::Git(error.message().to_owned())
 }
 
-fn recorded(error: &StoreError) -> ForgeError {
+fn recorded(error: &PrStoreError) -> ForgeError {
     ForgeError::Git(error.to_string())
 }
 
