@@ -28,11 +28,11 @@ pub struct Args {
     #[arg(long, global = true, value_name = "PATH")]
     pub workflow: Option<PathBuf>,
     #[command(subcommand)]
-    pub command: Command,
+    pub command: CliCommand,
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum CliCommand {
     /// Make a sample repository with five tickets and work them to the end: no keys, no network
     Quickstart(QuickstartArgs),
     /// Write a commented WORKFLOW.md for this repository; never overwrites

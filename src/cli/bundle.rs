@@ -12,11 +12,11 @@ use serde::Serialize;
 
 use crate::launcher::environment::Secrets;
 use crate::ledger::LedgerError;
-use crate::runtime;
+use crate::runtime::{self, RunnerFolder};
 use crate::workflow::Loaded;
 
 use super::Failure;
-use super::place::{Context, Place};
+use super::context::Context;
 
 /// What is kept of a log or a recording: its end.
 const TAIL: u64 = 4 << 20;
@@ -28,7 +28,7 @@ const SECRET_NAMES: [&str; 6] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "KEY",
 pub fn pack(
     context: &Context,
     loaded: &Loaded,
-    place: &Place,
+    place: &RunnerFolder,
     findings: &impl Serialize,
     recording: Option<&Path>,
     target: &Path,
@@ -75,7 +75,7 @@ fn json(value: &impl Serialize) -> Result<String, Failure> {
 }
 
 /// One record a line: the state as a recording begins with it, then the notes and the finished runs.
-fn ledger(place: &Place) -> Result<String, Failure> {
+fn ledger(place: &RunnerFolder) -> Result<String, Failure> {
     let ledger = place.open_ledger()?;
     let state = ledger.load()?;
     let mut text = String::new();
@@ -84,7 +84,7 @@ fn ledger(place: &Place) -> Result<String, Failure> {
         let _ = writeln!(text, "{}", value.map_err(Failure::plain)?);
         Ok(())
     };
-    line(serde_json::to_string(&runtime::Line::begun(runtime::now(), &state)))?;
+    line(serde_json::to_string(&runtime::RecordLine::begun(runtime::now(), &state)))?;
     for note in ledger.notes(None, NEWEST_NOTES)? {
         line(serde_json::to_string(&note))?;
     }

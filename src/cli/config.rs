@@ -6,8 +6,8 @@ use crate::workflow::{schema, show};
 
 use super::Failure;
 use super::args::{ConfigArgs, ConfigCommand};
+use super::context::Context;
 use super::output;
-use super::place::Context;
 
 pub fn config(context: &Context, args: &ConfigArgs) -> Result<(), Failure> {
     match &args.command {

@@ -1,18 +1,18 @@
 //! Reaches the running instance, also while the workflow file is broken: what runs goes by the last good one, and
 //! nobody may be kept from looking at it or stopping it.
 
-use crate::runtime::{Client, ControlError, Reply, Request};
+use crate::runtime::{Client, ControlError, Reply, Request, RunnerFolder};
 use crate::workflow::Loaded;
 
 use super::Failure;
-use super::place::{Context, Place};
+use super::context::Context;
 
 pub enum Connection {
     Live(Reply),
     /// No runner is up.
-    Nobody(Box<Loaded>, Place),
+    Nobody(Box<Loaded>, RunnerFolder),
     /// A runner is up and does not answer.
-    Silent(Box<Loaded>, Place),
+    Silent(Box<Loaded>, RunnerFolder),
 }
 
 pub fn ask(context: &Context, request: &Request) -> Result<Connection, Failure> {

@@ -14,13 +14,14 @@ use crate::workflow::Loaded;
 
 use super::Failure;
 use super::args::DoctorArgs;
-use super::assemble;
+use super::block_on;
 use super::bundle;
+use super::context::Context;
 use super::init;
 use super::landing;
 use super::output;
-use super::place::{Context, Place};
 use super::programs;
+use crate::runtime::{RunnerFolder, assembly};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -131,11 +132,10 @@ fn git(loaded: &Loaded, report: &mut Report) {
         report.ok("git", "not used: workspace.mode is directory");
         return;
     }
-    match assemble::workspaces(settings) {
+    match assembly::workspaces(settings) {
         Ok(workspaces) => {
-            let base = assemble::block_on(async {
-                workspaces.base_commit(&settings.workspace.base).await.map_err(Failure::plain)
-            });
+            let base =
+                block_on(async { workspaces.base_commit(&settings.workspace.base).await.map_err(Failure::plain) });
             match base {
                 Ok(commit) => report.ok(
                     "git",
@@ -154,9 +154,9 @@ fn git(loaded: &Loaded, report: &mut Report) {
                 report.problem("git", trouble, landing::FIX);
             }
         }
-        Err(failure) => report.problem("git", failure.text(), "see above"),
+        Err(error) => report.problem("git", error.to_string(), "see above"),
     }
-    match assemble::forge_kind(settings) {
+    match assembly::forge_kind(settings) {
         ForgeKind::Local => report.ok("forge", "local: branches are merged in this repository"),
         ForgeKind::None => report.ok("forge", "none: branches are left for you"),
         ForgeKind::Github => report.problem(
@@ -165,7 +165,7 @@ fn git(loaded: &Loaded, report: &mut Report) {
             "set pr.forge: local or pr.forge: none",
         ),
     }
-    if assemble::forge_kind(settings) == ForgeKind::Local && settings.gates.task.is_empty() {
+    if assembly::forge_kind(settings) == ForgeKind::Local && settings.gates.task.is_empty() {
         report.warn(
             "gates",
             "gates.task is empty: nothing checks the work before it is offered for merging",
@@ -179,7 +179,7 @@ fn agent(context: &Context, loaded: &Loaded, report: &mut Report) {
     let runtime = settings.worker.runtime;
     let command = settings.command(runtime);
     let path = context.env.vars().get("PATH").cloned().unwrap_or_default();
-    match assemble::program_of(command) {
+    match programs::program_of(command) {
         _ if command == init::STAND_IN => report.warn(
             "agent",
             "the stand-in that `init` wrote: it goes the whole way and writes a note instead of the work",
@@ -212,8 +212,8 @@ fn agent(context: &Context, loaded: &Loaded, report: &mut Report) {
 
 fn tracker(loaded: &Loaded, report: &mut Report) {
     let kind = loaded.settings.tracker.kind.name();
-    let probed = assemble::tracker(&loaded.settings).and_then(|tracker| {
-        let words = assemble::block_on(async { tracker.probe().await.map_err(Failure::plain) })?;
+    let probed = assembly::tracker(&loaded.settings).map_err(Failure::from).and_then(|tracker| {
+        let words = block_on(async { tracker.probe().await.map_err(Failure::plain) })?;
         Ok((words, tracker.left_out()))
     });
     match probed {
@@ -235,7 +235,7 @@ fn tracker(loaded: &Loaded, report: &mut Report) {
     }
 }
 
-fn workspace(loaded: &Loaded, place: &Place, report: &mut Report) {
+fn workspace(loaded: &Loaded, place: &RunnerFolder, report: &mut Report) {
     let workspace = &loaded.settings.workspace;
     let made = std::fs::create_dir_all(&workspace.root).and_then(|()| tempfile::tempfile_in(&workspace.root));
     let mode = format!("{} ({})", workspace.mode.name(), workspace.mode_reason.sentence());
@@ -272,20 +272,20 @@ fn rollout(loaded: &Loaded, report: &mut Report) {
     }
 }
 
-fn switches(loaded: &Loaded, place: &Place, report: &mut Report) {
+fn switches(loaded: &Loaded, place: &RunnerFolder, report: &mut Report) {
     let file = &loaded.settings.rollout.kill_switch_file;
-    if assemble::exists(file) {
+    if file.exists() {
         report.warn(
             "switches",
             format!("the kill-switch file {} is there: nothing will run", file.display()),
             "remove it to begin",
         );
     } else {
-        let folder = file.parent().filter(|folder| !assemble::exists(folder));
+        let folder = file.parent().filter(|folder| !folder.exists());
         let first = folder.map(|folder| format!("mkdir -p {} && ", folder.display())).unwrap_or_default();
         report.ok("switches", format!("{first}touch {} to stop everything", file.display()));
     }
-    if let Ok(state) = place.open_ledger().and_then(|ledger| Ok(ledger.load()?))
+    if let Ok(state) = place.open_ledger().and_then(|ledger| ledger.load())
         && let Some(pause) = &state.meta.pause_all
     {
         report.warn(
@@ -321,7 +321,7 @@ fn open_files(loaded: &Loaded, report: &mut Report) {
     }
 }
 
-fn ledger(loaded: &Loaded, place: &Place, report: &mut Report) {
+fn ledger(loaded: &Loaded, place: &RunnerFolder, report: &mut Report) {
     let passed = !report.has_problems();
     let result = place.open_ledger().and_then(|mut ledger| {
         if passed {
@@ -331,6 +331,6 @@ fn ledger(loaded: &Loaded, place: &Place, report: &mut Report) {
     });
     match result {
         Ok(jobs) => report.ok("ledger", format!("{} ({jobs} tickets known)", place.ledger.display())),
-        Err(failure) => report.problem("ledger", failure.text(), "see above"),
+        Err(error) => report.problem("ledger", error.to_string(), "see above"),
     }
 }

@@ -8,8 +8,8 @@ use crate::engine::state::Note;
 
 use super::Failure;
 use super::args::ExplainArgs;
+use super::context::Context;
 use super::output;
-use super::place::Context;
 use super::snapshot_source;
 use super::status;
 

@@ -7,6 +7,7 @@ use miette::{Diagnostic, LabeledSpan, SourceCode};
 
 use crate::ledger::{LedgerError, LockError};
 use crate::runtime::ControlError;
+use crate::runtime::assembly::AssemblyError;
 use crate::workflow::{Finding, WorkflowError};
 
 pub const FAILED: u8 = 1;
@@ -145,6 +146,15 @@ impl From<ControlError> for Failure {
     fn from(error: ControlError) -> Self {
         match error {
             ControlError::NobodyThere { .. } => Self::NoRunner(format!("{error}; start one with `dirigent run`")),
+            error => Self::plain(error),
+        }
+    }
+}
+
+impl From<AssemblyError> for Failure {
+    fn from(error: AssemblyError) -> Self {
+        match error {
+            AssemblyError::Socket(error) => error.into(),
             error => Self::plain(error),
         }
     }

@@ -13,22 +13,22 @@ use crate::workspace::{GcAction, GcItem, Workspaces};
 
 use super::Failure;
 use super::args::GcArgs;
-use super::assemble;
+use super::block_on;
+use super::context::Context;
 use super::output;
-use super::place::Context;
+use crate::runtime::assembly;
 
 pub fn gc(context: &Context, args: &GcArgs) -> Result<(), Failure> {
     let loaded = context.load(None)?;
     let place = context.place(&loaded);
-    let workspaces = assemble::workspaces(&loaded.settings)?;
-    // Live by the ledger, whether or not a runner is up: a dead runner's runs are recovery's to bury.
+    let workspaces = assembly::workspaces(&loaded.settings)?;
+    // Live by the ledger, whether or not a runner is up: a dead runner's runs are recovery's to reclaim.
     let state = place.open_ledger()?.load()?;
     let live: BTreeSet<_> = state.runs.keys().cloned().collect();
-    let items =
-        assemble::block_on(async { workspaces.gc(args.max_age, args.dry_run, &live).await.map_err(Failure::plain) })?;
+    let items = block_on(async { workspaces.gc(args.max_age, args.dry_run, &live).await.map_err(Failure::plain) })?;
     let branches = closed_by_hand(&state);
     let base = &loaded.settings.pr.base_branch;
-    let branches = assemble::block_on(collect_branches(&workspaces, base, &branches, args))?;
+    let branches = block_on(collect_branches(&workspaces, base, &branches, args))?;
     if args.json {
         let all = items.iter().map(as_json).chain(branches.iter().map(BranchItem::as_json));
         return output::print_json(&all.collect::<Vec<_>>());

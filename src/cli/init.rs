@@ -8,8 +8,8 @@ use crate::workspace::Workspaces;
 
 use super::Failure;
 use super::args::InitArgs;
+use super::context::Context;
 use super::output;
-use super::place::Context;
 
 const TEMPLATE: &str = include_str!("../../templates/init/WORKFLOW.md");
 /// Does nothing useful, but goes the whole way: so that a first run works before an agent is chosen.

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::domain::ids::{RunId, TicketId};
+use crate::runtime::RunnerFolder;
 use crate::worker::transcript_path;
 
 use super::Failure;
 use super::args::LogsArgs;
+use super::context::Context;
 use super::output;
-use super::place::{Context, Place};
 use super::snapshot_source;
 use super::transcript_view::TranscriptView;
 
@@ -57,13 +58,13 @@ fn copy(file: &mut std::fs::File, page: &mut TranscriptView) -> Result<(), Failu
     }
 }
 
-fn is_live(loaded: &crate::workflow::Loaded, place: &Place, run: &RunId) -> Result<bool, Failure> {
+fn is_live(loaded: &crate::workflow::Loaded, place: &RunnerFolder, run: &RunId) -> Result<bool, Failure> {
     let seen = snapshot_source::look(loaded, place)?;
     let named = |job: &crate::domain::snapshot::JobView| job.run.as_ref().is_some_and(|live| live.id == run.as_str());
     Ok(seen.behind.is_live() && seen.snapshot.jobs.iter().any(named))
 }
 
-fn named_run(place: &Place, seen: &snapshot_source::SnapshotSource, name: &str) -> Result<RunId, Failure> {
+fn named_run(place: &RunnerFolder, seen: &snapshot_source::SnapshotSource, name: &str) -> Result<RunId, Failure> {
     let upper = RunId::new(name.to_uppercase());
     if transcript_path(&place.state_dir, &upper).exists() {
         return Ok(upper);
@@ -78,7 +79,7 @@ fn named_run(place: &Place, seen: &snapshot_source::SnapshotSource, name: &str) 
         .ok_or_else(|| Failure::NotFound(format!("{} has had no run: {}", job.key, job.sentence)))
 }
 
-fn newest_run(place: &Place) -> Result<RunId, Failure> {
+fn newest_run(place: &RunnerFolder) -> Result<RunId, Failure> {
     let folder: PathBuf = place.state_dir.join("runs");
     let names = std::fs::read_dir(&folder).into_iter().flatten().flatten();
     // Run ids sort by time.

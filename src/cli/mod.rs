@@ -2,10 +2,10 @@
 
 mod agents;
 mod args;
-mod assemble;
 mod bundle;
 mod config;
 mod connect;
+mod context;
 mod doctor;
 mod explain;
 mod failure;
@@ -18,7 +18,6 @@ mod logs;
 mod open_files;
 mod operate;
 mod output;
-mod place;
 mod programs;
 mod quickstart;
 mod replay;
@@ -35,7 +34,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use args::{Args, Command};
+use args::{Args, CliCommand};
 pub use failure::Failure;
 
 /// The whole program. Called as `tk` or `ticket` it is the ticket command.
@@ -75,32 +74,37 @@ fn tk_arguments(arguments: &[OsString]) -> Option<Vec<OsString>> {
 }
 
 fn dispatch(args: Args) -> Result<(), Failure> {
-    let context = place::Context::new(args.workflow)?;
+    let context = context::Context::new(args.workflow)?;
     match args.command {
-        Command::Quickstart(args) => quickstart::quickstart(&context, &args),
-        Command::Init(args) => init::init(&context, &args),
-        Command::Doctor(args) => doctor::doctor(&context, &args),
-        Command::Run(args) => run::run(&context, &args),
-        Command::Status(args) => status::status(&context, &args),
-        Command::Explain(args) => explain::explain(&context, &args),
-        Command::Pause(args) => operate::pause(&context, &args),
-        Command::Resume(args) => operate::resume(&context, &args),
-        Command::Stop(args) => operate::stop(&context, &args),
-        Command::Retry(args) => operate::retry(&context, &args),
-        Command::Approve(args) => operate::approve(&context, &args),
-        Command::Message(args) => operate::message(&context, &args),
-        Command::Logs(args) => logs::logs(&context, &args),
-        Command::Gc(args) => gc::gc(&context, &args),
-        Command::Salvage(args) => salvage::salvage(&context, &args),
-        Command::Undo(args) => undo::undo(&context, &args),
-        Command::Agents(args) => agents::agents(&context, &args),
-        Command::Replay(args) => replay::replay(&args),
-        Command::Config(args) => config::config(&context, &args),
+        CliCommand::Quickstart(args) => quickstart::quickstart(&context, &args),
+        CliCommand::Init(args) => init::init(&context, &args),
+        CliCommand::Doctor(args) => doctor::doctor(&context, &args),
+        CliCommand::Run(args) => run::run(&context, &args),
+        CliCommand::Status(args) => status::status(&context, &args),
+        CliCommand::Explain(args) => explain::explain(&context, &args),
+        CliCommand::Pause(args) => operate::pause(&context, &args),
+        CliCommand::Resume(args) => operate::resume(&context, &args),
+        CliCommand::Stop(args) => operate::stop(&context, &args),
+        CliCommand::Retry(args) => operate::retry(&context, &args),
+        CliCommand::Approve(args) => operate::approve(&context, &args),
+        CliCommand::Message(args) => operate::message(&context, &args),
+        CliCommand::Logs(args) => logs::logs(&context, &args),
+        CliCommand::Gc(args) => gc::gc(&context, &args),
+        CliCommand::Salvage(args) => salvage::salvage(&context, &args),
+        CliCommand::Undo(args) => undo::undo(&context, &args),
+        CliCommand::Agents(args) => agents::agents(&context, &args),
+        CliCommand::Replay(args) => replay::replay(&args),
+        CliCommand::Config(args) => config::config(&context, &args),
         // Served before anything else can fail.
-        Command::Hook { .. } | Command::Tk { .. } => Ok(()),
-        Command::Completion { shell } => {
+        CliCommand::Hook { .. } | CliCommand::Tk { .. } => Ok(()),
+        CliCommand::Completion { shell } => {
             clap_complete::generate(shell, &mut Args::command(), "dirigent", &mut std::io::stdout());
             Ok(())
         }
     }
+}
+
+/// A small runtime for commands that only ask something.
+fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
 }

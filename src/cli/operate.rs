@@ -3,15 +3,15 @@
 use crate::engine::event::{Event, OperatorCommand};
 use crate::engine::{is_so_already, objection, step};
 use crate::ledger::{Holder, InstanceLock};
-use crate::runtime::{self, Reply, Request, find_ticket};
+use crate::runtime::{self, Reply, Request, RunnerFolder, find_ticket};
 
 use super::Failure;
 use super::args::{MaybeTicketArgs, MessageArgs, TicketArgs};
-use super::assemble;
 use super::connect::{self, Connection};
+use super::context::Context;
 use super::output;
-use super::place::{Context, Place};
 use super::snapshot_source::{self, Behind};
+use crate::runtime::assembly;
 use crate::workflow::Loaded;
 
 pub fn pause(context: &Context, args: &MaybeTicketArgs) -> Result<(), Failure> {
@@ -29,7 +29,7 @@ pub fn resume(context: &Context, args: &MaybeTicketArgs) -> Result<(), Failure> 
     };
     tell(context, &request)?;
     match context.load(None) {
-        Ok(loaded) if assemble::exists(&loaded.settings.rollout.kill_switch_file) => output::print(&format!(
+        Ok(loaded) if loaded.settings.rollout.kill_switch_file.exists() => output::print(&format!(
             "the kill-switch file {} is still there and stops everything; remove it to go on",
             loaded.settings.rollout.kill_switch_file.display()
         )),
@@ -84,7 +84,7 @@ fn show(reply: Reply) -> Result<(), Failure> {
     }
 }
 
-fn write_down(loaded: &Loaded, place: &Place, request: &Request) -> Result<(), Failure> {
+fn write_down(loaded: &Loaded, place: &RunnerFolder, request: &Request) -> Result<(), Failure> {
     if let Request::Message { ticket, .. } = request {
         return Err(Failure::NoRunner(format!(
             "no runner is up, so no agent can hear it\n  fix: leave it on the ticket with `dirigent tk add-note {ticket} \"...\"`, where the next run reads it; or start a runner with `dirigent run`"
@@ -119,7 +119,7 @@ fn write_down(loaded: &Loaded, place: &Place, request: &Request) -> Result<(), F
     if let Some(objection) = objection(&state, &command) {
         return Err(Failure::Plain(objection));
     }
-    let policy = assemble::policy(loaded, ledger.as_ref())?;
+    let policy = assembly::policy(loaded, ledger.as_ref())?;
     // The state is not recovered, so nothing is started here: the effects wait in the outbox for the next run.
     let effects = step(&mut state, &policy, now, Event::Operator { command, by: "operator".into() });
     let waiting = effects.len();

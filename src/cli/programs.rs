@@ -1,12 +1,11 @@
 //! What `doctor` says of programs: the gates' commands, and a runner that is at work already.
 
 use crate::launcher::find_program;
-use crate::runtime::{Client, ControlError, Request};
+use crate::runtime::{Client, ControlError, Request, RunnerFolder};
 use crate::workflow::Loaded;
 
-use super::assemble;
+use super::context::Context;
 use super::doctor::Report;
-use super::place::{Context, Place};
 use super::snapshot_source::Behind;
 use crate::ledger::Holder;
 
@@ -15,6 +14,11 @@ const OF_THE_SHELL: [&str; 26] = [
     "!", ":", "[", "[[", "alias", "cd", "case", "command", "eval", "exec", "exit", "export", "false", "for", "if",
     "read", "set", "test", "time", "trap", "true", "ulimit", "umask", "unset", "until", "while",
 ];
+
+/// The word of a command line that names its program.
+pub fn program_of(command: &str) -> Option<&str> {
+    command.split_whitespace().find(|word| !word.contains('='))
+}
 
 /// Found on the path, or something that only the shell can tell.
 pub fn can_be_run(program: &str, path: &str) -> bool {
@@ -30,7 +34,7 @@ pub fn can_be_run(program: &str, path: &str) -> bool {
 pub fn gates(context: &Context, loaded: &Loaded, report: &mut Report) {
     let path = context.env.vars().get("PATH").cloned().unwrap_or_default();
     for gate in &loaded.settings.gates.task {
-        match assemble::program_of(&gate.run) {
+        match program_of(&gate.run) {
             Some(program) if !can_be_run(program, &path) => report.problem(
                 "gates",
                 format!("`{program}` of gate `{}` is not there, or no program", gate.title()),
@@ -42,7 +46,7 @@ pub fn gates(context: &Context, loaded: &Loaded, report: &mut Report) {
     }
 }
 
-pub fn runner(place: &Place, report: &mut Report) {
+pub fn runner(place: &RunnerFolder, report: &mut Report) {
     match Client::new(&place.socket).ask(&Request::Snapshot) {
         Ok(_) => {
             let pid = Holder::named_in(&place.state_dir).map(|holder| format!(" (pid {})", holder.pid));

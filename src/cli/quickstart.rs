@@ -11,8 +11,8 @@ use crate::workspace::Workspaces;
 
 use super::Failure;
 use super::args::QuickstartArgs;
+use super::context::Context;
 use super::output;
-use super::place::Context;
 use super::run::{self, View};
 use super::snapshot_source;
 use super::status;

@@ -12,16 +12,16 @@ use tracing_subscriber::fmt::format::{Writer, debug_fn};
 
 use crate::config::observability::LogFormat;
 use crate::ledger::{Holder, InstanceLock};
-use crate::runtime::{self, Command, Handle, Until};
+use crate::runtime::{self, Command, Handle, RunnerFolder, Until};
 use crate::workflow::Loaded;
 
 use super::Failure;
 use super::args::RunArgs;
-use super::assemble::{self, Runner};
+use super::context::Context;
 use super::landing;
 use super::live;
 use super::open_files;
-use super::place::{Context, Place};
+use crate::runtime::assembly::{self, Runner};
 
 /// How the work is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,7 @@ fn close_to_others() {
 pub fn work(
     context: &Context,
     loaded: &Loaded,
-    place: &Place,
+    place: &RunnerFolder,
     until: Until,
     view: View,
     record: Option<&Path>,
@@ -72,7 +72,7 @@ pub fn work(
     landing::refuse_to_start(&loaded.settings)?;
     close_to_others();
     let holder = Holder { pid: std::process::id(), started_at: runtime::now() };
-    let places = assemble::locked_places(&loaded.settings, place);
+    let places = assembly::locked_places(&loaded.settings, place);
     let places: Vec<_> = places.iter().map(std::path::PathBuf::as_path).collect();
     let _lock = InstanceLock::take(&places, &holder)
         .map_err(|error| error.standing_for(&place.state_dir, &loaded.settings.workspace.repo))?;
@@ -85,13 +85,20 @@ pub fn work(
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
-        let runner = Runner::start(context, loaded, place, until, record).await?;
+        let runner = Runner::start(&context.env, loaded, place, until, record).await?;
         let handle = runner.handle.clone();
         let stopping = Arc::new(AtomicBool::new(false));
         let stop = tokio::spawn(stop_on_signal(handle.clone(), view, stopping.clone()));
         let show = (view == View::Live).then(|| tokio::spawn(live::show(handle, stopping)));
         let result = tokio::select! {
-            result = runner.work() => result,
+            result = runner.work() => match result {
+                // Whoever asked for one round wants to know that it could not be made.
+                Ok(Some(error)) if until == Until::Idle => {
+                    Err(Failure::plain(format!("the board could not be read: {error}")))
+                }
+                Ok(_) => Ok(()),
+                Err(error) => Err(Failure::plain(error)),
+            },
             () = second_signal() => Err(Failure::plain("ended at once; the next start settles what was left")),
         };
         stop.abort();
@@ -165,7 +172,7 @@ fn write_field(out: &mut Writer<'_>, field: &Field, value: &dyn std::fmt::Debug)
     }
 }
 
-fn start_logging(format: LogFormat, place: &Place, view: View) -> Result<(), Failure> {
+fn start_logging(format: LogFormat, place: &RunnerFolder, view: View) -> Result<(), Failure> {
     let filter = EnvFilter::try_from_env("DIRIGENT_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     // A log that cannot be written (a full disk, a reader that went away) must not end the work.
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_target(false).log_internal_errors(false);

@@ -8,18 +8,19 @@ use crate::workspace::{RestoreTo, SalvageEntry, Workspaces};
 
 use super::Failure;
 use super::args::{SalvageArgs, SalvageCommand};
-use super::assemble;
+use super::block_on;
+use super::context::Context;
 use super::output;
-use super::place::{Context, Place};
 use super::snapshot_source;
 use crate::runtime::find_ticket;
+use crate::runtime::{RunnerFolder, assembly};
 use crate::workflow::Loaded;
 
 pub fn salvage(context: &Context, args: &SalvageArgs) -> Result<(), Failure> {
     let loaded = context.load(None)?;
     let place = context.place(&loaded);
-    let workspaces = assemble::workspaces(&loaded.settings)?;
-    assemble::block_on(async {
+    let workspaces = assembly::workspaces(&loaded.settings)?;
+    block_on(async {
         let entries = workspaces.salvage_list().await.map_err(Failure::plain)?;
         match &args.command {
             SalvageCommand::List { json } => list(&entries, *json),
@@ -78,7 +79,7 @@ fn list(entries: &[SalvageEntry], json: bool) -> Result<(), Failure> {
 }
 
 /// A run by its id, by an ending of it that fits only one, or by its ticket: the newest of that.
-fn find(place: &Place, loaded: &Loaded, entries: &[SalvageEntry], name: &str) -> Result<RunId, Failure> {
+fn find(place: &RunnerFolder, loaded: &Loaded, entries: &[SalvageEntry], name: &str) -> Result<RunId, Failure> {
     let upper = name.to_uppercase();
     let found: Vec<_> = entries.iter().filter(|entry| entry.run.as_str().ends_with(&upper)).collect();
     match found.as_slice() {
@@ -88,7 +89,7 @@ fn find(place: &Place, loaded: &Loaded, entries: &[SalvageEntry], name: &str) ->
     }
 }
 
-fn of_ticket(place: &Place, loaded: &Loaded, entries: &[SalvageEntry], name: &str) -> Result<RunId, Failure> {
+fn of_ticket(place: &RunnerFolder, loaded: &Loaded, entries: &[SalvageEntry], name: &str) -> Result<RunId, Failure> {
     let nothing = || Failure::NotFound(format!("nothing was salvaged from `{name}`; see `dirigent salvage list`"));
     let ledger = place.open_ledger()?;
     let snapshot = snapshot_source::from_ledger(loaded, ledger.as_ref())?;

@@ -5,12 +5,12 @@ use crate::domain::snapshot::{JobView, Snapshot, SwitchView};
 use crate::domain::time::Timestamp;
 use crate::engine;
 use crate::ledger::{Holder, Ledger};
-use crate::runtime::{self, Client, ControlError, Reply, Request, find_ticket};
+use crate::runtime::{self, Client, ControlError, Reply, Request, RunnerFolder, find_ticket};
 use crate::workflow::Loaded;
 
 use super::Failure;
 use super::connect::{self, Connection};
-use super::place::{Context, Place};
+use super::context::Context;
 
 /// A snapshot and who stands behind it.
 pub struct SnapshotSource {
@@ -30,7 +30,7 @@ pub enum Behind {
 
 impl Behind {
     /// The runner that does not answer is the one that holds the lock.
-    pub fn silent(place: &Place) -> Self {
+    pub fn silent(place: &RunnerFolder) -> Self {
         Self::Silent { pid: Holder::named_in(&place.state_dir).map(|holder| holder.pid) }
     }
 
@@ -76,7 +76,7 @@ pub fn now(context: &Context) -> Result<SnapshotSource, Failure> {
     }
 }
 
-pub fn look(loaded: &Loaded, place: &Place) -> Result<SnapshotSource, Failure> {
+pub fn look(loaded: &Loaded, place: &RunnerFolder) -> Result<SnapshotSource, Failure> {
     match Client::new(&place.socket).ask(&Request::Snapshot) {
         Ok(reply) => live(reply),
         Err(ControlError::NobodyThere { .. }) => written(loaded, place, Behind::Nobody),
@@ -93,7 +93,7 @@ fn live(reply: Reply) -> Result<SnapshotSource, Failure> {
 }
 
 /// What the ledger says, without promising what only a runner could keep.
-pub fn written(loaded: &Loaded, place: &Place, behind: Behind) -> Result<SnapshotSource, Failure> {
+pub fn written(loaded: &Loaded, place: &RunnerFolder, behind: Behind) -> Result<SnapshotSource, Failure> {
     let state = place.open_ledger()?.load()?;
     let mut snapshot = engine::snapshot(&state, &loaded.settings.policy(&loaded.hash, false), runtime::now());
     add_the_kill_switch_file(&mut snapshot, loaded);

@@ -7,12 +7,13 @@ use serde_json::Value;
 use crate::domain::job::SwitchSource;
 use crate::domain::phase::Phase;
 use crate::domain::snapshot::{JobView, SwitchView};
+use crate::runtime::RunnerFolder;
 use crate::workflow::Loaded;
 
 use super::Failure;
 use super::args::{Format, StatusArgs};
+use super::context::Context;
 use super::output;
-use super::place::{Context, Place};
 use super::snapshot_source::{self, Behind, SnapshotSource};
 
 pub fn status(context: &Context, args: &StatusArgs) -> Result<(), Failure> {
@@ -27,7 +28,7 @@ pub fn status(context: &Context, args: &StatusArgs) -> Result<(), Failure> {
 }
 
 /// What a run leaves people with: where every ticket stands, and what to type next.
-pub fn summary(loaded: &Loaded, place: &Place) -> Result<(), Failure> {
+pub fn summary(loaded: &Loaded, place: &RunnerFolder) -> Result<(), Failure> {
     let seen = snapshot_source::written(loaded, place, Behind::Nobody)?;
     output::print(&format!("{}\n\n{}", all(&seen, false), what_to_ask(&seen)))
 }

@@ -6,16 +6,17 @@ use crate::domain::ids::CommitId;
 use crate::domain::phase::Phase;
 use crate::domain::snapshot::JobView;
 use crate::engine::permit;
-use crate::runtime::Request;
+use crate::runtime::{Request, RunnerFolder};
 use crate::workflow::Loaded;
 
 use super::Failure;
 use super::args::TicketArgs;
-use super::assemble;
+use super::block_on;
+use super::context::Context;
 use super::operate;
 use super::output;
-use super::place::{Context, Place};
 use super::snapshot_source;
+use crate::runtime::assembly;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -33,7 +34,7 @@ pub fn undo(context: &Context, args: &TicketArgs) -> Result<(), Failure> {
     output::print(&format!("{} is given back; `dirigent retry {}` starts it afresh", job.key, job.key))
 }
 
-fn wait_until_stopped(loaded: &Loaded, place: &Place, job: &JobView) -> Result<(), Failure> {
+fn wait_until_stopped(loaded: &Loaded, place: &RunnerFolder, job: &JobView) -> Result<(), Failure> {
     let began = Instant::now();
     loop {
         let seen = snapshot_source::look(loaded, place)?;
@@ -50,13 +51,13 @@ fn wait_until_stopped(loaded: &Loaded, place: &Place, job: &JobView) -> Result<(
 
 /// The branch goes, its commits stay reachable.
 fn drop_branch(loaded: &Loaded, job: &JobView) -> Result<(), Failure> {
-    let workspaces = assemble::workspaces(&loaded.settings)?;
-    assemble::block_on(async {
-        let Some(head) = workspaces.branch_head(&job.delivery.branch).await.map_err(Failure::plain)? else {
+    let workspaces = assembly::workspaces(&loaded.settings)?;
+    block_on(async {
+        let Some(head) = workspaces.branch_head(&job.branch).await.map_err(Failure::plain)? else {
             return output::print("there was no branch yet");
         };
-        let kept = workspaces.set_aside(&permit::by_hand(), &job.delivery.branch, &head).await.map_err(Failure::plain)?;
-        output::print(&format!("branch {} is gone; its commits are kept as {kept}", job.delivery.branch))
+        let kept = workspaces.set_aside(&permit::by_hand(), &job.branch, &head).await.map_err(Failure::plain)?;
+        output::print(&format!("branch {} is gone; its commits are kept as {kept}", job.branch))
     })
 }
 
@@ -69,9 +70,9 @@ fn revert(loaded: &Loaded, job: &JobView) -> Result<(), Failure> {
         )));
     }
     let ledger_sentence = &job.sentence;
-    let workspaces = assemble::workspaces(&loaded.settings)?;
+    let workspaces = assembly::workspaces(&loaded.settings)?;
     let base = loaded.settings.pr.base_branch.clone();
-    assemble::block_on(async {
+    block_on(async {
         let merged = job.merged_commit.clone().map(CommitId::new).ok_or_else(|| {
             Failure::plain(format!("{}: {ledger_sentence}, and the forge did not say as which commit", job.key))
         })?;

@@ -15,7 +15,7 @@ pub struct WorkerSettings {
     /// The agent that does the work.
     pub runtime: Runtime,
     /// Where its process lives.
-    pub place: Place,
+    pub place: WorkerPlace,
     /// Names (or `PREFIX_*`) of variables that a worker gets from our environment, besides the base list.
     pub env_pass: Vec<String>,
     /// Variables set for every worker; `$NAME` expands.
@@ -42,7 +42,7 @@ pub enum Runtime {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum WorkerPlace {
     #[default]
     Local,
     Ssh,

@@ -36,6 +36,17 @@ pub fn is_live(state: &str, policy: &Policy) -> bool {
             || ours())
 }
 
+/// Whether a run may go on with its ticket as it is read now.
+pub fn may_go_on(ticket: &TicketFacts, policy: &Policy) -> bool {
+    is_live(&ticket.state, policy) && lost_eligibility(ticket, policy).is_none()
+}
+
+/// Whether somebody moved a run's ticket on since the run began. A column that we move tickets to ourselves says nothing.
+pub fn moved_on(state_at_start: &str, ticket: &TicketFacts, policy: &Policy) -> bool {
+    let ours = || policy.orchestration.states.values().any(|column| same_state(column, &ticket.state));
+    !may_go_on(ticket, policy) || (!same_state(state_at_start, &ticket.state) && !ours())
+}
+
 /// Whether a queued job's ticket is where work may start: an active state, or, once work has begun, any live one.
 pub fn may_start(job: &Job, policy: &Policy) -> bool {
     let state = &job.ticket.state;

@@ -8,13 +8,13 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::answers::{how_it_arrives, where_it_stands};
-use super::effects::{Adapters, Performer, spoken};
 use super::gatekeeper::Gatekeeper;
-use super::handle::{Answer, Command, Handle, Message};
+use super::handle::{Command, CommandAnswer, Handle, InForce, Message};
 use super::idle;
 use super::now;
+use super::performer::{Adapters, Performer, spoken};
 use super::poller::PollPlan;
-use super::record::{Line, Recorder};
+use super::record::{RecordLine, Recorder};
 use crate::config::policy::Policy;
 use crate::domain::snapshot::Snapshot;
 use crate::domain::time::Timestamp;
@@ -82,7 +82,7 @@ pub struct Driver {
     unwritten: Changes,
     unperformed: Vec<Effect>,
     /// Answers to people, given once what they asked for is written and can be seen.
-    unanswered: Vec<(oneshot::Sender<Answer>, Answer)>,
+    unanswered: Vec<(oneshot::Sender<CommandAnswer>, CommandAnswer)>,
     /// What of the board could not be read.
     left_out: Vec<String>,
     reload_error: Option<String>,
@@ -141,8 +141,8 @@ impl Driver {
     pub async fn run(mut self, first: Event) -> Result<State, DriverError> {
         self.gatekeeper.refresh(&self.state, &self.policy, None);
         if let Some(recorder) = &mut self.recorder {
-            recorder.write(&Line::begun(now(), &self.state));
-            recorder.write(&Line::Policy { policy: Box::new((*self.policy).clone()) });
+            recorder.write(&RecordLine::begun(now(), &self.state));
+            recorder.write(&RecordLine::Policy { policy: Box::new((*self.policy).clone()) });
         }
         self.take(Message::Event(first));
         self.flush()?;
@@ -200,7 +200,7 @@ impl Driver {
                 }
                 self.performer.performed(effect, ticket.as_ref());
             }
-            Message::Reload { policy, kill_file } => self.reload(policy, kill_file),
+            Message::Reload(in_force) => self.reload(*in_force),
             Message::ReloadFailed { error } => {
                 self.reload_error = error;
                 self.stale_since.get_or_insert_with(Instant::now);
@@ -224,12 +224,12 @@ impl Driver {
         let switch_before = self.state.global_switch();
         let at = now();
         if let Some(recorder) = &mut self.recorder {
-            recorder.write(&Line::Event { at, event: event.clone() });
+            recorder.write(&RecordLine::Event { at, event: event.clone() });
         }
         let effects = step(&mut self.state, &self.policy, at, event);
         let changes = self.state.take_changes();
         if let Some(recorder) = &mut self.recorder {
-            recorder.write(&Line::Decided { notes: changes.notes.clone(), effects: effects.clone() });
+            recorder.write(&RecordLine::Decided { notes: changes.notes.clone(), effects: effects.clone() });
         }
         failpoint!("driver.stepped");
         log_notes(&self.state, &changes);
@@ -361,10 +361,12 @@ impl Driver {
         [due, publish, checkpoint, write, ending].into_iter().flatten().fold(at_least, Instant::min)
     }
 
-    fn reload(&mut self, policy: Arc<Policy>, kill_file: std::path::PathBuf) {
+    fn reload(&mut self, in_force: InForce) {
+        let InForce { policy, kill_file, texts } = in_force;
         self.policy = policy;
+        self.performer.use_texts(texts);
         if let Some(recorder) = &mut self.recorder {
-            recorder.write(&Line::Policy { policy: Box::new((*self.policy).clone()) });
+            recorder.write(&RecordLine::Policy { policy: Box::new((*self.policy).clone()) });
         }
         self.reload_error = None;
         self.plan.send_if_modified(|plan| {
@@ -382,7 +384,7 @@ impl Driver {
         self.step(Event::PolicyReloaded);
     }
 
-    fn command(&mut self, command: Command, by: String) -> Answer {
+    fn command(&mut self, command: Command, by: String) -> CommandAnswer {
         match command {
             Command::Operator(command) => {
                 let ticket = command.ticket().cloned();

@@ -25,13 +25,11 @@ pub enum Halt {
 pub type HaltReceiver = watch::Receiver<Option<Halt>>;
 
 /// Resolves when the gate has to stop.
-pub async fn halted(halt: Option<HaltReceiver>) {
-    if let Some(mut halt) = halt
-        && halt.wait_for(Option::is_some).await.is_ok()
-    {
-        return;
+pub async fn halted(mut halt: HaltReceiver) {
+    if halt.wait_for(Option::is_some).await.is_err() {
+        // Nobody is left who could halt it.
+        std::future::pending().await
     }
-    std::future::pending().await
 }
 
 #[derive(Default)]

@@ -9,9 +9,10 @@ use crate::config::policy::Policy;
 use crate::domain::ids::{EffectId, TicketId};
 use crate::domain::snapshot::Snapshot;
 use crate::engine::event::{Event, OperatorCommand};
+use crate::workflow::Texts;
 
 /// One sentence about how it stands now, or why it was not done.
-pub type Answer = Result<String, String>;
+pub type CommandAnswer = Result<String, String>;
 
 /// What the driver's inbox takes.
 #[derive(Debug)]
@@ -23,11 +24,8 @@ pub enum Message {
         ticket: Option<TicketId>,
         event: Option<Event>,
     },
-    /// A new workflow is in force.
-    Reload {
-        policy: Arc<Policy>,
-        kill_file: PathBuf,
-    },
+    /// Another workflow is in force.
+    Reload(Box<InForce>),
     /// The workflow file as it is now is not in force, or is again.
     ReloadFailed {
         error: Option<String>,
@@ -35,13 +33,21 @@ pub enum Message {
     Command {
         command: Command,
         by: String,
-        reply: oneshot::Sender<Answer>,
+        reply: oneshot::Sender<CommandAnswer>,
     },
     /// A complete poll of the board has been sent.
     PollOver {
         /// What of the board could not be read.
         left_out: Vec<String>,
     },
+}
+
+/// What the driver needs of the workflow in force.
+#[derive(Debug)]
+pub struct InForce {
+    pub policy: Arc<Policy>,
+    pub kill_file: PathBuf,
+    pub texts: Arc<Texts>,
 }
 
 /// What a person can ask of a running instance.
@@ -71,7 +77,7 @@ impl Handle {
     }
 
     /// Sends a command and waits until the engine has taken it in.
-    pub async fn command(&self, command: Command, by: impl Into<String>) -> Answer {
+    pub async fn command(&self, command: Command, by: impl Into<String>) -> CommandAnswer {
         let (reply, answer) = oneshot::channel();
         let message = Message::Command { command, by: by.into(), reply };
         let gone = || "the runner is shutting down".to_owned();

@@ -1,42 +1,45 @@
 //! The only loop: drives the engine, performs its effects, feeds the results back.
 //!
-//! Theory of operation. `driver` owns the state. For each event it steps the engine, writes the changed records and the
-//! effects to the ledger in one transaction, and only then hands the effects to `effects`, which performs each in a task of
-//! its own and sends the result back as an event. `gatekeeper` is asked right before every write. `poller` and `switches`
+//! Theory of operation. `assembly` puts a runner together, once. `driver` owns the state. For each event it steps the engine,
+//! writes the changed records and the effects to the ledger in one transaction, and only then hands the effects to
+//! `performer`, which performs each in a task of its own and sends the result back as an event. `gatekeeper` is asked right before every write. `poller` and `switches`
 //! watch the outside, `control` listens to commands, `recovery` settles what an earlier life left,
 //! `record` writes a life down, and `replay` feeds it through the engine again.
 
 mod answers;
+pub mod assembly;
 mod control;
-mod crew;
 mod driver;
-mod effects;
+mod folder;
 mod gate_watch;
 mod gatekeeper;
 mod handle;
+mod host;
 mod idle;
+mod performer;
 mod poller;
 mod record;
 mod recovery;
 mod replay;
 mod run_task;
 mod switches;
-mod words;
+mod ticket_source;
 
 use crate::domain::time::Timestamp;
 
 pub use control::{Client, ControlError, Listening, Reply, Request, find_ticket, serve};
-pub use crew::{BurialOrder, Buried, Crew, GateOrder};
 pub use driver::{Driver, DriverError, DriverParts, Until, plan_of};
-pub use effects::Adapters;
+pub use folder::RunnerFolder;
+pub use gate_watch::{Halt, HaltReceiver};
 pub use gatekeeper::Gatekeeper;
-pub use handle::{Command, Handle, Message};
+pub use handle::{Command, Handle, InForce, Message};
+pub use host::{GateOrder, RunHost};
+pub use performer::Adapters;
 pub use poller::{PollPlan, PollerParts, poll};
-pub use record::{Line, RecordError, Recorder};
+pub use record::{RecordError, RecordLine, Recorder};
 pub use recovery::recover;
 pub use replay::{ReplayError, ReplayedStep, replay};
 pub use switches::watch_kill_file;
-pub use words::Words;
 
 /// The wall clock. Read here and nowhere below.
 pub fn now() -> Timestamp {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
-use super::crew::Crew;
 use super::handle::Message;
+use super::host::RunHost;
 use crate::engine::event::Event;
 use crate::tracker::{Mark, Reading, Tracker, TrackerError};
 
@@ -16,7 +16,7 @@ const BREATH: Duration = Duration::from_millis(50);
 
 pub struct PollerParts {
     pub tracker: Arc<dyn Tracker>,
-    pub crew: Crew,
+    pub host: Arc<dyn RunHost>,
     /// Period and states; changes on a reload.
     pub plan: watch::Receiver<PollPlan>,
     /// Each message asks for a poll now.
@@ -86,11 +86,11 @@ async fn ask(parts: &PollerParts, plan: PollPlan, told: &mut Option<(Mark, PollP
     match parts.tracker.poll(&plan.states, told_before.as_ref().map(|(mark, _)| *mark)).await {
         Ok(Reading::Listed { tickets, mark }) => {
             *told = mark.map(|mark| (mark, plan));
-            (Event::Polled { tickets, base: (parts.crew.base)().await }, Duration::ZERO)
+            (Event::Polled { tickets, base: parts.host.base_commit().await }, Duration::ZERO)
         }
         Ok(Reading::Unchanged) => {
             *told = told_before;
-            (Event::PolledUnchanged { base: (parts.crew.base)().await }, Duration::ZERO)
+            (Event::PolledUnchanged { base: parts.host.base_commit().await }, Duration::ZERO)
         }
         Err(error) => {
             tracing::warn!(code = error.code(), %error, "the board could not be read; nothing is changed");

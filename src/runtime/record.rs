@@ -22,7 +22,7 @@ use crate::launcher::environment::Secrets;
 /// One line of a recording.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "line")]
-pub enum Line {
+pub enum RecordLine {
     /// A life begins with what the ledger held.
     Begun {
         at: Timestamp,
@@ -46,7 +46,7 @@ pub enum Line {
     },
 }
 
-impl Line {
+impl RecordLine {
     pub fn begun(at: Timestamp, state: &State) -> Self {
         Self::Begun {
             at,
@@ -86,7 +86,7 @@ impl Recorder {
         Ok(Self { path: path.to_owned(), file: Some(file), secrets })
     }
 
-    pub fn write(&mut self, line: &Line) {
+    pub fn write(&mut self, line: &RecordLine) {
         let Some(file) = &mut self.file else { return };
         let text = match serde_json::to_string(line) {
             Ok(text) => self.secrets.cut_from(&text) + "\n",

@@ -5,7 +5,7 @@ use std::io::{self, BufRead};
 use serde::Serialize;
 use thiserror::Error;
 
-use super::record::Line;
+use super::record::RecordLine;
 use crate::config::policy::Policy;
 use crate::domain::time::Timestamp;
 use crate::engine::effect::Effect;
@@ -48,7 +48,7 @@ pub fn replay(recording: impl BufRead) -> Result<Vec<ReplayedStep>, ReplayError>
         if text.trim_ascii().is_empty() {
             continue;
         }
-        let line = match serde_json::from_slice::<Line>(&text) {
+        let line = match serde_json::from_slice::<RecordLine>(&text) {
             Ok(line) => line,
             Err(source) => {
                 if let Some(earlier) = cut_off.replace(ReplayError::Line { number, source }) {
@@ -58,7 +58,7 @@ pub fn replay(recording: impl BufRead) -> Result<Vec<ReplayedStep>, ReplayError>
             }
         };
         match (&line, cut_off.take()) {
-            (Line::Begun { .. }, _) | (_, None) => {}
+            (RecordLine::Begun { .. }, _) | (_, None) => {}
             (_, Some(error)) => return Err(error),
         }
         life.take(number, line, &mut steps)?;
@@ -77,17 +77,17 @@ struct Life {
 }
 
 impl Life {
-    fn take(&mut self, number: usize, line: Line, steps: &mut Vec<ReplayedStep>) -> Result<(), ReplayError> {
+    fn take(&mut self, number: usize, line: RecordLine, steps: &mut Vec<ReplayedStep>) -> Result<(), ReplayError> {
         match line {
-            Line::Begun { meta, jobs, runs, outbox, .. } => {
+            RecordLine::Begun { meta, jobs, runs, outbox, .. } => {
                 let mut state = State::new(meta);
                 state.jobs = jobs.into_iter().map(|job| (job.ticket.id.clone(), job)).collect();
                 state.runs = runs.into_iter().map(|run| (run.id.clone(), run)).collect();
                 state.outbox = outbox.into_iter().map(|pending| (pending.effect.id, pending)).collect();
                 *self = Self { state: Some(state), policy: None };
             }
-            Line::Policy { policy } => self.policy = Some(*policy),
-            Line::Event { at, event } => {
+            RecordLine::Policy { policy } => self.policy = Some(*policy),
+            RecordLine::Event { at, event } => {
                 let (Some(state), Some(policy)) = (&mut self.state, &self.policy) else {
                     return Err(ReplayError::NoBeginning { number });
                 };
@@ -95,7 +95,7 @@ impl Life {
                 let notes = state.take_changes().notes;
                 steps.push(ReplayedStep { number, at, event, notes, effects, differs: false });
             }
-            Line::Decided { notes, effects } => {
+            RecordLine::Decided { notes, effects } => {
                 if let Some(step) = steps.last_mut() {
                     step.differs = step.notes != notes || step.effects != effects;
                 }

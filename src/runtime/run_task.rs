@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use super::crew::{BurialOrder, Crew};
 use super::gatekeeper::Gatekeeper;
 use super::handle::Message;
+use super::host::RunHost;
 use crate::config::policy::Policy;
 use crate::domain::failure::RunFailure;
 use crate::domain::ids::EffectId;
@@ -17,7 +17,7 @@ use crate::engine::event::{EffectError, Event};
 use crate::engine::permit::EffectKind;
 use crate::engine::select;
 use crate::tracker::Tracker;
-use crate::worker::{Control, PreviousRun, RunOrder, WorkerEvent};
+use crate::worker::{Control, PreviousRun, ReclaimOrder, RunOrder, WorkerEvent};
 
 pub struct RunTask {
     pub effect: EffectId,
@@ -30,7 +30,7 @@ pub struct RunTask {
     pub job: Job,
     pub policy: Arc<Policy>,
     pub tracker: Arc<dyn Tracker>,
-    pub crew: Crew,
+    pub host: Arc<dyn RunHost>,
     pub gatekeeper: Arc<Gatekeeper>,
     pub control: mpsc::Receiver<Control>,
     pub inbox: mpsc::Sender<Message>,
@@ -92,6 +92,7 @@ impl RunTask {
                 head: self.job.delivery.head.clone(),
                 salvage: self.job.evidence.salvage.clone(),
             }),
+            policy: self.policy.clone(),
             rework_cycles: self.job.rework_cycles,
             cost_left: self
                 .policy
@@ -104,7 +105,8 @@ impl RunTask {
         let (_closed, control) = mpsc::channel(1);
         let control = std::mem::replace(&mut self.control, control);
         // In a task of its own: a panic in there must not take the report along.
-        let mut worker = tokio::spawn((self.crew.run)(permit, order, control, events));
+        let host = self.host.clone();
+        let mut worker = tokio::spawn(async move { host.run(permit, order, control, events).await });
         let result = loop {
             tokio::select! {
                 event = told.recv() => match event {
@@ -124,19 +126,19 @@ impl RunTask {
     }
 
     async fn after_panic(&self, error: tokio::task::JoinError) -> RunReport {
-        tracing::error!(run = %self.run, %error, "the worker broke down; its run is buried");
-        let order = BurialOrder {
+        tracing::error!(run = %self.run, %error, "the worker broke down; its run is reclaimed");
+        let order = ReclaimOrder {
             run: self.run.clone(),
             key: self.job.ticket.key.clone(),
             branch: self.branch.clone(),
             process: None,
             worktree: None,
         };
-        let buried = (self.crew.bury)(order).await;
+        let reclaimed = self.host.reclaim(order).await;
         let failure = RunFailure::Launch { detail: format!("the worker broke down: {error}"), permanent: false };
         let mut report = RunReport::bare(RunOutcome::Failed { failure });
-        report.salvage = buried.salvage;
-        report.head = buried.head;
+        report.salvage = reclaimed.salvage;
+        report.head = reclaimed.head;
         report
     }
 

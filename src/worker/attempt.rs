@@ -14,10 +14,11 @@ use tokio::sync::mpsc;
 use super::conversation::{Conversation, ConversationSummary, End};
 use super::desk::{Desk, DeskOrder};
 use super::inbox::Inbox;
+use super::prompt::PromptRequest;
 use super::route;
 use super::ticket_text::Audience;
-use super::wrap_up::{self, Outcome, Place, RunResult};
-use super::{Control, PromptRequest, RunOrder, Worker, WorkerEvent, Workplace, run_directory};
+use super::wrap_up::{self, Outcome, RunResult, WorkspaceInUse};
+use super::{Control, RunOrder, Worker, WorkerEvent, Workplace, run_directory};
 use crate::agent::session::Session;
 use crate::domain::failure::RunFailure;
 use crate::domain::ids::CommitId;
@@ -33,14 +34,14 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// Where a run has come to, for whoever has to clean up after a panic.
 #[derive(Clone, Default)]
-struct PreparedPlace(Arc<Mutex<Option<Place>>>);
+struct PreparedPlace(Arc<Mutex<Option<WorkspaceInUse>>>);
 
 impl PreparedPlace {
-    fn mark(&self, place: &Place) {
+    fn mark(&self, place: &WorkspaceInUse) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(place.clone());
     }
 
-    fn end(&self) -> Option<Place> {
+    fn end(&self) -> Option<WorkspaceInUse> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
@@ -98,14 +99,14 @@ impl Worker {
         wrap_up::settle(&self, &order, &place, past).await
     }
 
-    async fn prepare(&self, permit: &Permit, order: &RunOrder) -> Result<Place, RunFailure> {
+    async fn prepare(&self, permit: &Permit, order: &RunOrder) -> Result<WorkspaceInUse, RunFailure> {
         let prepared = match &self.workplace {
             Workplace::Worktrees(workspaces) => workspaces
                 .prepare(permit, &order.run, &order.ticket.key, &order.branch, &order.base_branch)
                 .await
-                .map(Place::Worktree),
+                .map(WorkspaceInUse::Worktree),
             Workplace::Directories(directories) => {
-                directories.prepare(permit, &order.ticket.key).await.map(Place::Directory)
+                directories.prepare(permit, &order.ticket.key).await.map(WorkspaceInUse::Directory)
             }
         };
         let place = prepared.map_err(|error| workspace_failure(&error))?;
@@ -120,7 +121,7 @@ impl Worker {
         &self,
         permit: &Permit,
         order: &RunOrder,
-        place: &Place,
+        place: &WorkspaceInUse,
         inbox: &mut Inbox,
         events: &mpsc::UnboundedSender<WorkerEvent>,
     ) -> RunResult {
@@ -151,7 +152,7 @@ impl Worker {
         &self,
         permit: &Permit,
         order: &RunOrder,
-        place: &Place,
+        place: &WorkspaceInUse,
         inbox: &mut Inbox,
         events: &mpsc::UnboundedSender<WorkerEvent>,
     ) -> Result<RunResult, RunFailure> {
@@ -169,7 +170,7 @@ impl Worker {
             runtime: chosen.runtime,
             template: chosen.template.as_deref(),
         };
-        let prompt = (self.render)(&request).map_err(|detail| RunFailure::Prompt { detail })?;
+        let prompt = self.prompt(&request).map_err(|error| RunFailure::Prompt { detail: error.to_string() })?;
         files.write_prompt(&prompt)?;
         let mut resume = order.resume.clone();
         loop {
@@ -239,7 +240,7 @@ impl Worker {
             ticket: order.ticket.clone(),
             allow_followups: self.settings.gates.allow_followups,
             audience: Audience { trusted: tracker.trusted.clone(), untrusted: tracker.untrusted_text },
-            read_ticket: Arc::clone(&self.read_ticket),
+            tickets: Arc::clone(&self.tickets),
             events: events.clone(),
         }
     }

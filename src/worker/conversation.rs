@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::path::Path;
+use std::pin::Pin;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -13,17 +14,19 @@ use super::desk::Desk;
 use super::desk_protocol::DeskResponse;
 use super::inbox::Inbox;
 use super::interference::{Parked, Stage, Stopping};
+use super::prompt::PromptRequest;
 use super::reports::Reports;
-use super::{PromptRequest, RunOrder, TicketAnswer, Worker, WorkerEvent, Workplace, guidance};
+use super::{RunOrder, Worker, WorkerEvent, Workplace, guidance};
 use crate::agent::session::{Session, SessionEvent, now, reset_time};
 use crate::agent::{Answer, TurnEnd};
 use crate::config::worker::Runtime;
 use crate::domain::failure::{RunFailure, TurnError};
 use crate::domain::ids::{CommitId, SessionId};
-use crate::domain::job::HumanMessage;
+use crate::domain::job::{HumanMessage, TicketFacts};
 use crate::domain::run::{Activity, StopReason};
-use crate::domain::ticket::{Ticket, state_in};
+use crate::domain::ticket::Ticket;
 use crate::domain::usage::RateLimit;
+use crate::engine::select;
 use crate::launcher::Exit;
 
 /// How often the branch is looked at for new commits.
@@ -32,6 +35,9 @@ const TRACKER_LIMIT: Duration = Duration::from_secs(60);
 
 /// What is told of an agent's last line.
 const LONGEST_LAST_LINE: usize = 200;
+
+/// The board's answer to a question between two turns.
+type TicketAnswer = Pin<Box<dyn Future<Output = Result<Option<Ticket>, String>> + Send>>;
 
 /// How the talking ended.
 #[derive(Debug)]
@@ -290,9 +296,9 @@ impl Conversation<'_> {
             let ticket = self.summary.ticket.clone().unwrap_or_else(|| self.order.ticket.clone());
             return self.go_on(state, &ticket);
         }
-        let answer = (self.worker.read_ticket)(self.order.ticket.id.clone());
+        let (tickets, id) = (self.worker.tickets.clone(), self.order.ticket.id.clone());
         state.asking = Some(Box::pin(async move {
-            tokio::time::timeout(TRACKER_LIMIT, answer)
+            tokio::time::timeout(TRACKER_LIMIT, tickets.read(&id))
                 .await
                 .unwrap_or_else(|_| Err(format!("no answer within {} s", TRACKER_LIMIT.as_secs())))
         }));
@@ -310,9 +316,9 @@ impl Conversation<'_> {
             Ok(None) => return Some(End::TurnsOver),
             Err(detail) => return Some(End::Failed(RunFailure::Tracker { detail })),
         };
-        let active = is_active(self.worker, &ticket);
+        let goes_on = select::may_go_on(&TicketFacts::of(&ticket), &self.order.policy);
         self.summary.ticket = Some(ticket.clone());
-        if !active {
+        if !goes_on {
             return Some(End::TurnsOver);
         }
         self.go_on(state, &ticket)
@@ -330,7 +336,7 @@ impl Conversation<'_> {
             runtime: self.runtime,
             template: None,
         };
-        match (self.worker.render)(&request) {
+        match self.worker.prompt(&request) {
             Ok(prompt) => {
                 self.session.prompt(&prompt);
                 if !words.is_empty() {
@@ -338,7 +344,7 @@ impl Conversation<'_> {
                 }
                 None
             }
-            Err(detail) => Some(End::Failed(RunFailure::Prompt { detail })),
+            Err(error) => Some(End::Failed(RunFailure::Prompt { detail: error.to_string() })),
         }
     }
 
@@ -376,13 +382,6 @@ impl ConversationState {
             None => self.parked.front().map(|parked| parked.until),
         }
     }
-}
-
-/// Whether a run may go on with this ticket.
-pub fn is_active(worker: &Worker, ticket: &Ticket) -> bool {
-    let tracker = &worker.settings.tracker;
-    let labelled = tracker.required_labels.iter().all(|label| ticket.labels.contains(&label.trim().to_lowercase()));
-    state_in(&ticket.state, &tracker.active_states) && !state_in(&ticket.state, &tracker.terminal_states) && labelled
 }
 
 fn tool_result(response: DeskResponse) -> Answer {

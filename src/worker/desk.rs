@@ -19,7 +19,7 @@ use tokio::time::timeout;
 
 use super::desk_protocol::{DESK_VERSION, DeskRequest, DeskResponse, DeskVerb, MAX_REQUEST_BYTES};
 use super::ticket_text::{self, Audience};
-use super::{ReadTicket, WorkerEvent};
+use super::{TicketSource, WorkerEvent};
 use crate::agent::session::now;
 use crate::domain::evidence::{Evidence, EvidenceKind};
 use crate::domain::ids::{CommentId, RunId};
@@ -56,7 +56,7 @@ pub struct DeskOrder {
     pub ticket: Ticket,
     pub allow_followups: bool,
     pub audience: Audience,
-    pub read_ticket: ReadTicket,
+    pub tickets: Arc<dyn TicketSource>,
     pub events: mpsc::UnboundedSender<WorkerEvent>,
 }
 
@@ -340,7 +340,7 @@ impl Counter {
     }
 
     async fn show(&self, only_new: bool) -> DeskResponse {
-        let read = timeout(TRACKER_LIMIT, (self.order.read_ticket)(self.order.ticket.id.clone())).await;
+        let read = timeout(TRACKER_LIMIT, self.order.tickets.read(&self.order.ticket.id)).await;
         let (ticket, stale) = match read {
             Ok(Ok(Some(ticket))) => (ticket, None),
             Ok(Ok(None)) => (self.order.ticket.clone(), Some("the ticket is gone from the tracker".to_owned())),

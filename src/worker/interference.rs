@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::conversation::{Conversation, ConversationState, End, WrapUp};
-use super::questions::{self, Verdict};
+use super::questions::{self, QuestionVerdict};
 use super::{Control, desk_tools, guidance};
 use crate::agent::session::now;
 use crate::agent::{Answer, Question};
@@ -54,17 +54,17 @@ impl Conversation<'_> {
             return None;
         }
         match questions::decide(&self.worker.settings.agent, &question) {
-            Verdict::Answer(answer) => {
+            QuestionVerdict::Answer(answer) => {
                 self.session.answer(&ask, &answer);
                 None
             }
-            Verdict::Ask(text) => {
+            QuestionVerdict::Ask(text) => {
                 self.tell(Activity::Asked { question: text });
                 let until = Instant::now() + self.worker.settings.agent.ask_timeout;
                 state.parked.push_back(Parked { ask, question, until });
                 None
             }
-            Verdict::Fail(question) => Some(End::Failed(RunFailure::InputRequired { question })),
+            QuestionVerdict::Fail(question) => Some(End::Failed(RunFailure::InputRequired { question })),
         }
     }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::route::Chosen;
-use super::wrap_up::Place;
+use super::wrap_up::WorkspaceInUse;
 use super::{RunOrder, Worker, Workplace, desk_tools, transcript_path};
 use crate::agent::codex;
 use crate::agent::exec::Exec;
@@ -30,7 +30,7 @@ impl Worker {
         &self,
         permit: &Permit,
         order: &RunOrder,
-        place: &Place,
+        place: &WorkspaceInUse,
         variables: &WorkerVariables,
         chosen: &Chosen,
         resume: Option<SessionId>,
@@ -66,7 +66,7 @@ impl Worker {
     fn plan(
         &self,
         order: &RunOrder,
-        place: &Place,
+        place: &WorkspaceInUse,
         chosen: &Chosen,
         resume: Option<SessionId>,
         agent_home: Option<PathBuf>,

@@ -4,7 +4,6 @@
 //! a worktree that the report names.
 
 pub mod attempt;
-mod bury;
 mod conversation;
 pub mod desk;
 pub mod desk_protocol;
@@ -13,27 +12,30 @@ mod guidance;
 mod inbox;
 mod interference;
 mod launch;
+mod prompt;
 mod questions;
+mod reclaim;
 mod reports;
 mod route;
 mod ticket_text;
 mod wrap_up;
 
 use std::collections::BTreeMap;
-use std::future::Future;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::Arc;
 
+use async_trait::async_trait;
+
 use crate::config::Settings;
-use crate::config::worker::Runtime;
+use crate::config::policy::Policy;
 use crate::domain::ids::TicketId;
 use crate::launcher::Launcher;
 use crate::launcher::environment::Secrets;
+use crate::workflow::Prompts;
 use crate::workspace::Workspaces;
 use crate::workspace::directory::Directories;
 
-pub use bury::{BuriedRun, LostRun};
+pub use reclaim::{ReclaimOrder, Reclaimed};
 
 use crate::domain::failure::RunFailure;
 use crate::domain::ids::{CommitId, RunId, SessionId};
@@ -57,6 +59,8 @@ pub struct RunOrder {
     /// Trusted words that the prompt must carry.
     pub undelivered: Vec<HumanMessage>,
     pub previous: Option<PreviousRun>,
+    /// By which the engine judges whether the ticket is still to be worked on.
+    pub policy: Arc<Policy>,
     pub rework_cycles: u32,
     /// What the ticket's budget has left, in millionths of a US dollar; `None` without such a cap.
     pub cost_left: Option<u64>,
@@ -90,27 +94,11 @@ pub enum WorkerEvent {
     Activity(Activity),
 }
 
-/// Asks the tracker for a ticket. `None` is a ticket that is gone; the error is a sentence.
-pub type ReadTicket = Arc<dyn Fn(TicketId) -> TicketAnswer + Send + Sync>;
-pub type TicketAnswer = Pin<Box<dyn Future<Output = Result<Option<Ticket>, String>> + Send>>;
-
-/// Makes the prompts of a run; the error is a sentence with file, line and fix.
-pub type RenderPrompt = Arc<dyn Fn(&PromptRequest<'_>) -> Result<String, String> + Send + Sync>;
-
-/// What a prompt is made for.
-#[derive(Debug)]
-pub struct PromptRequest<'a> {
-    pub order: &'a RunOrder,
-    /// As it was last read.
-    pub ticket: &'a Ticket,
-    pub worktree: &'a Path,
-    /// 1 is the first prompt; later ones are guidance on the same live session.
-    pub turn: u32,
-    /// Trusted words that this prompt must carry.
-    pub words: &'a [HumanMessage],
-    pub runtime: Runtime,
-    /// A template of the repository's own, from `agent.routing`.
-    pub template: Option<&'a str>,
+/// Reads the run's ticket again: between two turns, and when the worker looks it up. Nothing can be written through it.
+#[async_trait]
+pub trait TicketSource: Send + Sync {
+    /// `None` is a ticket that is gone; the error is a sentence.
+    async fn read(&self, id: &TicketId) -> Result<Option<Ticket>, String>;
 }
 
 /// Where runs work.
@@ -126,8 +114,8 @@ pub struct Worker {
     pub settings: Arc<Settings>,
     pub workplace: Workplace,
     pub launcher: Arc<dyn Launcher>,
-    pub render: RenderPrompt,
-    pub read_ticket: ReadTicket,
+    pub prompts: Prompts,
+    pub tickets: Arc<dyn TicketSource>,
     /// The runner's own environment, before the allow-list.
     pub environment: Arc<BTreeMap<String, String>>,
     pub secrets: Arc<Secrets>,

@@ -4,7 +4,7 @@ use crate::agent::{Answer, Question};
 use crate::config::agent::{AgentSettings, AskDefault, OnRequest};
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Verdict {
+pub enum QuestionVerdict {
     Answer(Answer),
     /// A person has to say it; the text is for the ticket.
     Ask(String),
@@ -13,32 +13,32 @@ pub enum Verdict {
 }
 
 /// Rules first (`deny` wins), then the policy. Tools of our own are not asked about here.
-pub fn decide(settings: &AgentSettings, question: &Question) -> Verdict {
+pub fn decide(settings: &AgentSettings, question: &Question) -> QuestionVerdict {
     match question {
         Question::Approval { tool, about } => {
             let named =
                 |rules: &[crate::config::agent::RequestRule]| rules.iter().any(|rule| rule.matches(tool, about));
             if named(&settings.deny) {
                 let because = "the workflow's `agent.deny` forbids it".to_owned();
-                return Verdict::Answer(Answer::Deny { because });
+                return QuestionVerdict::Answer(Answer::Deny { because });
             }
             if named(&settings.allow) {
-                return Verdict::Answer(Answer::Allow);
+                return QuestionVerdict::Answer(Answer::Allow);
             }
             match settings.on_request {
-                OnRequest::Auto => Verdict::Answer(Answer::Allow),
-                OnRequest::Ask => Verdict::Ask(sentence(question)),
-                OnRequest::Fail => Verdict::Fail(sentence(question)),
+                OnRequest::Auto => QuestionVerdict::Answer(Answer::Allow),
+                OnRequest::Ask => QuestionVerdict::Ask(sentence(question)),
+                OnRequest::Fail => QuestionVerdict::Fail(sentence(question)),
             }
         }
         Question::Input { .. } => match settings.on_request {
-            OnRequest::Ask => Verdict::Ask(sentence(question)),
+            OnRequest::Ask => QuestionVerdict::Ask(sentence(question)),
             // Consent can be given in advance, an opinion cannot.
-            OnRequest::Auto | OnRequest::Fail => Verdict::Fail(sentence(question)),
+            OnRequest::Auto | OnRequest::Fail => QuestionVerdict::Fail(sentence(question)),
         },
         Question::Tool { name, .. } => {
             let output = format!("there is no tool `{name}`");
-            Verdict::Answer(Answer::ToolResult { success: false, output })
+            QuestionVerdict::Answer(Answer::ToolResult { success: false, output })
         }
     }
 }
@@ -98,17 +98,17 @@ mod tests {
     #[test]
     fn deny_wins_over_allow_and_rules_over_policy() {
         let fail = settings(OnRequest::Fail);
-        assert_eq!(decide(&fail, &approval("git status")), Verdict::Answer(Answer::Allow));
-        assert!(matches!(decide(&fail, &approval("git push")), Verdict::Answer(Answer::Deny { .. })));
-        assert!(matches!(decide(&fail, &approval("make")), Verdict::Fail(text) if text.contains("make")));
-        assert_eq!(decide(&settings(OnRequest::Auto), &approval("make")), Verdict::Answer(Answer::Allow));
-        assert!(matches!(decide(&settings(OnRequest::Ask), &approval("make")), Verdict::Ask(_)));
+        assert_eq!(decide(&fail, &approval("git status")), QuestionVerdict::Answer(Answer::Allow));
+        assert!(matches!(decide(&fail, &approval("git push")), QuestionVerdict::Answer(Answer::Deny { .. })));
+        assert!(matches!(decide(&fail, &approval("make")), QuestionVerdict::Fail(text) if text.contains("make")));
+        assert_eq!(decide(&settings(OnRequest::Auto), &approval("make")), QuestionVerdict::Answer(Answer::Allow));
+        assert!(matches!(decide(&settings(OnRequest::Ask), &approval("make")), QuestionVerdict::Ask(_)));
     }
 
     #[test]
     fn an_opinion_cannot_be_given_in_advance() {
         let input = Question::Input { text: "Which?".into(), choices: vec!["a".into(), "b".into()] };
-        assert_eq!(decide(&settings(OnRequest::Auto), &input), Verdict::Fail("Which? (a / b)".into()));
+        assert_eq!(decide(&settings(OnRequest::Auto), &input), QuestionVerdict::Fail("Which? (a / b)".into()));
         assert_eq!(unanswered(&settings(OnRequest::Ask), &input), None);
     }
 

@@ -5,15 +5,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::attempt::{stopped, workspace_failure};
-use super::conversation::{End, is_active};
+use super::conversation::End;
 use super::{RunOrder, Worker, Workplace};
 use crate::config::workspace::{Keep, OnDirty};
 use crate::domain::evidence::Evidence;
 use crate::domain::failure::RunFailure;
 use crate::domain::ids::{CommitId, SessionId};
+use crate::domain::job::TicketFacts;
 use crate::domain::run::{Declared, RunKind, RunOutcome, RunReport, StopReason};
-use crate::domain::ticket::{Ticket, same_state};
+use crate::domain::ticket::Ticket;
 use crate::domain::usage::Usage;
+use crate::engine::select;
 use crate::gates::claims::{self, Changed};
 use crate::launcher::{Exit, Leftover};
 use crate::workspace::directory::DirectoryWorkspace;
@@ -26,12 +28,12 @@ const TRACKER_LIMIT: Duration = Duration::from_secs(15);
 
 /// A run's workspace.
 #[derive(Debug, Clone)]
-pub enum Place {
+pub enum WorkspaceInUse {
     Worktree(Worktree),
     Directory(DirectoryWorkspace),
 }
 
-impl Place {
+impl WorkspaceInUse {
     pub fn path(&self) -> &Path {
         match self {
             Self::Worktree(worktree) => &worktree.path,
@@ -134,7 +136,7 @@ pub fn outcome(end: End, declared: bool) -> Outcome {
 }
 
 /// Sees to the process tree, the work and the workspace, and writes the report.
-pub async fn settle(worker: &Worker, order: &RunOrder, place: &Place, result: RunResult) -> RunReport {
+pub async fn settle(worker: &Worker, order: &RunOrder, place: &WorkspaceInUse, result: RunResult) -> RunReport {
     let leftover = Leftover { run: order.run.clone(), process: None };
     let swept = worker.launcher.sweep(&[leftover]).await;
     if swept.killed > 0 {
@@ -142,10 +144,10 @@ pub async fn settle(worker: &Worker, order: &RunOrder, place: &Place, result: Ru
     }
     let alive = !result.gone || !swept.survivors.is_empty();
     match (place, &worker.workplace) {
-        (Place::Worktree(worktree), Workplace::Worktrees(workspaces)) => {
+        (WorkspaceInUse::Worktree(worktree), Workplace::Worktrees(workspaces)) => {
             Settlement { worker, order, workspaces, worktree, alive }.write(result).await
         }
-        (Place::Directory(directory), Workplace::Directories(directories)) => {
+        (WorkspaceInUse::Directory(directory), Workplace::Directories(directories)) => {
             if result.untouched
                 && let Err(error) = directories.discard_new(directory).await
             {
@@ -157,7 +159,8 @@ pub async fn settle(worker: &Worker, order: &RunOrder, place: &Place, result: Ru
             let head = directory.head();
             RunReport { commits_ahead: u32::from(head.is_some()), head, ..result.bare_report() }
         }
-        (Place::Worktree(_), Workplace::Directories(_)) | (Place::Directory(_), Workplace::Worktrees(_)) => {
+        (WorkspaceInUse::Worktree(_), Workplace::Directories(_))
+        | (WorkspaceInUse::Directory(_), Workplace::Worktrees(_)) => {
             RunReport { kept_worktree: Some(place.path().into()), ..result.bare_report() }
         }
     }
@@ -251,12 +254,12 @@ impl Settlement<'_> {
         let ticket = match &result.ticket {
             Some(ticket) => Some(ticket.clone()),
             None => {
-                let answer = (self.worker.read_ticket)(self.order.ticket.id.clone());
+                let answer = self.worker.tickets.read(&self.order.ticket.id);
                 tokio::time::timeout(TRACKER_LIMIT, answer).await.ok().and_then(Result::ok).flatten()
             }
         };
         ticket.is_some_and(|ticket| {
-            !is_active(self.worker, &ticket) || !same_state(&ticket.state, &self.order.ticket.state)
+            select::moved_on(&self.order.ticket.state, &TicketFacts::of(&ticket), &self.order.policy)
         })
     }
 

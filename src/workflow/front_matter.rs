@@ -8,7 +8,7 @@ use super::tree::{Node, Place, Value};
 
 /// A workflow file taken apart.
 #[derive(Debug, Clone)]
-pub struct Document {
+pub struct WorkflowDocument {
     pub front_matter: Node,
     /// Trimmed.
     pub body: String,
@@ -18,7 +18,7 @@ pub struct Document {
     text: String,
 }
 
-impl Document {
+impl WorkflowDocument {
     /// The whole of a line, counted from 1.
     pub fn line(&self, line: usize) -> Place {
         let before: usize = self.text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
@@ -38,7 +38,7 @@ pub fn read(path: &Path) -> Result<Vec<u8>, WorkflowError> {
     })
 }
 
-pub fn parse(path: &Path, bytes: &[u8]) -> Result<Document, WorkflowError> {
+pub fn parse(path: &Path, bytes: &[u8]) -> Result<WorkflowDocument, WorkflowError> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let line = bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
         WorkflowError::NotUtf8 { path: path.to_owned(), line }
@@ -55,7 +55,7 @@ pub fn parse(path: &Path, bytes: &[u8]) -> Result<Document, WorkflowError> {
             let front_matter = parse_yaml(&text[..end], &source)?;
             let body_start = end + line.len();
             let (body, body_line) = trimmed(text, body_start);
-            return Ok(Document { front_matter, body, body_line, source, text: text.to_owned() });
+            return Ok(WorkflowDocument { front_matter, body, body_line, source, text: text.to_owned() });
         }
         end += line.len();
     }
@@ -68,9 +68,9 @@ pub fn parse(path: &Path, bytes: &[u8]) -> Result<Document, WorkflowError> {
     }))
 }
 
-fn without_front_matter(text: &str, source: Source) -> Document {
+fn without_front_matter(text: &str, source: Source) -> WorkflowDocument {
     let (body, body_line) = trimmed(text, 0);
-    Document { front_matter: Node::empty_map(), body, body_line, source, text: text.to_owned() }
+    WorkflowDocument { front_matter: Node::empty_map(), body, body_line, source, text: text.to_owned() }
 }
 
 /// The text from `start`, trimmed, and the line it begins on.
@@ -124,7 +124,7 @@ fn offset_of(text: &str, line: u32, column: u32) -> usize {
 mod tests {
     use super::*;
 
-    fn parsed(text: &str) -> Result<Document, WorkflowError> {
+    fn parsed(text: &str) -> Result<WorkflowDocument, WorkflowError> {
         parse(Path::new("WORKFLOW.md"), text.as_bytes())
     }
 

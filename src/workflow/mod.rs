@@ -13,6 +13,7 @@ pub mod schema;
 mod shape;
 pub mod show;
 pub mod templates;
+pub mod texts;
 pub mod tree;
 pub mod unavailable;
 pub mod watch;
@@ -26,13 +27,14 @@ pub use prompt::{Previous, PromptInput, Prompts, RunFacts};
 pub use resolve::Env;
 pub use show::{EffectiveValue, ValueSource};
 pub use templates::Templates;
+pub use texts::Texts;
 pub use unavailable::Unavailable;
 pub use watch::{Reload, Watch};
 
 use crate::config::Settings;
 use crate::config::problem::Problem;
 use error::Source;
-use front_matter::Document;
+use front_matter::WorkflowDocument;
 use resolve::Expander;
 use tree::Node;
 
@@ -100,7 +102,7 @@ fn load_bytes(path: &Path, bytes: &[u8], env: &Env) -> Result<Loaded, WorkflowEr
     Ok(Loaded { path, settings, prompts, warnings, unavailable, hash: content_hash(bytes), values })
 }
 
-fn prompts(document: &Document, path: &Path, settings: &Settings) -> Result<Prompts, WorkflowError> {
+fn prompts(document: &WorkflowDocument, path: &Path, settings: &Settings) -> Result<Prompts, WorkflowError> {
     let directory = templates::templates_directory(settings);
     let templates = Templates::load((!settings.workspace.repo_is_url()).then_some(directory.as_path()))?;
     let origin = path.display().to_string();

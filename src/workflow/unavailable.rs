@@ -5,7 +5,7 @@ use crate::config::Settings;
 use crate::config::merge::MergeExecutor;
 use crate::config::policy::ForgeKind;
 use crate::config::tracker::TrackerKind;
-use crate::config::worker::Place;
+use crate::config::worker::WorkerPlace;
 
 /// A setting that asks for something that is not there yet. `doctor` reports it; `run` does not start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +35,11 @@ const NOT_YET: &[Feature] = &[
     Feature { key: "tracker.kind", what: "the Linear tracker", used: |s| s.tracker.kind == TrackerKind::Linear },
     Feature { key: "polling.webhook", what: "a webhook", used: |s| s.polling.webhook.is_some() },
     Feature { key: "workspace.repo", what: "a repository by its address", used: |s| s.workspace.repo_is_url() },
-    Feature { key: "worker.place", what: "a worker on another machine", used: |s| s.worker.place != Place::Local },
+    Feature {
+        key: "worker.place",
+        what: "a worker on another machine",
+        used: |s| s.worker.place != WorkerPlace::Local,
+    },
     Feature { key: "worker.ssh_hosts", what: "a worker over SSH", used: |s| !s.worker.ssh_hosts.is_empty() },
     Feature { key: "pr.forge", what: "the GitHub forge", used: |s| s.pr.forge == Some(ForgeKind::Github) },
     Feature { key: "review.enabled", what: "the review run", used: |s| s.review.enabled },

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::error::WorkspaceError;
-use super::record::{self, Record};
+use super::record::{self, WorktreeRecord};
 use super::{Shared, Workspaces, Worktree, prepare, remove};
 use crate::domain::ids::RunId;
 use crate::domain::run::Salvage;
@@ -66,7 +66,7 @@ fn list(shared: &Shared) -> Vec<Listed> {
     record::all(&shared.root).into_iter().map(|(name, record)| listed(shared, &name, record)).collect()
 }
 
-fn listed(shared: &Shared, name: &str, record: Record) -> Listed {
+fn listed(shared: &Shared, name: &str, record: WorktreeRecord) -> Listed {
     let path = shared.root.join(name);
     let exists = path.symlink_metadata().is_ok();
     Listed {

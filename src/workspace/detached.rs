@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::error::WorkspaceError;
-use super::record::{self, Record};
+use super::record::{self, WorktreeRecord};
 use super::{Shared, Workspaces, Worktree, commit_id, oid, path, prepare, remove, repo};
 use crate::domain::ids::{CommitId, RunId, TicketKey};
 use crate::domain::permit::Permit;
@@ -75,8 +75,14 @@ fn make(
         head_before: commit_name.clone(),
         warning: None,
     };
-    let record =
-        Record { run, key, branch, base: commit_name.clone(), head_before: commit_name, made_at: prepare::now() };
+    let record = WorktreeRecord {
+        run,
+        key,
+        branch,
+        base: commit_name.clone(),
+        head_before: commit_name,
+        made_at: prepare::now(),
+    };
     let _admin = shared.admin.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     prepare::make_room(&shared.root, &target)?;
     record::write(&shared.root, &name, &record)?;

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use git2::{Oid, Repository};
 
 use super::error::WorkspaceError;
-use super::record::{self, Record};
+use super::record::{self, WorktreeRecord};
 use super::repo::{self, RepoPlace};
 use super::{Shared, Workspaces, Worktree, base, commit_at, commit_id, locks, path, remove};
 use crate::domain::ids::{RunId, TicketKey};
@@ -108,7 +108,7 @@ fn make(shared: &Shared, order: Order) -> Result<Made, WorkspaceError> {
     free_branch(shared, &repo, &order.branch)?;
     make_room(&shared.root, &target)?;
     let (head, new_branch, warning) = set_branch(&shared.place, &repo, &order, base)?;
-    let record = Record {
+    let record = WorktreeRecord {
         run: order.run.clone(),
         key: order.key.clone(),
         branch: order.branch.clone(),

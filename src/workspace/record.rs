@@ -17,7 +17,7 @@ use crate::domain::time::Timestamp;
 const RECORDS: &str = ".records";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
+pub struct WorktreeRecord {
     pub run: RunId,
     pub key: TicketKey,
     pub branch: String,
@@ -30,7 +30,7 @@ fn place(root: &Path, name: &str) -> PathBuf {
     root.join(RECORDS).join(format!("{name}.json"))
 }
 
-pub fn write(root: &Path, name: &str, record: &Record) -> Result<(), WorkspaceError> {
+pub fn write(root: &Path, name: &str, record: &WorktreeRecord) -> Result<(), WorkspaceError> {
     let dir = root.join(RECORDS);
     fs::create_dir_all(&dir).map_err(|source| WorkspaceError::io("make", &dir, source))?;
     let path = place(root, name);
@@ -42,7 +42,7 @@ pub fn write(root: &Path, name: &str, record: &Record) -> Result<(), WorkspaceEr
     Ok(())
 }
 
-pub fn read(root: &Path, name: &str) -> Option<Record> {
+pub fn read(root: &Path, name: &str) -> Option<WorktreeRecord> {
     serde_json::from_slice(&fs::read(place(root, name)).ok()?).ok()
 }
 
@@ -55,7 +55,7 @@ pub fn remove(root: &Path, name: &str) -> Result<(), WorkspaceError> {
 }
 
 /// All records, by worktree name.
-pub fn all(root: &Path) -> Vec<(String, Record)> {
+pub fn all(root: &Path) -> Vec<(String, WorktreeRecord)> {
     let Ok(entries) = fs::read_dir(root.join(RECORDS)) else { return Vec::new() };
     let mut found: Vec<_> = entries
         .flatten()

@@ -6,7 +6,7 @@ use git2::{Oid, Repository};
 
 use super::error::WorkspaceError;
 use super::prepare::{git_dir_of, name_of};
-use super::record::{self, Record};
+use super::record::{self, WorktreeRecord};
 use super::repo::{self, Head};
 use super::uncommitted::{Embedded, Look, Taken};
 use super::{Shared, Workspaces, commit_at, commit_id, locks, path};
@@ -100,7 +100,7 @@ struct Found {
     tree: Oid,
     head: Option<Oid>,
     taken: Option<Taken>,
-    record: Option<Record>,
+    record: Option<WorktreeRecord>,
     stray: bool,
 }
 

@@ -13,9 +13,9 @@ use serde_json::json;
 
 use super::Failure;
 use super::args::{AgentsArgs, AgentsCommand};
-use super::assemble;
+use super::block_on;
+use super::context::Context;
 use super::output;
-use super::place::Context;
 use catalogue::Preset;
 use installed::Installed;
 
@@ -28,7 +28,7 @@ pub fn agents(context: &Context, args: &AgentsArgs) -> Result<(), Failure> {
 
 fn list(context: &Context, json: bool) -> Result<(), Failure> {
     let presets = catalogue::all();
-    let here = assemble::block_on(async { Ok(look(context, &presets).await) })?;
+    let here = block_on(async { Ok(look(context, &presets).await) })?;
     if json {
         let all: Vec<_> = presets.iter().map(|preset| as_json(preset, here.get(preset.program()))).collect();
         return output::print_json(&all);
@@ -80,7 +80,7 @@ fn test(context: &Context, name: &str, json: bool) -> Result<(), Failure> {
         )));
     };
     let program = preset.program();
-    let found = assemble::block_on(async { Ok(installed::find(program, context.env.vars()).await) })?;
+    let found = block_on(async { Ok(installed::find(program, context.env.vars()).await) })?;
     let Some(found) = found else {
         return Err(Failure::plain(format!("`{program}` was not found in PATH\n  fix: install it, then try again")));
     };
@@ -88,12 +88,13 @@ fn test(context: &Context, name: &str, json: bool) -> Result<(), Failure> {
         let version = found.version.as_deref().unwrap_or("version unknown");
         output::print(&format!("{name}: {} ({version}), against a scripted model on loopback", found.path.display()))?;
     }
-    let verdict = assemble::block_on(self_test::run(context, &preset, family))?;
+    let verdict = block_on(self_test::run(context, &preset, family))?;
     if json {
         output::print_json(&verdict)?;
     } else {
         let mark = |passed| if passed { "ok " } else { "NOT" };
-        let line = |check: &self_test::Check| format!("{}  {:<9}{}", mark(check.passed), check.what, check.detail);
+        let line =
+            |check: &self_test::SelfTestCheck| format!("{}  {:<9}{}", mark(check.passed), check.what, check.detail);
         output::print(&verdict.checks.iter().map(line).collect::<Vec<_>>().join("\n"))?;
     }
     match verdict.checks.iter().find(|check| !check.passed) {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use secrecy::SecretString;
 use serde::Serialize;
 use tokio::sync::mpsc;
@@ -15,7 +16,7 @@ use crate::config::Settings;
 use crate::config::pi::PiModel;
 use crate::config::worker::Runtime;
 use crate::domain::comment::{Author, TrustLevel};
-use crate::domain::ids::RunId;
+use crate::domain::ids::{RunId, TicketId};
 use crate::domain::job::Work;
 use crate::domain::run::{Activity, RunOutcome, RunReport, StopReason};
 use crate::domain::ticket::{Dispatchable, Ticket};
@@ -23,12 +24,13 @@ use crate::domain::usage::Usage;
 use crate::engine::permit::by_hand;
 use crate::launcher::LocalLauncher;
 use crate::launcher::environment::{Secrets, install_tk};
-use crate::worker::{Control, RunOrder, Worker, WorkerEvent, Workplace, desk, transcript_path};
+use crate::worker::{Control, RunOrder, TicketSource, Worker, WorkerEvent, Workplace, desk, transcript_path};
 use crate::workflow::resolve::dirigent_home;
+use crate::workflow::{Prompts, Templates};
 use crate::workspace::{WorkspaceConfig, Workspaces};
 
 use super::super::Failure;
-use super::super::place::Context;
+use super::super::context::Context;
 use super::catalogue::{Family, Preset};
 use super::home;
 use super::model::{COMMITTED_FILE, Model};
@@ -36,27 +38,29 @@ use super::model::{COMMITTED_FILE, Model};
 /// The whole conversation takes seconds; a client that hangs is stopped then.
 const PATIENCE: Duration = Duration::from_secs(180);
 const BRANCH: &str = "dirigent/self-test";
+/// The ticket's title says what to make.
+const PROMPT: &str = "{{issue.title}} and commit it.";
 
 /// What a client sees of our environment. No proxy: the model is on loopback.
 const VARIABLES: [&str; 7] = ["PATH", "USER", "LANG", "TERM", "TMPDIR", "SHELL", "TZ"];
 
 #[derive(Debug, Serialize)]
-pub struct Check {
+pub struct SelfTestCheck {
     pub what: &'static str,
     pub passed: bool,
     pub detail: String,
 }
 
 #[derive(Debug, Serialize)]
-pub struct Verdict {
+pub struct SelfTestResult {
     pub name: &'static str,
     pub passed: bool,
-    pub checks: Vec<Check>,
+    pub checks: Vec<SelfTestCheck>,
     /// Kept where something was not as it should be.
     pub transcript: Option<PathBuf>,
 }
 
-pub async fn run(context: &Context, preset: &Preset, family: Family) -> Result<Verdict, Failure> {
+pub async fn run(context: &Context, preset: &Preset, family: Family) -> Result<SelfTestResult, Failure> {
     let parent = dirigent_home(&context.env).join("self-test");
     std::fs::create_dir_all(&parent)
         .map_err(|error| Failure::plain(format!("cannot make {}: {error}", parent.display())))?;
@@ -66,7 +70,7 @@ pub async fn run(context: &Context, preset: &Preset, family: Family) -> Result<V
     let env = home::prepare(family, &folder.path().join("home"), &model.url())?;
     let worker = worker(context, folder.path(), settings(preset, env))?;
     let transcript = transcript_path(&worker.state_dir, &run);
-    let (report, usage) = converse(&worker, order(run)).await;
+    let (report, usage) = converse(&worker, order(run, &worker.settings)).await;
     let checks = checks(&model, &report, usage);
     let passed = checks.iter().all(|check| check.passed);
     let transcript = (!passed).then_some(transcript);
@@ -74,7 +78,7 @@ pub async fn run(context: &Context, preset: &Preset, family: Family) -> Result<V
         // It is for the user to look at.
         let _ = folder.keep();
     }
-    Ok(Verdict { name: preset.name, passed, checks, transcript })
+    Ok(SelfTestResult { name: preset.name, passed, checks, transcript })
 }
 
 fn settings(preset: &Preset, env: Vec<(String, String)>) -> Settings {
@@ -124,14 +128,25 @@ fn worker(context: &Context, folder: &Path, settings: Settings) -> Result<Worker
         settings: Arc::new(settings),
         workplace: Workplace::Worktrees(workspaces.map_err(Failure::plain)?),
         launcher: Arc::new(LocalLauncher::start(&folder.join("scratch")).map_err(Failure::plain)?),
-        render: Arc::new(|_| Ok(format!("Make {COMMITTED_FILE} and commit it."))),
-        read_ticket: Arc::new(|_| Box::pin(async { Ok(Some(ticket())) })),
+        prompts: Prompts::new(PROMPT, "the self-test's prompt", 0, Templates::load(None).map_err(Failure::plain)?)
+            .map_err(|error| Failure::plain(error.message))?,
+        tickets: Arc::new(OnlyTicket),
         environment: Arc::new(environment),
         secrets: Arc::new(Secrets::default()),
         state_dir: folder.join("state"),
         tools,
         sockets: desk::socket_directory(runtime_dir.as_deref()).map_err(Failure::plain)?,
     })
+}
+
+/// A board that holds nothing else, and does not change.
+struct OnlyTicket;
+
+#[async_trait]
+impl TicketSource for OnlyTicket {
+    async fn read(&self, _: &TicketId) -> Result<Option<Ticket>, String> {
+        Ok(Some(ticket()))
+    }
 }
 
 fn ticket() -> Ticket {
@@ -157,7 +172,7 @@ fn ticket() -> Ticket {
     }
 }
 
-fn order(run: RunId) -> RunOrder {
+fn order(run: RunId, settings: &Settings) -> RunOrder {
     RunOrder {
         run,
         ticket: ticket(),
@@ -168,6 +183,7 @@ fn order(run: RunId) -> RunOrder {
         resume: None,
         undelivered: Vec::new(),
         previous: None,
+        policy: Arc::new(settings.policy("self-test", false)),
         rework_cycles: 0,
         cost_left: None,
     }
@@ -200,8 +216,8 @@ async fn converse(worker: &Worker, order: RunOrder) -> (RunReport, Usage) {
     (report, usage)
 }
 
-fn checks(model: &Model, report: &RunReport, usage: Usage) -> Vec<Check> {
-    let check = |what, passed: bool, good: String, bad: &str| Check {
+fn checks(model: &Model, report: &RunReport, usage: Usage) -> Vec<SelfTestCheck> {
+    let check = |what, passed: bool, good: String, bad: &str| SelfTestCheck {
         what,
         passed,
         detail: if passed { good } else { bad.to_owned() },

@@ -7,7 +7,7 @@ use super::arguments::{Argument, Arguments};
 use super::failure::Failure;
 use super::json as typed;
 use super::lists::newest_first;
-use super::session::{Reply, Session};
+use super::session::{TkCall, TkOutput};
 use super::tickets::{Tickets, by_priority, shown_status};
 use crate::tracker::tk::Record;
 
@@ -15,7 +15,7 @@ const RECENTLY_CLOSED: usize = 10;
 const DEFAULT_WIDTH: u16 = 100;
 const MIN_WIDTH: u16 = 40;
 
-pub fn board(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failure> {
+pub fn board(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
     let mut walk = Arguments::new(arguments);
     let (mut as_json, mut tags) = (false, Vec::new());
     while let Some(argument) = walk.next() {
@@ -66,7 +66,7 @@ pub fn board(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failu
             let cards: Vec<String> = records.iter().map(|record| card(&tickets, record, key)).collect();
             cards.join("\n")
         }));
-        Reply::line(table.to_string())
+        TkOutput::line(table.to_string())
     };
     Ok(reply.warn(tickets.warnings.iter().cloned()))
 }
@@ -83,7 +83,7 @@ fn card(tickets: &Tickets, record: &Record, column: &str) -> String {
     format!("{priority}{} {title}{detail}", record.id)
 }
 
-fn width(session: &Session<'_>) -> u16 {
+fn width(session: &TkCall<'_>) -> u16 {
     let named = session.variable("COLUMNS").and_then(|columns| columns.parse().ok());
     let measured =
         || session.stdout_is_terminal.then(|| crossterm::terminal::size().ok().map(|(width, _)| width)).flatten();

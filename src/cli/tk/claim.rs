@@ -2,12 +2,12 @@
 
 use super::arguments::{Argument, Arguments};
 use super::failure::{CLAIM_LOST, CLAIM_NOT_READY, Failure};
-use super::session::{Reply, Session};
+use super::session::{TkCall, TkOutput};
 use super::tickets::{Tickets, by_priority, shown_status};
 use crate::tracker::tk::{LockedStore, Record, Store};
 
 /// `claim <id> [-a NAME]`, or `claim --next [-T TAG]` for the first ticket that can be had.
-pub fn claim(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failure> {
+pub fn claim(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
     let mut walk = Arguments::new(arguments);
     let (mut wanted, mut who, mut next, mut tags) = (None, None, false, Vec::new());
     while let Some(argument) = walk.next() {
@@ -47,7 +47,7 @@ pub fn claim(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failu
     }
 }
 
-fn take_next(session: &Session<'_>, store: &Store, tags: &[&str], who: &str) -> Result<Reply, Failure> {
+fn take_next(session: &TkCall<'_>, store: &Store, tags: &[&str], who: &str) -> Result<TkOutput, Failure> {
     let locked = store.lock()?;
     let tickets = Tickets::load(session, store)?;
     let free = |record: &&Record| {
@@ -64,7 +64,7 @@ fn take_next(session: &Session<'_>, store: &Store, tags: &[&str], who: &str) -> 
     }
 }
 
-fn take(locked: &LockedStore<'_>, tickets: &Tickets, id: &str, who: &str) -> Result<Reply, Failure> {
+fn take(locked: &LockedStore<'_>, tickets: &Tickets, id: &str, who: &str) -> Result<TkOutput, Failure> {
     let refused = |code: u8, sentence: String| Failure::Said { sentence, code };
     let outcome = locked.update(id, |doc| {
         let record = Record::read(id, doc);
@@ -90,5 +90,5 @@ fn take(locked: &LockedStore<'_>, tickets: &Tickets, id: &str, who: &str) -> Res
         Ok(Ok(()))
     })?;
     outcome?;
-    Ok(Reply::line(format!("Claimed {id} for {who}")))
+    Ok(TkOutput::line(format!("Claimed {id} for {who}")))
 }

@@ -1,7 +1,7 @@
 //! Shell completion of commands and ids. The scripts ask `__complete`, so they never grow old.
 
 use super::failure::Failure;
-use super::session::{Reply, Session};
+use super::session::{TkCall, TkOutput};
 use super::tickets::Tickets;
 
 const COMMANDS: [&str; 30] = [
@@ -37,18 +37,18 @@ const COMMANDS: [&str; 30] = [
     "unlink",
 ];
 
-pub fn completion(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failure> {
+pub fn completion(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
     let script = match arguments.first().map(String::as_str) {
         Some("bash") => BASH,
         Some("zsh") => ZSH,
         Some("fish") => FISH,
         _ => return Err(Failure::Usage(format!("Usage: {} completion bash|zsh|fish", session.program))),
     };
-    Ok(Reply::text(script.replace("{tk}", &session.program)))
+    Ok(TkOutput::text(script.replace("{tk}", &session.program)))
 }
 
 /// `__complete WORD...`: what the last word can become, one per line, with the ticket's title after a tab.
-pub fn candidates(session: &Session<'_>, words: &[String]) -> Reply {
+pub fn candidates(session: &TkCall<'_>, words: &[String]) -> TkOutput {
     let (before, last) = match words.split_last() {
         Some((last, before)) => (before, last.as_str()),
         None => (&[][..], ""),
@@ -69,11 +69,11 @@ pub fn candidates(session: &Session<'_>, words: &[String]) -> Reply {
         ["start" | "close" | "done" | "claim"] => ids(session, last, true),
         _ => ids(session, last, false),
     };
-    Reply::text(text)
+    TkOutput::text(text)
 }
 
 /// A store that cannot be read completes to nothing: there is nobody to tell.
-fn ids(session: &Session<'_>, part: &str, only_active: bool) -> String {
+fn ids(session: &TkCall<'_>, part: &str, only_active: bool) -> String {
     let Ok(tickets) = session.store().and_then(|store| Tickets::load(session, &store)) else { return String::new() };
     let wanted =
         tickets.records.iter().filter(|record| record.id.contains(part) && (!only_active || record.is_active()));

@@ -2,7 +2,7 @@
 
 use super::arguments::{Argument, Arguments};
 use super::failure::Failure;
-use super::session::{Reply, Session};
+use super::session::{TkCall, TkOutput};
 use crate::tracker::tk::{Draft, prefix_for, timestamp_now};
 
 /// What `-t` stands for.
@@ -14,7 +14,7 @@ pub enum Dialect {
     Design,
 }
 
-pub fn create(session: &Session<'_>, arguments: &[String], dialect: Dialect) -> Result<Reply, Failure> {
+pub fn create(session: &TkCall<'_>, arguments: &[String], dialect: Dialect) -> Result<TkOutput, Failure> {
     let parsed = NewTicketArguments::parse(arguments, dialect)?;
     parsed.check()?;
     let store = session.store_or_new()?;
@@ -38,7 +38,7 @@ pub fn create(session: &Session<'_>, arguments: &[String], dialect: Dialect) -> 
     draft.design = parsed.design;
     draft.acceptance = parsed.acceptance;
     let id = store.lock()?.create(&prefix_for(&session.cwd), &draft)?;
-    Ok(Reply::line(id))
+    Ok(TkOutput::line(id))
 }
 
 /// The arguments of `create` and `add`, also for a worker's follow-up ticket.

@@ -7,10 +7,10 @@ use serde_json::json;
 use super::arguments::{only_words, take_json};
 use super::failure::Failure;
 use super::json as typed;
-use super::session::{Reply, Session};
+use super::session::{TkCall, TkOutput};
 use super::tickets::Tickets;
 
-pub fn dep_cycle(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failure> {
+pub fn dep_cycle(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
     let (as_json, rest) = take_json(arguments);
     if let Some(word) = only_words(&rest)?.first() {
         return Err(Failure::UnknownOption((*word).to_owned()));
@@ -20,7 +20,7 @@ pub fn dep_cycle(session: &Session<'_>, arguments: &[String]) -> Result<Reply, F
     let reply = if as_json {
         typed::reply(&json!({ "cycles": found }))
     } else if found.is_empty() {
-        Reply::line("No dependency cycles found")
+        TkOutput::line("No dependency cycles found")
     } else {
         let blocks: Vec<String> = found
             .iter()
@@ -36,7 +36,7 @@ pub fn dep_cycle(session: &Session<'_>, arguments: &[String]) -> Result<Reply, F
                 text
             })
             .collect();
-        Reply::text(blocks.join("\n"))
+        TkOutput::text(blocks.join("\n"))
     };
     Ok(reply.warn(tickets.warnings))
 }

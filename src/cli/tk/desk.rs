@@ -14,7 +14,7 @@ use super::evidence;
 use super::failure::Failure;
 use super::help;
 use super::notes;
-use super::session::{Reply, Session};
+use super::session::{TkCall, TkOutput};
 use crate::worker::desk_protocol::{DESK_VERSION, DeskRequest, DeskResponse, DeskVerb};
 
 /// The runner may have to write to a tracker far away before it answers.
@@ -22,11 +22,11 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const MAX_ANSWER_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Whether this process works for a runner.
-pub fn is_worker(session: &Session<'_>) -> bool {
+pub fn is_worker(session: &TkCall<'_>) -> bool {
     ["DIRIGENT_SOCKET", "DIRIGENT_RUN_ID"].iter().any(|name| session.variable(name).is_some())
 }
 
-pub fn run(session: &Session<'_>, command: &str, arguments: &[String]) -> Result<Reply, Failure> {
+pub fn run(session: &TkCall<'_>, command: &str, arguments: &[String]) -> Result<TkOutput, Failure> {
     let mut as_json = false;
     let verb = match command {
         "help" | "--help" | "-h" => return Ok(help::worker_help(session)),
@@ -65,7 +65,7 @@ pub fn run(session: &Session<'_>, command: &str, arguments: &[String]) -> Result
     answer(response, as_json)
 }
 
-fn only_here(session: &Session<'_>, command: &str, hint: &str) -> Failure {
+fn only_here(session: &TkCall<'_>, command: &str, hint: &str) -> Failure {
     Failure::said(format!("'{} {command}' does not work inside a worker. {hint}", session.program))
 }
 
@@ -90,14 +90,14 @@ fn show(arguments: &[String]) -> Result<(bool, DeskVerb), Failure> {
 }
 
 /// The words as they are; a single `-` reads stdin. (Never stdin by itself: an agent's may stay open for ever.)
-fn said(session: &Session<'_>, words: &[String]) -> Result<String, Failure> {
+fn said(session: &TkCall<'_>, words: &[String]) -> Result<String, Failure> {
     match words {
         [dash] if dash == "-" => notes::stdin_text(session),
         words => Ok(words.join(" ")),
     }
 }
 
-fn plan(session: &Session<'_>, arguments: &[String]) -> Result<String, Failure> {
+fn plan(session: &TkCall<'_>, arguments: &[String]) -> Result<String, Failure> {
     let [file] = arguments else {
         return Err(Failure::Usage(format!("Usage: {} plan FILE   (- is stdin)", session.program)));
     };
@@ -135,7 +135,7 @@ fn follow_up(arguments: &[String], dialect: Dialect) -> Result<DeskVerb, Failure
 
 /// Takes a ticket's id off the front, if that is what the first word is: the own one, or one that looks like it.
 /// Which ticket may be touched is the runner's decision.
-fn split_ticket<'a>(session: &Session<'_>, arguments: &'a [String]) -> (Option<String>, &'a [String]) {
+fn split_ticket<'a>(session: &TkCall<'_>, arguments: &'a [String]) -> (Option<String>, &'a [String]) {
     let own = ["DIRIGENT_TICKET_ID", "DIRIGENT_TICKET_KEY"].map(|name| session.variable(name));
     match arguments.split_first() {
         Some((first, rest)) if own.contains(&Some(first.as_str())) => (Some(first.clone()), rest),
@@ -160,7 +160,7 @@ fn alike(own: &str, word: &str) -> bool {
     }
 }
 
-fn ask(session: &Session<'_>, verb: DeskVerb) -> Result<DeskResponse, Failure> {
+fn ask(session: &TkCall<'_>, verb: DeskVerb) -> Result<DeskResponse, Failure> {
     let Some(socket) = session.variable("DIRIGENT_SOCKET") else {
         return Err(Failure::said(
             "this is a worker, but DIRIGENT_SOCKET is not set, so the runner cannot be reached; nothing was recorded",
@@ -194,7 +194,7 @@ fn ask(session: &Session<'_>, verb: DeskVerb) -> Result<DeskResponse, Failure> {
     serde_json::from_str(&answer).map_err(|error| lost("gave an answer that makes no sense", &error))
 }
 
-fn answer(response: DeskResponse, as_json: bool) -> Result<Reply, Failure> {
+fn answer(response: DeskResponse, as_json: bool) -> Result<TkOutput, Failure> {
     if let Some(error) = response.error.filter(|_| !response.ok) {
         return Err(Failure::said(error.message));
     }
@@ -208,5 +208,5 @@ fn answer(response: DeskResponse, as_json: bool) -> Result<Reply, Failure> {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
-    Ok(Reply::text(text))
+    Ok(TkOutput::text(text))
 }

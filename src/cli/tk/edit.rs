@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use super::arguments::only_words;
 use super::failure::Failure;
-use super::session::{Exec, Reply, Session};
+use super::session::{Successor, TkCall, TkOutput};
 
-pub fn edit(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failure> {
+pub fn edit(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
     let words = only_words(arguments)?;
     let Some(id) = words.first() else {
         return Err(Failure::Usage("Usage: ticket edit <id>".into()));
@@ -16,7 +16,7 @@ pub fn edit(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failur
     let id = store.resolve(id)?;
     let file = session.shown_path(&store, &id);
     if !session.stdin_is_terminal || !session.stdout_is_terminal {
-        return Ok(Reply::line(format!("Edit ticket file: {}", file.display())));
+        return Ok(TkOutput::line(format!("Edit ticket file: {}", file.display())));
     }
     let editor = session.variable("EDITOR").unwrap_or("vi");
     let mut words = editor.split_whitespace();
@@ -26,5 +26,5 @@ pub fn edit(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failur
         return Err(Failure::said(format!("the editor '{program}' was not found; set EDITOR")));
     };
     let arguments = words.map(OsString::from).chain([store.path(&id).into_os_string()]).collect();
-    Ok(Reply::exec(Exec { program, arguments, variables: Vec::new(), stdin: None }))
+    Ok(TkOutput::exec(Successor { program, arguments, variables: Vec::new(), stdin: None }))
 }

@@ -3,7 +3,7 @@
 use super::arguments::{Argument, Arguments};
 use super::failure::Failure;
 use super::notes;
-use super::session::Session;
+use super::session::TkCall;
 use crate::domain::evidence::{EvidenceKind, FileAction};
 
 /// Only the end of what a command printed is worth sending.
@@ -22,7 +22,7 @@ struct Given<'a> {
     words: Vec<&'a str>,
 }
 
-pub fn parse(session: &Session<'_>, arguments: &[String]) -> Result<EvidenceKind, Failure> {
+pub fn parse(session: &TkCall<'_>, arguments: &[String]) -> Result<EvidenceKind, Failure> {
     let mut given = Given::default();
     let mut walk = Arguments::new(arguments);
     while let Some(argument) = walk.next() {
@@ -50,7 +50,7 @@ pub fn parse(session: &Session<'_>, arguments: &[String]) -> Result<EvidenceKind
 }
 
 impl Given<'_> {
-    fn kind(self, session: &Session<'_>) -> Result<EvidenceKind, Failure> {
+    fn kind(self, session: &TkCall<'_>) -> Result<EvidenceKind, Failure> {
         let words = Some(self.words.join(" ")).filter(|words| !words.is_empty());
         match self.kind {
             Some("command") => Ok(EvidenceKind::Command {

@@ -8,7 +8,7 @@ use super::arguments::{Argument, Arguments};
 use super::cycles;
 use super::failure::Failure;
 use super::json as typed;
-use super::session::{Reply, Session};
+use super::session::{TkCall, TkOutput};
 use super::tickets::Tickets;
 
 enum Format {
@@ -18,7 +18,7 @@ enum Format {
     Json,
 }
 
-pub fn graph(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failure> {
+pub fn graph(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
     let mut walk = Arguments::new(arguments);
     let (mut root, mut format, mut all) = (None, Format::Text, false);
     while let Some(argument) = walk.next() {
@@ -53,9 +53,9 @@ pub fn graph(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failu
     let tickets = Tickets::load(session, &store)?;
     let graph = Graph::of(&tickets, root.as_deref(), all);
     let reply = match format {
-        Format::Text => Reply::text(graph.text(&tickets)),
-        Format::Dot => Reply::text(graph.dot(&tickets)),
-        Format::Mermaid => Reply::text(graph.mermaid(&tickets)),
+        Format::Text => TkOutput::text(graph.text(&tickets)),
+        Format::Dot => TkOutput::text(graph.dot(&tickets)),
+        Format::Mermaid => TkOutput::text(graph.mermaid(&tickets)),
         Format::Json => typed::reply(&json!({
             "waves": graph.waves,
             "edges": graph.edges().map(|(id, dep)| json!({ "id": id, "waits_for": dep })).collect::<Vec<_>>(),

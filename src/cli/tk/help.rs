@@ -1,9 +1,9 @@
 //! `help`.
 
 use super::plugins;
-use super::session::{Reply, Session};
+use super::session::{TkCall, TkOutput};
 
-pub fn help(session: &Session<'_>) -> Reply {
+pub fn help(session: &TkCall<'_>) -> TkOutput {
     let mut text = HELP.replace("{tk}", &session.program);
     let plugins = plugins::described(session);
     if !plugins.is_empty() {
@@ -12,11 +12,11 @@ pub fn help(session: &Session<'_>) -> Reply {
             text.push_str(&format!("  {name:<24} {description}\n"));
         }
     }
-    Reply::text(text)
+    TkOutput::text(text)
 }
 
-pub fn worker_help(session: &Session<'_>) -> Reply {
-    Reply::text(WORKER_HELP.replace("{tk}", &session.program))
+pub fn worker_help(session: &TkCall<'_>) -> TkOutput {
+    TkOutput::text(WORKER_HELP.replace("{tk}", &session.program))
 }
 
 const HELP: &str = "\

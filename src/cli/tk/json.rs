@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::session::Reply;
+use super::session::TkOutput;
 use super::tickets::{Tickets, shown_status};
 use crate::tracker::tk::Record;
 
@@ -39,6 +39,6 @@ fn priority(record: &Record) -> Value {
     }
 }
 
-pub fn reply(value: &Value) -> Reply {
-    Reply::line(format!("{value:#}"))
+pub fn reply(value: &Value) -> TkOutput {
+    TkOutput::line(format!("{value:#}"))
 }

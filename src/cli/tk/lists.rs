@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::arguments::{Argument, Arguments};
 use super::failure::Failure;
 use super::json;
-use super::session::{Reply, Session};
+use super::session::{TkCall, TkOutput};
 use super::tickets::{Tickets, by_priority, shown_status};
 use crate::tracker::tk::{Record, Store};
 
@@ -71,7 +71,7 @@ impl Filter {
     }
 }
 
-pub fn ls(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failure> {
+pub fn ls(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
     let filter = Filter::parse(arguments, Extra::Status)?;
     let tickets = Tickets::load(session, &session.store()?)?;
     let chosen = tickets.records.iter().filter(|record| filter.admits(record)).collect();
@@ -84,7 +84,7 @@ pub fn ls(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failure>
     }))
 }
 
-pub fn ready(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failure> {
+pub fn ready(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
     let filter = Filter::parse(arguments, Extra::None)?;
     let tickets = Tickets::load(session, &session.store()?)?;
     let mut chosen: Vec<&Record> =
@@ -96,7 +96,7 @@ pub fn ready(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failu
     }))
 }
 
-pub fn blocked(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failure> {
+pub fn blocked(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
     let filter = Filter::parse(arguments, Extra::None)?;
     let tickets = Tickets::load(session, &session.store()?)?;
     let mut chosen: Vec<&Record> =
@@ -117,7 +117,7 @@ pub fn blocked(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Fai
     }))
 }
 
-pub fn closed(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failure> {
+pub fn closed(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
     let filter = Filter::parse(arguments, Extra::Limit)?;
     let store = session.store()?;
     let tickets = Tickets::load(session, &store)?;
@@ -147,7 +147,7 @@ fn answer(
     filter: &Filter,
     chosen: Vec<&Record>,
     write_line: impl Fn(&Record, &mut String),
-) -> Reply {
+) -> TkOutput {
     let reply = if filter.json {
         json::reply(&Value::Array(chosen.into_iter().map(|record| json::ticket(tickets, record)).collect()))
     } else {
@@ -156,7 +156,7 @@ fn answer(
             write_line(record, &mut text);
             text.push('\n');
         }
-        Reply::text(text)
+        TkOutput::text(text)
     };
     reply.warn(tickets.warnings.iter().cloned())
 }

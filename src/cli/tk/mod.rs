@@ -1,7 +1,7 @@
 //! The `tk` command: tickets as files for people and scripts, and the worker's way to its runner.
 //!
 //! Parsing is by hand: error texts and exit codes are a contract with scripts written for the public tool. A command
-//! answers a `Reply`; only `process` prints it, and nothing here starts a runtime.
+//! answers a `TkOutput`; only `process` prints it, and nothing here starts a runtime.
 
 mod arguments;
 mod board;
@@ -35,12 +35,12 @@ use std::path::Path;
 
 pub use failure::Failure;
 pub use process::run;
-pub use session::{Exec, Reply, Session};
+pub use session::{Successor, TkCall, TkOutput};
 
 use create::Dialect;
 
 /// Performs one call. `arguments` do not include the program's name; `own_path` is where it is, for plugins.
-pub fn call(session: &Session<'_>, arguments: &[OsString], own_path: &Path) -> Result<Reply, Failure> {
+pub fn call(session: &TkCall<'_>, arguments: &[OsString], own_path: &Path) -> Result<TkOutput, Failure> {
     let (bypass, arguments) = match arguments.split_first() {
         Some((first, rest)) if first == "super" => (true, rest),
         _ => (false, arguments),
@@ -58,7 +58,7 @@ pub fn call(session: &Session<'_>, arguments: &[OsString], own_path: &Path) -> R
     built_in(session, command, &texts(raw)?)
 }
 
-fn built_in(session: &Session<'_>, command: &str, arguments: &[String]) -> Result<Reply, Failure> {
+fn built_in(session: &TkCall<'_>, command: &str, arguments: &[String]) -> Result<TkOutput, Failure> {
     match command {
         "create" => create::create(session, arguments, Dialect::Public),
         "add" => create::create(session, arguments, Dialect::Design),

@@ -1,10 +1,10 @@
 //! `add-note`, and `comment` of the design dialect.
 
 use super::failure::Failure;
-use super::session::{Reply, Session};
+use super::session::{TkCall, TkOutput};
 use crate::tracker::tk::timestamp_now;
 
-pub fn add_note(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failure> {
+pub fn add_note(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
     let Some((id, words)) = arguments.split_first() else {
         return Err(Failure::Usage("Usage: ticket add-note <id> [note text]".into()));
     };
@@ -18,11 +18,11 @@ pub fn add_note(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Fa
         doc.add_note(&timestamp_now(), &text);
         Ok(())
     })?;
-    Ok(Reply::line(format!("Note added to {id}")))
+    Ok(TkOutput::line(format!("Note added to {id}")))
 }
 
 /// The words joined by blanks, or stdin when there are none.
-pub fn text(session: &Session<'_>, words: &[String]) -> Result<String, Failure> {
+pub fn text(session: &TkCall<'_>, words: &[String]) -> Result<String, Failure> {
     if !words.is_empty() {
         return Ok(words.join(" "));
     }
@@ -33,7 +33,7 @@ pub fn text(session: &Session<'_>, words: &[String]) -> Result<String, Failure> 
 }
 
 /// All of stdin, without the line ends at its end.
-pub fn stdin_text(session: &Session<'_>) -> Result<String, Failure> {
+pub fn stdin_text(session: &TkCall<'_>) -> Result<String, Failure> {
     let bytes = (session.read_stdin)().map_err(|error| Failure::said(format!("could not read stdin: {error}")))?;
     if bytes.contains(&0) {
         return Err(Failure::said("the text on stdin holds a NUL byte; nothing was written"));

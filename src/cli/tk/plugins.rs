@@ -10,13 +10,13 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use super::failure::Failure;
-use super::session::{Exec, Reply, Session};
+use super::session::{Successor, TkCall, TkOutput};
 use crate::tracker::tk::{StoreError, discovery};
 
 /// Commands that the public tool ships as plugins and that are built in here.
 const BUNDLED_ELSEWHERE: [&str; 5] = ["ls", "list", "query", "edit", "migrate-beads"];
 
-pub fn find(session: &Session<'_>, command: &str) -> Option<PathBuf> {
+pub fn find(session: &TkCall<'_>, command: &str) -> Option<PathBuf> {
     if command.is_empty() || command.contains('/') || matches!(command, "help" | "--help" | "-h" | "super") {
         return None;
     }
@@ -26,7 +26,12 @@ pub fn find(session: &Session<'_>, command: &str) -> Option<PathBuf> {
     })
 }
 
-pub fn run(session: &Session<'_>, plugin: PathBuf, arguments: &[OsString], own_path: &Path) -> Result<Reply, Failure> {
+pub fn run(
+    session: &TkCall<'_>,
+    plugin: PathBuf,
+    arguments: &[OsString],
+    own_path: &Path,
+) -> Result<TkOutput, Failure> {
     let mut variables = vec![("TK_SCRIPT", own_path.as_os_str().to_owned())];
     match discovery::find(session.tickets_dir(), &session.cwd) {
         Ok(_) if session.tickets_dir().is_some() => {}
@@ -34,11 +39,11 @@ pub fn run(session: &Session<'_>, plugin: PathBuf, arguments: &[OsString], own_p
         Err(StoreError::NoStore) => {}
         Err(error) => return Err(error.into()),
     }
-    Ok(Reply::exec(Exec { program: plugin, arguments: arguments.to_vec(), variables, stdin: None }))
+    Ok(TkOutput::exec(Successor { program: plugin, arguments: arguments.to_vec(), variables, stdin: None }))
 }
 
 /// Name and description of every plugin, for `help`. Plugins are not run to be described.
-pub fn described(session: &Session<'_>) -> BTreeMap<String, String> {
+pub fn described(session: &TkCall<'_>) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let path = session.variables.get(OsStr::new("PATH")).cloned().unwrap_or_default();
     for prefix in ["tk-", "ticket-"] {

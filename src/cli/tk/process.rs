@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use super::session::{Exec, Session};
+use super::session::{Successor, TkCall};
 
 /// What a shell reports for a program that a closed pipe ended.
 const CLOSED_PIPE: u8 = 141;
@@ -17,7 +17,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     let called_as = arguments.next().unwrap_or_else(|| OsString::from("tk"));
     let arguments: Vec<OsString> = arguments.collect();
     let program = Path::new(&called_as).file_name().unwrap_or(OsStr::new("tk")).to_string_lossy().into_owned();
-    let session = Session {
+    let session = TkCall {
         program,
         cwd: working_directory(),
         variables: std::env::vars_os().collect(),
@@ -65,7 +65,7 @@ fn working_directory() -> PathBuf {
 }
 
 /// Where a plugin can call us: under the name that makes us `tk`, if we were called by one.
-fn own_path(session: &Session<'_>, called_as: &OsStr) -> PathBuf {
+fn own_path(session: &TkCall<'_>, called_as: &OsStr) -> PathBuf {
     let called = Path::new(called_as);
     let by_name = if called.components().count() > 1 {
         Some(session.cwd.join(called))
@@ -75,7 +75,7 @@ fn own_path(session: &Session<'_>, called_as: &OsStr) -> PathBuf {
     by_name.or_else(|| std::env::current_exe().ok()).unwrap_or_else(|| called.to_path_buf())
 }
 
-fn become_program(session: &Session<'_>, exec: Exec) -> ExitCode {
+fn become_program(session: &TkCall<'_>, exec: Successor) -> ExitCode {
     let shown = exec.program.display().to_string();
     let outcome = (|| -> Result<std::convert::Infallible, io::Error> {
         if let Some(file) = &exec.stdin {

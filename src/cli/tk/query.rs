@@ -4,11 +4,11 @@ use std::ffi::OsString;
 
 use super::arguments::only_words;
 use super::failure::Failure;
-use super::session::{Exec, Reply, Session};
+use super::session::{Successor, TkCall, TkOutput};
 use super::show::handed_over;
 use crate::tracker::tk::{Document, StoreError};
 
-pub fn query(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failure> {
+pub fn query(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
     let filter = match arguments {
         [filter] if !filter.starts_with("--") => Some(filter.as_str()).filter(|filter| !filter.is_empty()),
         other => only_words(other)?.first().copied(),
@@ -28,14 +28,14 @@ pub fn query(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failu
             Err(error) => warnings.push(format!("Warning: skipped {error}")),
         }
     }
-    let Some(filter) = filter else { return Ok(Reply::text(lines).warn(warnings)) };
+    let Some(filter) = filter else { return Ok(TkOutput::text(lines).warn(warnings)) };
     let Some(program) = session.find_program("jq") else {
         let sentence = "a filter needs the program jq, which was not found; install it, or leave the filter out";
         return Err(Failure::Said { sentence: sentence.into(), code: 127 });
     };
     let arguments = vec![OsString::from("-c"), OsString::from(format!("select({filter})"))];
     let stdin = Some(handed_over(lines.as_bytes())?);
-    Ok(Reply::exec(Exec { program, arguments, variables: Vec::new(), stdin }).warn(warnings))
+    Ok(TkOutput::exec(Successor { program, arguments, variables: Vec::new(), stdin }).warn(warnings))
 }
 
 fn object(doc: &Document) -> Option<String> {

@@ -3,11 +3,11 @@
 use super::arguments::only_words;
 use super::cycles;
 use super::failure::Failure;
-use super::session::{Reply, Session};
+use super::session::{TkCall, TkOutput};
 use super::tickets::Tickets;
 use crate::tracker::tk::{Document, Store, StoreError};
 
-pub fn dep(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failure> {
+pub fn dep(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
     let words = only_words(arguments)?;
     let [id, dep, ..] = words[..] else {
         return Err(Failure::Usage(
@@ -18,14 +18,14 @@ pub fn dep(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failure
     let store = session.store()?;
     let (id, dep) = (store.resolve(id)?, store.resolve(dep)?);
     if !store.update(&id, |doc| Ok(doc.list_add("deps", &dep)))? {
-        return Ok(Reply::line("Dependency already exists"));
+        return Ok(TkOutput::line("Dependency already exists"));
     }
     let cycle = cycles::through(&Tickets::load(session, &store)?, &id);
     let warning = cycle.map(|path| format!("Warning: this closes a dependency cycle: {}", path.join(" -> ")));
-    Ok(Reply::line(format!("Added dependency: {id} -> {dep}")).warn(warning))
+    Ok(TkOutput::line(format!("Added dependency: {id} -> {dep}")).warn(warning))
 }
 
-pub fn undep(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failure> {
+pub fn undep(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
     let words = only_words(arguments)?;
     let [id, dep, ..] = words[..] else {
         return Err(Failure::Usage("Usage: ticket undep <id> <dependency-id>".into()));
@@ -34,13 +34,13 @@ pub fn undep(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failu
     let id = store.resolve(id)?;
     let dep = resolve_listed(&store, &id, "deps", dep)?;
     if store.update(&id, |doc| Ok(doc.list_remove("deps", &dep)))? {
-        Ok(Reply::line(format!("Removed dependency: {id} -/-> {dep}")))
+        Ok(TkOutput::line(format!("Removed dependency: {id} -/-> {dep}")))
     } else {
-        Ok(Reply::line("Dependency not found").with_code(1))
+        Ok(TkOutput::line("Dependency not found").with_code(1))
     }
 }
 
-pub fn link(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failure> {
+pub fn link(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
     let words = only_words(arguments)?;
     if words.len() < 2 {
         return Err(Failure::Usage("Usage: ticket link <id> <id> [id...]".into()));
@@ -66,13 +66,13 @@ pub fn link(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failur
             Ok(others.filter(|other| doc.list_add("links", other)).count())
         })?;
     }
-    Ok(Reply::line(match added {
+    Ok(TkOutput::line(match added {
         0 => "All links already exist".to_owned(),
         _ => format!("Added {added} link(s) between {} tickets", ids.len()),
     }))
 }
 
-pub fn unlink(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failure> {
+pub fn unlink(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
     let words = only_words(arguments)?;
     let [id, target, ..] = words[..] else {
         return Err(Failure::Usage("Usage: ticket unlink <id> <target-id>".into()));
@@ -82,13 +82,13 @@ pub fn unlink(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Fail
     let target = resolve_listed(&store, &id, "links", target)?;
     let locked = store.lock()?;
     if !locked.update(&id, |doc| Ok(doc.list_remove("links", &target)))? {
-        return Ok(Reply::line("Link not found").with_code(1));
+        return Ok(TkOutput::line("Link not found").with_code(1));
     }
     match locked.update(&target, |doc| Ok(doc.list_remove("links", &id))) {
         Ok(_) | Err(StoreError::NotFound(_)) => {}
         Err(error) => return Err(error.into()),
     }
-    Ok(Reply::line(format!("Removed link: {id} <-> {target}")))
+    Ok(TkOutput::line(format!("Removed link: {id} <-> {target}")))
 }
 
 /// A ticket that is gone can still be named where it is listed.

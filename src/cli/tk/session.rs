@@ -10,7 +10,7 @@ use super::failure::Failure;
 use crate::tracker::tk::{BrokenFile, Store, discovery};
 
 /// The call: who, where, with which variables and streams.
-pub struct Session<'a> {
+pub struct TkCall<'a> {
     /// The name it was called by, for usage lines.
     pub program: String,
     pub cwd: PathBuf,
@@ -22,18 +22,18 @@ pub struct Session<'a> {
 
 /// The answer. What it prints is whole before anything is printed.
 #[derive(Debug, Default)]
-pub struct Reply {
+pub struct TkOutput {
     pub out: Vec<u8>,
     /// For stderr; the command still succeeded.
     pub warnings: Vec<String>,
     pub code: u8,
     /// The program that takes over after `out` was printed.
-    pub then: Option<Exec>,
+    pub then: Option<Successor>,
 }
 
 /// A program to become.
 #[derive(Debug)]
-pub struct Exec {
+pub struct Successor {
     pub program: PathBuf,
     pub arguments: Vec<OsString>,
     /// Set on top of the session's variables.
@@ -41,7 +41,7 @@ pub struct Exec {
     pub stdin: Option<File>,
 }
 
-impl Reply {
+impl TkOutput {
     pub fn text(out: impl Into<String>) -> Self {
         Self { out: out.into().into_bytes(), ..Self::default() }
     }
@@ -52,7 +52,7 @@ impl Reply {
         Self::text(text)
     }
 
-    pub fn exec(exec: Exec) -> Self {
+    pub fn exec(exec: Successor) -> Self {
         Self { then: Some(exec), ..Self::default() }
     }
 
@@ -67,7 +67,7 @@ impl Reply {
     }
 }
 
-impl Session<'_> {
+impl TkCall<'_> {
     /// A variable's text; an empty one counts as unset.
     pub fn variable(&self, name: &str) -> Option<&str> {
         self.variables.get(OsStr::new(name)).and_then(|value| value.to_str()).filter(|value| !value.is_empty())

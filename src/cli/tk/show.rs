@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use super::arguments::{only_words, take_json};
 use super::failure::Failure;
 use super::json as typed;
-use super::session::{Exec, Reply, Session};
+use super::session::{Successor, TkCall, TkOutput};
 use super::tickets::Tickets;
-use crate::tracker::tk::{Document, Note, Record, Store};
+use crate::tracker::tk::{Document, Record, Store, TicketNote};
 
-pub fn show(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failure> {
+pub fn show(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
     let (as_json, rest) = take_json(arguments);
     let words = only_words(&rest)?;
     let Some(word) = words.first() else {
@@ -33,7 +33,7 @@ pub fn show(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failur
     // The named ticket is shown even if it is broken, so a warning about it would only repeat what is seen.
     let own = store.path(&id).display().to_string();
     let warnings = tickets.warnings.iter().filter(|warning| !warning.contains(&own)).cloned();
-    paged(session, Reply { out, ..Reply::default() }.warn(warnings))
+    paged(session, TkOutput { out, ..TkOutput::default() }.warn(warnings))
 }
 
 /// The computed sections.
@@ -94,7 +94,7 @@ fn with_parent_title(raw: Vec<u8>, tickets: &Tickets) -> Vec<u8> {
 }
 
 fn whole(
-    session: &Session<'_>,
+    session: &TkCall<'_>,
     store: &Store,
     tickets: &Tickets,
     doc: &Document,
@@ -127,12 +127,12 @@ fn whole(
     value
 }
 
-fn note(note: &Note) -> Value {
+fn note(note: &TicketNote) -> Value {
     json!({ "id": note.id, "created": note.timestamp, "text": note.text, "by_dirigent": note.key.is_some() })
 }
 
 /// Hands the text to the pager, where there is a terminal and a pager.
-fn paged(session: &Session<'_>, reply: Reply) -> Result<Reply, Failure> {
+fn paged(session: &TkCall<'_>, reply: TkOutput) -> Result<TkOutput, Failure> {
     let pager = session.variable("TICKET_PAGER").or_else(|| session.variable("PAGER"));
     let (Some(pager), true) = (pager, session.stdout_is_terminal) else { return Ok(reply) };
     let mut words = pager.split_whitespace();
@@ -142,8 +142,8 @@ fn paged(session: &Session<'_>, reply: Reply) -> Result<Reply, Failure> {
     let Some(program) = found else { return Ok(reply) };
     let arguments = words.map(OsString::from).collect();
     let stdin = handed_over(&reply.out)?;
-    let exec = Exec { program, arguments, variables: Vec::new(), stdin: Some(stdin) };
-    Ok(Reply { warnings: reply.warnings, ..Reply::exec(exec) })
+    let exec = Successor { program, arguments, variables: Vec::new(), stdin: Some(stdin) };
+    Ok(TkOutput { warnings: reply.warnings, ..TkOutput::exec(exec) })
 }
 
 /// A file without a name that the next program reads as its stdin.

@@ -2,12 +2,12 @@
 
 use super::arguments::{Argument, Arguments, only_words};
 use super::failure::Failure;
-use super::session::{Reply, Session};
+use super::session::{TkCall, TkOutput};
 use crate::tracker::tk::timestamp_now;
 
 const VALID: &str = "open in_progress closed";
 
-pub fn status(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failure> {
+pub fn status(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
     let words = only_words(arguments)?;
     let [id, status, ..] = words[..] else {
         return Err(Failure::Usage(format!(
@@ -21,16 +21,16 @@ pub fn status(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Fail
     set(session, id, status)
 }
 
-pub fn start(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failure> {
+pub fn start(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
     set(session, first_word(session, "start", arguments)?, "in_progress")
 }
 
-pub fn reopen(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failure> {
+pub fn reopen(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
     set(session, first_word(session, "reopen", arguments)?, "open")
 }
 
 /// `close <id>`, or `close <id> --status closed|done|failed [message]`.
-pub fn close(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failure> {
+pub fn close(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
     let mut walk = Arguments::new(arguments);
     let (mut words, mut how) = (Vec::new(), None);
     while let Some(argument) = walk.next() {
@@ -53,7 +53,7 @@ pub fn close(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failu
 }
 
 /// `done <id> [summary]`: the summary as a note, and closed, in one step.
-pub fn done(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failure> {
+pub fn done(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
     let words = only_words(arguments)?;
     let Some(id) = words.first() else {
         return Err(Failure::Usage(format!("Usage: {} done <id> [summary]", session.program)));
@@ -61,17 +61,17 @@ pub fn done(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failur
     finish(session, id, &words[1..].join(" "), "DONE", false)
 }
 
-fn set(session: &Session<'_>, id: &str, status: &str) -> Result<Reply, Failure> {
+fn set(session: &TkCall<'_>, id: &str, status: &str) -> Result<TkOutput, Failure> {
     let store = session.store()?;
     let id = store.resolve(id)?;
     store.update(&id, |doc| {
         doc.set_status(status);
         Ok(())
     })?;
-    Ok(Reply::line(format!("Updated {id} -> {status}")))
+    Ok(TkOutput::line(format!("Updated {id} -> {status}")))
 }
 
-fn finish(session: &Session<'_>, id: &str, message: &str, word: &str, failed: bool) -> Result<Reply, Failure> {
+fn finish(session: &TkCall<'_>, id: &str, message: &str, word: &str, failed: bool) -> Result<TkOutput, Failure> {
     let store = session.store()?;
     let id = store.resolve(id)?;
     let note = match (message.is_empty(), failed) {
@@ -90,13 +90,13 @@ fn finish(session: &Session<'_>, id: &str, message: &str, word: &str, failed: bo
         }
         Ok(())
     })?;
-    Ok(Reply::line(format!("Updated {id} -> closed")))
+    Ok(TkOutput::line(format!("Updated {id} -> closed")))
 }
 
-fn first_word<'a>(session: &Session<'_>, command: &str, arguments: &'a [String]) -> Result<&'a str, Failure> {
+fn first_word<'a>(session: &TkCall<'_>, command: &str, arguments: &'a [String]) -> Result<&'a str, Failure> {
     only_words(arguments)?.first().copied().ok_or_else(|| usage(session, command))
 }
 
-fn usage(session: &Session<'_>, command: &str) -> Failure {
+fn usage(session: &TkCall<'_>, command: &str) -> Failure {
     Failure::Usage(format!("Usage: {} {command} <id>", session.program))
 }

@@ -1,10 +1,10 @@
 //! `tag`: labels on, labels off.
 
 use super::failure::Failure;
-use super::session::{Reply, Session};
+use super::session::{TkCall, TkOutput};
 
 /// `tag <id> +x -y`: a bare word is put on as well. All of it or nothing.
-pub fn tag(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failure> {
+pub fn tag(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
     let Some((id, changes)) =
         arguments.split_first().filter(|(id, changes)| !changes.is_empty() && !id.starts_with('-'))
     else {
@@ -28,7 +28,7 @@ pub fn tag(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failure
         Ok((added + removed, doc.list("tags")))
     })?;
     let tags = if tags.is_empty() { "no tags".to_owned() } else { tags.join(", ") };
-    Ok(Reply::line(match changed {
+    Ok(TkOutput::line(match changed {
         0 => format!("Nothing to change: {id} has {tags}"),
         _ => format!("Updated {id}: {tags}"),
     }))

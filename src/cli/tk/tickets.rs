@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use super::failure::Failure;
-use super::session::Session;
+use super::session::TkCall;
 use crate::tracker::tk::{Record, Store};
 
 pub struct Tickets {
@@ -14,7 +14,7 @@ pub struct Tickets {
 }
 
 impl Tickets {
-    pub fn load(session: &Session<'_>, store: &Store) -> Result<Self, Failure> {
+    pub fn load(session: &TkCall<'_>, store: &Store) -> Result<Self, Failure> {
         let listing = store.list()?;
         let warnings = session.broken_warnings(&listing.broken);
         let places = listing.records.iter().enumerate().map(|(at, record)| (record.id.clone(), at)).collect();

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use super::arguments::{Argument, Arguments};
 use super::failure::Failure;
 use super::json as typed;
-use super::session::{Reply, Session};
+use super::session::{TkCall, TkOutput};
 use super::tickets::{Tickets, shown_status};
 
 /// `--full` repeats shared parts, which can double with each layer; past this it stops and says so.
 const MAX_LINES: usize = 100_000;
 
-pub fn dep_tree(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failure> {
+pub fn dep_tree(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
     let mut walk = Arguments::new(arguments);
     let (mut root, mut full, mut as_json) = (None, false, false);
     while let Some(argument) = walk.next() {
@@ -53,7 +53,7 @@ pub fn dep_tree(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Fa
             .collect();
         typed::reply(&json!({ "root": root, "nodes": nodes }))
     } else {
-        Reply::text(
+        TkOutput::text(
             lines.iter().map(|line| format!("{}{}\n", line.lead, describe(&tickets, line.id))).collect::<String>(),
         )
     };

@@ -7,13 +7,13 @@ mod store;
 mod update_worktree;
 
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use git2::{Oid, Repository};
 
-pub use store::{Landing, PrBook, PrRecord, StoreError};
+pub use store::{Landing, PrBook, PrRecord, PrStoreError};
 
 use super::{Forge, ForgeError, Merged};
 use crate::domain::evidence::GateResult;
@@ -38,12 +38,9 @@ struct Inner {
     git: Git,
     /// One landing at a time.
     landing: tokio::sync::Mutex<()>,
-    /// Unset: every recorded result counts.
-    counting: OnceLock<Counting>,
+    /// The gates whose results count. Unset: all of them.
+    counting: RwLock<Option<Vec<String>>>,
 }
-
-/// Names the gates that count now.
-pub type Counting = Box<dyn Fn() -> Vec<String> + Send + Sync>;
 
 impl LocalForge {
     /// `repo` is any directory of the repository, `ledger` the SQLite file that also holds the records.
@@ -52,14 +49,13 @@ impl LocalForge {
         let store = PrBook::open(ledger).map_err(|error| recorded(&error))?;
         let landing = tokio::sync::Mutex::new(());
         Ok(Self {
-            inner: Arc::new(Inner { place, store, git: Git::new(git_timeout), landing, counting: OnceLock::new() }),
+            inner: Arc::new(Inner { place, store, git: Git::new(git_timeout), landing, counting: RwLock::default() }),
         })
     }
 
     /// The results of gates that were taken out of the workflow count no longer.
-    pub fn count_only(&self, gates: Counting) {
-        // The first word stands; there is one caller.
-        let _ = self.inner.counting.set(gates);
+    pub fn count_only(&self, gates: Vec<String>) {
+        *self.inner.counting.write().unwrap_or_else(PoisonError::into_inner) = Some(gates);
     }
 
     /// The gate results of one head become its checks.
@@ -241,8 +237,7 @@ impl Inner {
             _ => Mergeability::Unknown,
         };
         let mut checks = self.store.checks(&record.head).map_err(|error| recorded(&error))?;
-        if let Some(counting) = self.counting.get() {
-            let names = counting();
+        if let Some(names) = &*self.counting.read().unwrap_or_else(PoisonError::into_inner) {
             checks.retain(|result| names.contains(&result.name));
         }
         Ok(PullRequest {
@@ -358,7 +353,7 @@ fn libgit(error: &git2::Error) -> ForgeError {
     ForgeError::Git(error.message().to_owned())
 }
 
-fn recorded(error: &StoreError) -> ForgeError {
+fn recorded(error: &PrStoreError) -> ForgeError {
     ForgeError::Git(error.to_string())
 }
 

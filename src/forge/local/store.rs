@@ -41,7 +41,7 @@ const COLUMNS: &str =
     "number, title, body, head_branch, head, base_branch, draft, labels, pushed_at, merged, merge_commit";
 
 #[derive(Debug, Error)]
-pub enum StoreError {
+pub enum PrStoreError {
     #[error(
         "the record of pull requests in {path} cannot be used: {source}\n  fix: check that its folder is writable and has space left, and that enough files may be open (ulimit -n)"
     )]
@@ -85,11 +85,11 @@ pub struct PrBook {
 }
 
 impl PrBook {
-    pub fn open(path: &Path) -> Result<Self, StoreError> {
+    pub fn open(path: &Path) -> Result<Self, PrStoreError> {
         // SQLite does not tell why a file cannot be opened; opening it does.
         let failed = |source| match std::fs::OpenOptions::new().read(true).write(true).open(path) {
-            Err(source) => StoreError::Open { path: path.to_owned(), source },
-            Ok(_) => StoreError::Sqlite { path: path.to_owned(), source },
+            Err(source) => PrStoreError::Open { path: path.to_owned(), source },
+            Ok(_) => PrStoreError::Sqlite { path: path.to_owned(), source },
         };
         let connection = Connection::open(path).map_err(failed)?;
         connection.busy_timeout(Duration::from_secs(10)).map_err(failed)?;
@@ -100,35 +100,35 @@ impl PrBook {
         Ok(Self { path: path.to_owned(), connection: Mutex::new(connection) })
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+    fn with<T>(&self, work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>) -> Result<T, PrStoreError> {
         let mut connection = self.connection.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        work(&mut connection).map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })
+        work(&mut connection).map_err(|source| PrStoreError::Sqlite { path: self.path.clone(), source })
     }
 
-    fn json<T: serde::de::DeserializeOwned>(&self, text: &str) -> Result<T, StoreError> {
-        serde_json::from_str(text).map_err(|source| StoreError::Content { path: self.path.clone(), source })
+    fn json<T: serde::de::DeserializeOwned>(&self, text: &str) -> Result<T, PrStoreError> {
+        serde_json::from_str(text).map_err(|source| PrStoreError::Content { path: self.path.clone(), source })
     }
 
-    fn text(&self, value: &impl serde::Serialize) -> Result<String, StoreError> {
-        serde_json::to_string(value).map_err(|source| StoreError::Content { path: self.path.clone(), source })
+    fn text(&self, value: &impl serde::Serialize) -> Result<String, PrStoreError> {
+        serde_json::to_string(value).map_err(|source| PrStoreError::Content { path: self.path.clone(), source })
     }
 
-    pub fn get(&self, number: PrNumber) -> Result<Option<PrRecord>, StoreError> {
+    pub fn get(&self, number: PrNumber) -> Result<Option<PrRecord>, PrStoreError> {
         self.one(&format!("SELECT {COLUMNS} FROM local_prs WHERE number = ?1"), params![to_sql(number)])
     }
 
     /// The branch's pull request that is not merged, else its newest.
-    pub fn of_branch(&self, branch: &str) -> Result<Option<PrRecord>, StoreError> {
+    pub fn of_branch(&self, branch: &str) -> Result<Option<PrRecord>, PrStoreError> {
         let query = "FROM local_prs WHERE head_branch = ?1 ORDER BY merged, number DESC LIMIT 1";
         self.one(&format!("SELECT {COLUMNS} {query}"), params![branch])
     }
 
-    fn one(&self, query: &str, params: impl rusqlite::Params) -> Result<Option<PrRecord>, StoreError> {
+    fn one(&self, query: &str, params: impl rusqlite::Params) -> Result<Option<PrRecord>, PrStoreError> {
         let found = self.with(|connection| connection.query_row(query, params, read_row).optional())?;
         found.map(|(record, labels)| Ok(PrRecord { labels: self.json(&labels)?, ..record })).transpose()
     }
 
-    pub fn add(&self, new: &NewPr, now: Timestamp) -> Result<PrNumber, StoreError> {
+    pub fn add(&self, new: &NewPr, now: Timestamp) -> Result<PrNumber, PrStoreError> {
         let labels = self.text(&new.labels)?;
         let insert = "INSERT INTO local_prs (title, body, head_branch, head, base_branch, draft, labels, pushed_at)
                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
@@ -152,14 +152,14 @@ impl PrBook {
     }
 
     /// Notes where the branch is now. The clock of a head starts when it is first seen.
-    pub fn see_head(&self, number: PrNumber, head: &CommitId, now: Timestamp) -> Result<(), StoreError> {
+    pub fn see_head(&self, number: PrNumber, head: &CommitId, now: Timestamp) -> Result<(), PrStoreError> {
         let update = "UPDATE local_prs SET head = ?2, pushed_at = ?3 WHERE number = ?1 AND head <> ?2";
         self.with(|connection| connection.execute(update, params![to_sql(number), head.as_str(), now.0]))?;
         Ok(())
     }
 
     /// Records the merge and ends its landing, at once.
-    pub fn merged(&self, number: PrNumber, head: &CommitId, commit: &CommitId) -> Result<(), StoreError> {
+    pub fn merged(&self, number: PrNumber, head: &CommitId, commit: &CommitId) -> Result<(), PrStoreError> {
         self.with(|connection| {
             let transaction = connection.transaction()?;
             transaction.execute(
@@ -171,7 +171,7 @@ impl PrBook {
         })
     }
 
-    pub fn landing(&self, base_branch: &str) -> Result<Option<Landing>, StoreError> {
+    pub fn landing(&self, base_branch: &str) -> Result<Option<Landing>, PrStoreError> {
         let query = "SELECT base_branch, number, head, old, new FROM local_landings WHERE base_branch = ?1";
         self.with(|connection| {
             connection
@@ -188,7 +188,7 @@ impl PrBook {
         })
     }
 
-    pub fn begin_landing(&self, landing: &Landing) -> Result<(), StoreError> {
+    pub fn begin_landing(&self, landing: &Landing) -> Result<(), PrStoreError> {
         let insert = "INSERT OR REPLACE INTO local_landings (base_branch, number, head, old, new)
                       VALUES (?1, ?2, ?3, ?4, ?5)";
         let Landing { base_branch, number, head, old, new } = landing;
@@ -199,20 +199,20 @@ impl PrBook {
         Ok(())
     }
 
-    pub fn end_landing(&self, base_branch: &str) -> Result<(), StoreError> {
+    pub fn end_landing(&self, base_branch: &str) -> Result<(), PrStoreError> {
         let delete = "DELETE FROM local_landings WHERE base_branch = ?1";
         self.with(|connection| connection.execute(delete, params![base_branch]))?;
         Ok(())
     }
 
-    pub fn record_checks(&self, head: &CommitId, results: &[GateResult]) -> Result<(), StoreError> {
+    pub fn record_checks(&self, head: &CommitId, results: &[GateResult]) -> Result<(), PrStoreError> {
         let text = self.text(&results)?;
         let insert = "INSERT OR REPLACE INTO local_checks (head, results) VALUES (?1, ?2)";
         self.with(|connection| connection.execute(insert, params![head.as_str(), text]))?;
         Ok(())
     }
 
-    pub fn checks(&self, head: &CommitId) -> Result<Vec<GateResult>, StoreError> {
+    pub fn checks(&self, head: &CommitId) -> Result<Vec<GateResult>, PrStoreError> {
         let query = "SELECT results FROM local_checks WHERE head = ?1";
         let text: Option<String> =
             self.with(|connection| connection.query_row(query, params![head.as_str()], |row| row.get(0)).optional())?;

@@ -24,6 +24,6 @@ pub use document::Document;
 pub use draft::Draft;
 pub use error::StoreError;
 pub use names::{check_id, prefix_for};
-pub use notes::Note;
+pub use notes::TicketNote;
 pub use record::Record;
 pub use store::{BrokenFile, Listing, LockedStore, Store, id_of_file, timestamp_now};

@@ -14,7 +14,7 @@ const MARKER_OPEN: &[u8] = b"<!-- dirigent:";
 const MARKER_CLOSE: &[u8] = b" -->";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Note {
+pub struct TicketNote {
     /// The timestamp, with `.2`, `.3` for further notes of the same second; `key:KEY` for a note of ours. It stays the
     /// same when notes are added, reworded or taken away around it.
     pub id: String,
@@ -42,9 +42,9 @@ impl Document {
     }
 
     /// All notes, in file order.
-    pub fn notes(&self) -> Vec<Note> {
+    pub fn notes(&self) -> Vec<TicketNote> {
         let Some(found) = section(self.body()) else { return Vec::new() };
-        let mut notes: Vec<Note> = Vec::new();
+        let mut notes: Vec<TicketNote> = Vec::new();
         let mut open = Entry { timestamp: None, from: self.body_start + found.entries };
         let mut at = open.from;
         while at < self.bytes.len() {
@@ -60,13 +60,13 @@ impl Document {
     }
 
     /// Rewords a note that carries a hidden key; the timestamp and the key stay.
-    pub fn reword_note(&mut self, note: &Note, text: &str) {
+    pub fn reword_note(&mut self, note: &TicketNote, text: &str) {
         let newline = self.newline();
         let text = escaped(text, newline);
         self.splice(note.span.clone(), &format!("{newline}{text}{newline}"));
     }
 
-    fn close(&self, notes: &mut Vec<Note>, entry: &Entry, end: usize) {
+    fn close(&self, notes: &mut Vec<TicketNote>, entry: &Entry, end: usize) {
         let marker = self.marker_in(entry.from..end);
         let own_end = marker.as_ref().map_or(end, |(line, _)| line.start);
         let text = self.text_of(entry.from..own_end);
@@ -79,13 +79,13 @@ impl Document {
             };
             let id = unused(notes, base);
             let span = entry.from..own_end;
-            notes.push(Note { id, timestamp: entry.timestamp.clone(), text, key, span });
+            notes.push(TicketNote { id, timestamp: entry.timestamp.clone(), text, key, span });
         }
         let Some((line, key)) = marker else { return };
         let rest = self.text_of(line.end..end);
         if !rest.is_empty() {
             let id = unused(notes, format!("after:{key}"));
-            notes.push(Note { id, timestamp: None, text: rest, key: None, span: line.end..end });
+            notes.push(TicketNote { id, timestamp: None, text: rest, key: None, span: line.end..end });
         }
     }
 
@@ -200,7 +200,7 @@ fn marker_key(line: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(inner).into_owned())
 }
 
-fn unused(notes: &[Note], base: String) -> String {
+fn unused(notes: &[TicketNote], base: String) -> String {
     let taken = notes.iter().filter(|note| note.id == base || note.id.starts_with(&format!("{base}."))).count();
     if taken == 0 { base } else { format!("{base}.{}", taken + 1) }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::document::Document;
-use super::notes::Note;
+use super::notes::TicketNote;
 use super::record::Record;
 use crate::domain::comment::{Author, Comment, TrustLevel};
 use crate::domain::ids::{CommentId, TicketId, TicketKey};
@@ -92,7 +92,7 @@ pub(super) fn priority_for_file(priority: Option<i64>) -> String {
     priority.map_or(2, |priority| priority.saturating_sub(1).clamp(0, 4)).to_string()
 }
 
-pub(super) fn comment(note: Note) -> Comment {
+pub(super) fn comment(note: TicketNote) -> Comment {
     Comment {
         id: CommentId::new(note.id),
         author: if note.key.is_some() { Author::ourselves() } else { owner() },

@@ -1,6 +1,5 @@
 //! Whole runs of the worker with the real clients: a ticket's text in, a commit out, and the ways in which people interfere.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use dirigent::config::agent::RequestRule;
@@ -79,11 +78,7 @@ impl Scene {
 
     fn start(&self) -> Running {
         let mut worker = self.bench.worker();
-        let prompt = self.prompt;
-        worker.render = Arc::new(move |request| {
-            let words: Vec<&str> = request.words.iter().map(|word| word.text.as_str()).collect();
-            Ok(if request.turn == 1 { prompt.to_owned() } else { words.join("\n") })
-        });
+        worker.prompts = self.bench.prompts(self.prompt, "");
         self.bench.start_with(worker)
     }
 

@@ -10,18 +10,20 @@ use async_trait::async_trait;
 use dirigent::config::Settings;
 use dirigent::config::policy::{ForgeKind, RolloutMode};
 use dirigent::domain::comment::{Author, Comment, TrustLevel};
-use dirigent::domain::ids::{CommentId, CommitId, TicketId};
+use dirigent::domain::evidence::GateResult;
+use dirigent::domain::ids::{CommentId, CommitId, TicketId, TicketKey};
 use dirigent::domain::permit::Permit;
 use dirigent::domain::phase::Phase;
 use dirigent::domain::run::{ProcessMark, RunOutcome, RunReport, StopReason};
 use dirigent::domain::ticket::{Dispatchable, NewTicket, Ticket};
 use dirigent::ledger::{Ledger, SqliteLedger};
 use dirigent::runtime::{
-    self, Adapters, Buried, Crew, Driver, DriverParts, Gatekeeper, PollerParts, Until, Words, plan_of,
+    self, Adapters, Driver, DriverParts, GateOrder, Gatekeeper, HaltReceiver, PollerParts, RunHost, Until, plan_of,
 };
 use dirigent::tracker::memory::MemoryTracker;
 use dirigent::tracker::{Tracker, TrackerError};
-use dirigent::worker::{Control, WorkerEvent};
+use dirigent::worker::{Control, ReclaimOrder, Reclaimed, RunOrder, WorkerEvent};
+use dirigent::workflow::{Templates, Texts};
 use tokio::sync::{mpsc, watch};
 
 use crate::support::board::PATIENCE;
@@ -136,31 +138,49 @@ fn ticket(number: usize) -> Ticket {
 }
 
 /// Workers that work until they are told to stop, and what they are told.
-fn crew(told: Arc<Mutex<Vec<StopReason>>>) -> Crew {
-    Crew {
-        run: Arc::new(move |_, order, mut control, events| {
-            let told = told.clone();
-            Box::pin(async move {
-                let commit = CommitId::new("1".repeat(40));
-                let process = ProcessMark { pid: std::process::id() as i32, started_ticks: 1 };
-                let (worktree, base) = (format!("/nowhere/{}", order.run).into(), commit.clone());
-                let _ = events.send(WorkerEvent::Started { process, worktree, base, head: commit }).await;
-                loop {
-                    match control.recv().await {
-                        Some(Control::Stop(reason)) => {
-                            told.lock().unwrap().push(reason.clone());
-                            return RunReport::bare(RunOutcome::Killed { reason });
-                        }
-                        Some(_) => {}
-                        None => std::future::pending().await,
-                    }
+struct Patient {
+    told: Arc<Mutex<Vec<StopReason>>>,
+}
+
+#[async_trait]
+impl RunHost for Patient {
+    async fn run(
+        &self,
+        _: Permit,
+        order: RunOrder,
+        mut control: mpsc::Receiver<Control>,
+        events: mpsc::Sender<WorkerEvent>,
+    ) -> RunReport {
+        let commit = CommitId::new("1".repeat(40));
+        let process = ProcessMark { pid: std::process::id() as i32, started_ticks: 1 };
+        let (worktree, base) = (format!("/nowhere/{}", order.run).into(), commit.clone());
+        let _ = events.send(WorkerEvent::Started { process, worktree, base, head: commit }).await;
+        loop {
+            match control.recv().await {
+                Some(Control::Stop(reason)) => {
+                    self.told.lock().unwrap().push(reason.clone());
+                    return RunReport::bare(RunOutcome::Killed { reason });
                 }
-            })
-        }),
-        bury: Arc::new(|_| Box::pin(async { Buried::default() })),
-        gate: Arc::new(|_, _, _| Box::pin(async { Ok(Vec::new()) })),
-        base: Arc::new(|| Box::pin(async { None })),
-        clean: Arc::new(|_, _| Box::pin(async { Ok(()) })),
+                Some(_) => {}
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    async fn reclaim(&self, _: ReclaimOrder) -> Reclaimed {
+        Reclaimed::default()
+    }
+
+    async fn gate(&self, _: Permit, _: GateOrder, _: HaltReceiver) -> Result<Vec<GateResult>, String> {
+        Ok(Vec::new())
+    }
+
+    async fn base_commit(&self) -> Option<CommitId> {
+        None
+    }
+
+    async fn clean_up(&self, _: Permit, _: TicketKey) -> Result<(), String> {
+        Ok(())
     }
 }
 
@@ -183,18 +203,18 @@ async fn an_hour_with_five_hundred_candidates_and_ten_minutes_of_errors() {
     let ledger = SqliteLedger::open(&dir.path().join("ledger.db")).unwrap();
     let state = ledger.load().unwrap();
     let told = Arc::new(Mutex::new(Vec::new()));
-    let crew = crew(told.clone());
+    let host = Arc::new(Patient { told: told.clone() });
     let kill_file = dir.path().join("pause");
     let (plan, plan_seen) = watch::channel(plan_of(&policy));
     let (kill_sender, _kill_seen) = watch::channel(kill_file.clone());
     let (poll_wanted, wanted) = mpsc::channel(1);
-    let first = runtime::recover(&state, &crew).await;
-    let words = Words::new(Arc::new(|name, data| Ok(format!("{name}: {data}"))), "workpad");
+    let first = runtime::recover(&state, host.as_ref()).await;
+    let texts = Arc::new(Texts::new(Templates::load(None).unwrap(), "workpad"));
     let (driver, handle) = Driver::new(DriverParts {
         state,
         policy,
         ledger: Box::new(ledger),
-        adapters: Adapters { tracker: board.clone(), forge: None, crew: crew.clone(), words },
+        adapters: Adapters { tracker: board.clone(), forge: None, host: host.clone(), texts },
         gatekeeper: Arc::new(Gatekeeper::new(&kill_file)),
         plan,
         kill_file: kill_sender,
@@ -202,7 +222,7 @@ async fn an_hour_with_five_hundred_candidates_and_ten_minutes_of_errors() {
         until: Until::Told,
         recorder: None,
     });
-    let parts = PollerParts { tracker: board.clone(), crew, plan: plan_seen, wanted, inbox: handle.inbox.clone() };
+    let parts = PollerParts { tracker: board.clone(), host, plan: plan_seen, wanted, inbox: handle.inbox.clone() };
     tokio::spawn(runtime::poll(parts));
     let running = tokio::spawn(driver.run(first));
     let working = || {

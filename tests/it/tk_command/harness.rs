@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use dirigent::cli::tk::{Exec, Session, call};
+use dirigent::cli::tk::{Successor, TkCall, call};
 
 /// A project directory with a store, and the variables `tk` is called with.
 pub struct Project {
@@ -21,7 +21,7 @@ pub struct Answer {
     pub out: String,
     pub err: String,
     pub code: u8,
-    pub then: Option<Exec>,
+    pub then: Option<Successor>,
 }
 
 impl Project {
@@ -61,7 +61,7 @@ impl Project {
     pub fn tk(&self, arguments: &[&str]) -> Answer {
         let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
         let stdin = || Ok(self.stdin.clone());
-        let session = Session {
+        let session = TkCall {
             program: "tk".into(),
             cwd: self.cwd.clone(),
             variables: self.variables.iter().map(|(name, value)| (name.into(), value.into())).collect(),

@@ -7,11 +7,12 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
 use dirigent::config::Settings;
 use dirigent::config::policy::RolloutMode;
 use dirigent::config::worker::Runtime;
 use dirigent::domain::comment::{Author, TrustLevel};
-use dirigent::domain::ids::RunId;
+use dirigent::domain::ids::{RunId, TicketId};
 use dirigent::domain::job::Work;
 use dirigent::domain::permit::Permit;
 use dirigent::domain::run::{Activity, RunReport};
@@ -19,7 +20,8 @@ use dirigent::domain::ticket::{Dispatchable, Ticket};
 use dirigent::engine::permit::{Circumstances, EffectKind, permit};
 use dirigent::launcher::environment::Secrets;
 use dirigent::launcher::{Launcher, LocalLauncher};
-use dirigent::worker::{Control, RunOrder, Worker, WorkerEvent, Workplace, transcript_path};
+use dirigent::worker::{Control, RunOrder, TicketSource, Worker, WorkerEvent, Workplace, transcript_path};
+use dirigent::workflow::{Prompts, Templates};
 use dirigent::workspace::{WorkspaceConfig, Workspaces};
 use secrecy::SecretString;
 use tokio::sync::mpsc;
@@ -97,6 +99,16 @@ fn ticket() -> Ticket {
     }
 }
 
+/// The board that a run sees: one ticket, which tests change under it.
+struct ChangingTicket(Arc<Mutex<Ticket>>);
+
+#[async_trait]
+impl TicketSource for ChangingTicket {
+    async fn read(&self, _: &TicketId) -> Result<Option<Ticket>, String> {
+        Ok(Some(self.0.lock().unwrap().clone()))
+    }
+}
+
 impl Bench {
     /// A worker whose agent does `acts`, in the words of tests/fakes/agent.sh.
     pub fn new(acts: &[&str]) -> Self {
@@ -156,23 +168,24 @@ impl Bench {
             settings: Arc::new(self.settings.clone()),
             workplace: Workplace::Worktrees(self.workspaces.clone()),
             launcher: Arc::clone(&self.launcher),
-            render: Arc::new(|request| {
-                let words: Vec<&str> = request.words.iter().map(|word| word.text.as_str()).collect();
-                Ok(match request.turn {
-                    1 => format!("Work on {}.\nSecond line.", request.ticket.key),
-                    turn => format!("Go on, turn {turn}. {}", words.join(" ")),
-                })
-            }),
-            read_ticket: Arc::new(move |_| {
-                let ticket = ticket.lock().unwrap().clone();
-                Box::pin(async move { Ok(Some(ticket)) })
-            }),
+            prompts: self.prompts("Work on {{issue.key}}.\nSecond line.", "Go on, turn {{run.turn}}."),
+            tickets: Arc::new(ChangingTicket(ticket)),
             environment: Arc::new(self.environment.clone()),
             secrets: Arc::new(secrets),
             state_dir: self.path("state"),
             tools,
             sockets,
         }
+    }
+
+    /// Prompts that are short enough to be recognised: the first one, and what each later one begins with.
+    pub fn prompts(&self, first: &str, later: &str) -> Prompts {
+        let own = self.path("templates");
+        fs::create_dir_all(&own).unwrap();
+        fs::write(own.join("prompt.md"), first).unwrap();
+        fs::write(own.join("continuation.md"), later).unwrap();
+        fs::write(own.join("messages.md"), "{{#each messages}}{{text}}\n{{/each}}").unwrap();
+        Prompts::new("", "WORKFLOW.md", 0, Templates::load(Some(&own)).unwrap()).unwrap()
     }
 
     pub fn order(&self) -> RunOrder {
@@ -186,6 +199,7 @@ impl Bench {
             resume: None,
             undelivered: Vec::new(),
             previous: None,
+            policy: Arc::new(self.settings.policy("hash", false)),
             rework_cycles: 0,
             cost_left: None,
         }

@@ -8,6 +8,7 @@ use dirigent::config::worker::Runtime;
 use dirigent::domain::failure::RunFailure;
 use dirigent::domain::ids::RunId;
 use dirigent::domain::job::HumanMessage;
+use dirigent::domain::phase::Phase;
 use dirigent::domain::run::{Activity, RunOutcome, StopReason};
 use dirigent::domain::time::Timestamp;
 use dirigent::worker::{Control, run_directory};
@@ -55,6 +56,24 @@ async fn spec_7_a_live_ticket_goes_on_with_guidance_on_the_same_session() {
         prompts[0].contains("Work on t-1") && prompts[1].contains("Go on, turn 2") && prompts[2].contains("turn 3")
     );
     bench.assert_nothing_left(&run);
+}
+
+#[tokio::test]
+async fn a_ticket_in_our_own_column_goes_on_although_that_column_is_not_an_active_one() {
+    let mut bench = speaking(&["say=nothing", "commit=a.txt", "say=nothing"]);
+    bench.settings.agent.max_turns = 3;
+    bench.settings.orchestration.states.insert(Phase::Implementing, "In Progress".into());
+    let running = bench.start();
+    bench.ticket.lock().unwrap().state = "In Progress".into();
+    assert_eq!(running.report().await.turns, 3);
+}
+
+#[tokio::test]
+async fn a_ticket_that_lost_its_label_ends_the_turns() {
+    let mut bench = speaking(&["commit=a.txt", "say=nothing"]);
+    bench.settings.agent.max_turns = 2;
+    bench.settings.orchestration.ownership.required_label = Some("dirigent".into());
+    assert_eq!(bench.run().await.turns, 1);
 }
 
 #[tokio::test]

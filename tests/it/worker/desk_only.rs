@@ -4,17 +4,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use dirigent::config::merge::{MergeMode, NoChecks};
 use dirigent::config::policy::{ForgeKind, Policy, RolloutMode};
-use dirigent::domain::ids::TicketId;
+use dirigent::domain::evidence::GateResult;
+use dirigent::domain::ids::{CommitId, TicketId, TicketKey};
+use dirigent::domain::permit::Permit;
 use dirigent::domain::phase::Phase;
+use dirigent::domain::run::RunReport;
 use dirigent::forge::local::LocalForge;
 use dirigent::ledger::{Ledger, SqliteLedger};
 use dirigent::runtime::{
-    self, Adapters, Buried, Crew, Driver, DriverParts, Gatekeeper, PollerParts, Until, Words, plan_of,
+    self, Adapters, Driver, DriverParts, GateOrder, Gatekeeper, HaltReceiver, PollerParts, RunHost, Until, plan_of,
 };
 use dirigent::tracker::Tracker;
 use dirigent::tracker::memory::MemoryTracker;
+use dirigent::worker::{Control, ReclaimOrder, Reclaimed, RunOrder, Worker, WorkerEvent, Workplace};
+use dirigent::workflow::{Templates, Texts};
 use tokio::sync::{mpsc, watch};
 
 use super::bench::{Bench, PATIENCE, git};
@@ -39,24 +45,36 @@ fn policy(bench: &Bench) -> Policy {
     policy
 }
 
-fn crew(bench: &Bench) -> Crew {
-    let worker = Arc::new(bench.worker());
-    let base = worker.clone();
-    Crew {
-        run: Arc::new(move |permit, order, control, events| {
-            let worker = worker.clone();
-            Box::pin(async move { worker.run(permit, order, control, events).await })
-        }),
-        bury: Arc::new(|_| Box::pin(async { Buried::default() })),
-        gate: Arc::new(|_, _, _| Box::pin(async { Ok(Vec::new()) })),
-        base: Arc::new(move || {
-            let worker = base.clone();
-            Box::pin(async move {
-                let dirigent::worker::Workplace::Worktrees(workspaces) = &worker.workplace else { return None };
-                workspaces.base_commit("main").await.ok()
-            })
-        }),
-        clean: Arc::new(|_, _| Box::pin(async { Ok(()) })),
+/// The real worker, with nothing to reclaim and nothing to check.
+struct OneWorker(Worker);
+
+#[async_trait]
+impl RunHost for OneWorker {
+    async fn run(
+        &self,
+        permit: Permit,
+        order: RunOrder,
+        control: mpsc::Receiver<Control>,
+        events: mpsc::Sender<WorkerEvent>,
+    ) -> RunReport {
+        self.0.run(permit, order, control, events).await
+    }
+
+    async fn reclaim(&self, order: ReclaimOrder) -> Reclaimed {
+        self.0.reclaim(&order).await
+    }
+
+    async fn gate(&self, _: Permit, _: GateOrder, _: HaltReceiver) -> Result<Vec<GateResult>, String> {
+        Ok(Vec::new())
+    }
+
+    async fn base_commit(&self) -> Option<CommitId> {
+        let Workplace::Worktrees(workspaces) = &self.0.workplace else { return None };
+        workspaces.base_commit("main").await.ok()
+    }
+
+    async fn clean_up(&self, _: Permit, _: TicketKey) -> Result<(), String> {
+        Ok(())
     }
 }
 
@@ -76,18 +94,18 @@ async fn a_script_of_tk_commands_completes_a_ticket_of_another_board() {
     let state = ledger.load().unwrap();
     let forge = Arc::new(LocalForge::open(&bench.repo(), &ledger_path, Duration::from_secs(60)).unwrap());
     let policy = Arc::new(policy(&bench));
-    let crew = crew(&bench);
-    let words = Words::new(Arc::new(|name, data| Ok(format!("{name}: {data}"))), "workpad");
+    let host = Arc::new(OneWorker(bench.worker()));
+    let texts = Arc::new(Texts::new(Templates::load(None).unwrap(), "workpad"));
     let kill_file = bench.path("pause");
     let (plan, plan_seen) = watch::channel(plan_of(&policy));
     let (kill_sender, _kill_seen) = watch::channel(kill_file.clone());
     let (poll_wanted, wanted) = mpsc::channel(1);
-    let first = runtime::recover(&state, &crew).await;
+    let first = runtime::recover(&state, host.as_ref()).await;
     let (driver, handle) = Driver::new(DriverParts {
         state,
         policy,
         ledger: Box::new(ledger),
-        adapters: Adapters { tracker: board.clone(), forge: Some(forge), crew: crew.clone(), words },
+        adapters: Adapters { tracker: board.clone(), forge: Some(forge), host: host.clone(), texts },
         gatekeeper: Arc::new(Gatekeeper::new(&kill_file)),
         plan,
         kill_file: kill_sender,
@@ -95,7 +113,7 @@ async fn a_script_of_tk_commands_completes_a_ticket_of_another_board() {
         until: Until::Idle,
         recorder: None,
     });
-    let parts = PollerParts { tracker: board.clone(), crew, plan: plan_seen, wanted, inbox: handle.inbox.clone() };
+    let parts = PollerParts { tracker: board.clone(), host, plan: plan_seen, wanted, inbox: handle.inbox.clone() };
     tokio::spawn(runtime::poll(parts));
     let end = tokio::time::timeout(PATIENCE, driver.run(first)).await.expect("it ends by itself").unwrap();
 

@@ -1,16 +1,21 @@
 //! Every way a run can end, and what is left of it.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
 use dirigent::config::workspace::{Keep, OnDirty};
 use dirigent::domain::failure::RunFailure;
 use dirigent::domain::ids::RunId;
-use dirigent::domain::run::{Activity, RunOutcome, StopReason};
+use dirigent::domain::permit::Permit;
+use dirigent::domain::phase::Phase;
+use dirigent::domain::run::{Activity, ProcessMark, RunOutcome, StopReason};
 use dirigent::engine::permit::EffectKind;
-use dirigent::worker::{Control, LostRun};
+use dirigent::launcher::{Child, LaunchError, LaunchOrder, Launcher, Leftover, Swept};
+use dirigent::worker::{Control, ReclaimOrder};
 
 use super::bench::{Bench, PATIENCE, SECRET, allowed, fresh_run, git, members, poll};
 
@@ -40,7 +45,7 @@ async fn a_commit_is_a_success_and_leaves_only_the_branch() {
     let transcript = bench.transcript(&run);
     assert!(transcript.contains(" out hello\n") && transcript.contains(" err careful\n"), "{transcript}");
     let prompt = fs::read_to_string(bench.path("state").join("runs").join(run.as_str()).join("prompt.md")).unwrap();
-    assert_eq!(prompt, "Work on t-1.\nSecond line.");
+    assert_eq!(prompt, "Work on t-1.\nSecond line.\n");
 }
 
 #[tokio::test]
@@ -100,6 +105,15 @@ async fn a_ticket_that_moved_on_is_progress() {
     let running = bench.start_with(worker);
     bench.ticket.lock().unwrap().state = "closed".into();
     assert_eq!(running.report().await.outcome, RunOutcome::Done);
+}
+
+#[tokio::test]
+async fn a_column_that_the_runner_moves_tickets_to_is_no_progress() {
+    let mut bench = Bench::new(&["say=nothing"]);
+    bench.settings.orchestration.states.insert(Phase::Implementing, "In Progress".into());
+    let running = bench.start();
+    bench.ticket.lock().unwrap().state = "in progress".into();
+    assert_eq!(*failure(&running.report().await.outcome), RunFailure::NoProgress);
 }
 
 #[tokio::test]
@@ -231,14 +245,38 @@ async fn a_kept_worktree_is_named_and_lets_the_branch_go() {
     assert_eq!(report.kept_worktree, None);
 }
 
+/// Breaks down where an agent should be started.
+struct Breaking(Arc<dyn Launcher>);
+
+#[async_trait]
+impl Launcher for Breaking {
+    fn how(&self) -> &'static str {
+        self.0.how()
+    }
+
+    async fn launch(&self, _: &Permit, order: LaunchOrder) -> Result<Child, LaunchError> {
+        fs::write(order.cwd.join("new.txt"), "unfinished").unwrap();
+        panic!("on purpose");
+    }
+
+    fn holder(&self) -> Vec<OsString> {
+        self.0.holder()
+    }
+
+    fn probe(&self, mark: ProcessMark) -> bool {
+        self.0.probe(mark)
+    }
+
+    async fn sweep(&self, leftovers: &[Leftover]) -> Swept {
+        self.0.sweep(leftovers).await
+    }
+}
+
 #[tokio::test]
 async fn a_panic_inside_still_cleans_up_and_reports() {
     let bench = Bench::new(&["commit=a.txt"]);
     let mut worker = bench.worker();
-    worker.render = Arc::new(|request| {
-        fs::write(request.worktree.join("new.txt"), "unfinished").unwrap();
-        panic!("on purpose");
-    });
+    worker.launcher = Arc::new(Breaking(worker.launcher));
     let running = bench.start_with(worker);
     let run = running.run.clone();
     let report = running.report().await;
@@ -251,10 +289,13 @@ async fn a_panic_inside_still_cleans_up_and_reports() {
 async fn a_prompt_that_cannot_be_rendered_is_permanent() {
     let bench = Bench::new(&["commit=a.txt"]);
     let mut worker = bench.worker();
-    worker.render = Arc::new(|_| Err("WORKFLOW.md:12: unknown variable `isue`".into()));
+    worker.prompts = bench.prompts("Work on\n{{isue.key}}", "");
     let report = bench.start_with(worker).report().await;
     assert!(failure(&report.outcome).is_permanent());
-    assert!(failure(&report.outcome).to_string().contains("WORKFLOW.md:12"));
+    assert!(
+        failure(&report.outcome).to_string().contains("prompt.md:2: there is no variable `isue.key`"),
+        "{report:?}"
+    );
 }
 
 #[tokio::test]
@@ -310,7 +351,7 @@ async fn the_workers_environment_holds_its_variables_and_no_secret() {
 }
 
 #[tokio::test]
-async fn a_lost_run_is_buried_with_its_processes_salvaged_and_removed() {
+async fn a_lost_run_is_reclaimed_with_its_processes_salvaged_and_removed() {
     let bench = Bench::new(&[]);
     let run = fresh_run();
     let branch = "dirigent/t-1-make-it-work";
@@ -326,29 +367,32 @@ async fn a_lost_run_is_buried_with_its_processes_salvaged_and_removed() {
     poll("the stray is up", || !members(&run).is_empty()).await;
     let reaper = std::thread::spawn(move || stray.wait());
     let worker = bench.worker();
-    let lost = LostRun { run: run.clone(), key: "t-1".into(), branch: branch.into(), process: None, worktree: None };
-    let buried = worker.bury(&lost).await;
+    let lost =
+        ReclaimOrder { run: run.clone(), key: "t-1".into(), branch: branch.into(), process: None, worktree: None };
+    let reclaimed = worker.reclaim(&lost).await;
     reaper.join().unwrap().unwrap();
-    assert!(buried.removed && buried.killed == 1 && buried.trouble.is_none(), "{buried:?}");
-    let saved = buried.salvage.unwrap();
+    assert!(reclaimed.removed && reclaimed.killed == 1 && reclaimed.trouble.is_none(), "{reclaimed:?}");
+    let saved = reclaimed.salvage.unwrap();
     assert_eq!(bench.content(&saved.reference, "new.txt"), "unfinished");
-    assert_eq!(buried.head.unwrap(), worktree.head_before);
+    assert_eq!(reclaimed.head.unwrap(), worktree.head_before);
     bench.assert_nothing_left(&run);
-    let again = worker.bury(&LostRun { worktree: Some(worktree.path), ..lost }).await;
+    let again = worker.reclaim(&ReclaimOrder { worktree: Some(worktree.path), ..lost }).await;
     assert!(again.removed && again.killed == 0 && again.trouble.is_none(), "{again:?}");
     assert_eq!(again.salvage, Some(saved), "a life that died before it could say so is spoken for");
 }
 
 #[tokio::test]
-async fn burying_a_run_that_left_nothing_is_quiet() {
+async fn reclaiming_a_run_that_left_nothing_is_quiet() {
     let bench = Bench::new(&[]);
-    let lost = LostRun {
+    let lost = ReclaimOrder {
         run: RunId::new("01NEVER"),
         key: "t-1".into(),
         branch: "dirigent/none".into(),
         process: None,
         worktree: None,
     };
-    let buried = bench.worker().bury(&lost).await;
-    assert!(buried.removed && buried.salvage.is_none() && buried.head.is_none() && buried.trouble.is_none());
+    let reclaimed = bench.worker().reclaim(&lost).await;
+    assert!(
+        reclaimed.removed && reclaimed.salvage.is_none() && reclaimed.head.is_none() && reclaimed.trouble.is_none()
+    );
 }

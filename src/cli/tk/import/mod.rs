@@ -11,7 +11,7 @@ use std::path::Path;
 use super::arguments::only_words;
 use super::failure::Failure;
 use super::notes::stdin_text;
-use super::session::{Reply, Session};
+use super::session::{TkCall, TkOutput};
 use crate::tracker::tk::{Document, Draft, check_id, timestamp_now};
 
 /// One ticket as another system told it.
@@ -34,7 +34,7 @@ impl Foreign {
     }
 }
 
-pub fn import(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failure> {
+pub fn import(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
     let words = only_words(arguments)?;
     let (source, file) = match words[..] {
         [source] => (source, None),
@@ -56,20 +56,20 @@ pub fn import(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Fail
 }
 
 /// `migrate-beads`, as the public tool has it.
-pub fn migrate_beads(session: &Session<'_>, arguments: &[String]) -> Result<Reply, Failure> {
+pub fn migrate_beads(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
     only_words(arguments)?;
     let text = beads_file(session)?;
     store(session, "beads", beads::parse(&text, beads::Statuses::Verbatim)?, "Migrated")
 }
 
-fn usage(session: &Session<'_>) -> Failure {
+fn usage(session: &TkCall<'_>) -> Failure {
     Failure::Usage(format!(
         "Usage: {0} import beads [FILE]       (default .beads/issues.jsonl)\n       {0} import github [FILE]      (JSON of `gh issue list --json ...`; default stdin)\n       {0} import linear-csv [FILE]  (Linear's CSV export; default stdin)",
         session.program
     ))
 }
 
-fn beads_file(session: &Session<'_>) -> Result<String, Failure> {
+fn beads_file(session: &TkCall<'_>) -> Result<String, Failure> {
     let path = session.cwd.join(".beads/issues.jsonl");
     if !path.is_file() {
         return Err(Failure::said(".beads/issues.jsonl not found"));
@@ -77,7 +77,7 @@ fn beads_file(session: &Session<'_>) -> Result<String, Failure> {
     read(session, ".beads/issues.jsonl")
 }
 
-fn read(session: &Session<'_>, file: &str) -> Result<String, Failure> {
+fn read(session: &TkCall<'_>, file: &str) -> Result<String, Failure> {
     if file == "-" {
         return stdin_text(session);
     }
@@ -85,7 +85,7 @@ fn read(session: &Session<'_>, file: &str) -> Result<String, Failure> {
     std::fs::read_to_string(&path).map_err(|error| Failure::said(format!("could not read {file}: {error}")))
 }
 
-fn store(session: &Session<'_>, from: &str, tickets: Vec<Foreign>, verb: &str) -> Result<Reply, Failure> {
+fn store(session: &TkCall<'_>, from: &str, tickets: Vec<Foreign>, verb: &str) -> Result<TkOutput, Failure> {
     // Every file is made up before the first is written: a malformed ticket must not leave half an import.
     let files = tickets.iter().map(file).collect::<Result<Vec<_>, _>>()?;
     let store = session.store_or_new()?;
@@ -103,7 +103,7 @@ fn store(session: &Session<'_>, from: &str, tickets: Vec<Foreign>, verb: &str) -
         }
     }
     text.push_str(&format!("{verb} {count} tickets from {from}\n"));
-    Ok(Reply::text(text))
+    Ok(TkOutput::text(text))
 }
 
 fn file(ticket: &Foreign) -> Result<Vec<u8>, Failure> {

@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use super::crew::{Crew, GateOrder};
-use super::gate_watch::{GateWatch, Halt, HaltReceiver, halted};
+use super::gate_watch::{GateWatch, Halt, HaltReceiver};
 use super::gatekeeper::Gatekeeper;
 use super::handle::Message;
+use super::host::{GateOrder, RunHost};
 use super::run_task::RunTask;
-use super::words::Words;
 use crate::config::policy::Policy;
 use crate::domain::ids::{EffectId, RunId, TicketId};
 use crate::domain::job::{HumanMessage, Job};
@@ -23,6 +22,7 @@ use crate::engine::state::State;
 use crate::forge::{Forge, ForgeError};
 use crate::tracker::{Tracker, TrackerError};
 use crate::worker::Control;
+use crate::workflow::Texts;
 
 /// Everything effects reach.
 #[derive(Clone)]
@@ -30,8 +30,9 @@ pub struct Adapters {
     pub tracker: Arc<dyn Tracker>,
     /// `None` for `pr.forge: none`.
     pub forge: Option<Arc<dyn Forge>>,
-    pub crew: Crew,
-    pub words: Words,
+    pub host: Arc<dyn RunHost>,
+    /// As the workflow in force words it.
+    pub texts: Arc<Texts>,
 }
 
 /// Hands out effects: short ones one after the other per ticket, long ones beside them.
@@ -76,6 +77,11 @@ impl Performer {
             controls: HashMap::new(),
             gates: GateWatch::default(),
         }
+    }
+
+    /// Another workflow words things differently.
+    pub fn use_texts(&mut self, texts: Arc<Texts>) {
+        self.adapters.texts = texts;
     }
 
     /// Effects whose result has not come back.
@@ -187,7 +193,7 @@ impl Performer {
             job,
             policy: policy.clone(),
             tracker: self.adapters.tracker.clone(),
-            crew: self.adapters.crew.clone(),
+            host: self.adapters.host.clone(),
             gatekeeper: self.gatekeeper.clone(),
             control: told,
             inbox: self.inbox.clone(),
@@ -309,13 +315,13 @@ async fn write(
     let job = || job.clone().ok_or_else(|| permanent("the job is gone"));
     match action {
         Action::Comment { key, said } => {
-            let body = adapters.words.comment(&job()?, &said).map_err(permanent)?;
+            let body = adapters.texts.comment(&job()?, &said).map_err(permanent)?;
             let comment = tracker.comment(&permit, &ticket, &key, &body).await?;
             Ok(EffectResult::Commented { comment })
         }
         Action::WriteWorkpad { shows } => {
             let job = job()?;
-            let body = adapters.words.workpad(&job, &shows).map_err(permanent)?;
+            let body = adapters.texts.workpad(&job, &shows, super::now()).map_err(permanent)?;
             let comment = match job.workpad.comment {
                 Some(comment) => {
                     tracker.edit_comment(&permit, &ticket, &comment, &body).await?;
@@ -339,7 +345,7 @@ async fn write(
         }
         Action::OpenPr { branch, head } => {
             let job = job()?;
-            let (title, body) = adapters.words.pull_request(&job).map_err(permanent)?;
+            let (title, body) = adapters.texts.pull_request(&job).map_err(permanent)?;
             let new = NewPr {
                 title,
                 body,
@@ -366,7 +372,10 @@ async fn write(
         }
         Action::RunGate { branch, head } => {
             let order = GateOrder { key: job()?.ticket.key, branch, head };
-            let results = (adapters.crew.gate)(permit, order, Box::pin(halted(halt)))
+            let halt = halt.ok_or_else(|| permanent("a gate that belongs to no ticket"))?;
+            let results = adapters
+                .host
+                .gate(permit, order, halt)
                 .await
                 .map_err(|detail| EffectError::Transient { detail, retry_after: None })?;
             Ok(EffectResult::Gated { results })
@@ -375,7 +384,7 @@ async fn write(
             if let (Some(head), Some(forge)) = (merged_head, &adapters.forge) {
                 forge.delete_branch(&permit, &branch, &head).await?;
             }
-            (adapters.crew.clean)(permit, job()?.ticket.key).await.map_err(permanent)?;
+            adapters.host.clean_up(permit, job()?.ticket.key).await.map_err(permanent)?;
             Ok(EffectResult::Plain)
         }
         Action::StartRun { .. }
@@ -387,8 +396,8 @@ async fn write(
     }
 }
 
-fn permanent(detail: impl Into<String>) -> EffectError {
-    EffectError::Permanent { detail: detail.into() }
+fn permanent(detail: impl ToString) -> EffectError {
+    EffectError::Permanent { detail: detail.to_string() }
 }
 
 impl From<TrackerError> for EffectError {

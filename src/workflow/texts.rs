@@ -1,40 +1,40 @@
-//! What effects say, as data for the templates. The wording itself is in `templates/`.
+//! What Dirigent writes on tickets and pull requests: the engine's decisions as data for the templates. The wording
+//! itself is in `templates/`.
 
-use std::sync::Arc;
+use serde_json::{Value as Json, json};
 
-use serde_json::{Value, json};
-
+use super::error::RenderError;
+use super::templates::{TemplateName, Templates};
 use crate::domain::job::Job;
+use crate::domain::time::Timestamp;
 use crate::engine::effect::Said;
 
-type RenderFn = dyn Fn(&str, &Value) -> Result<String, String> + Send + Sync;
-
-/// Turns what the engine wants said into text.
-#[derive(Clone)]
-pub struct Words {
-    render: Arc<RenderFn>,
+/// Turns what the engine wants said into text. One per workflow in force.
+#[derive(Debug, Clone)]
+pub struct Texts {
+    templates: Templates,
     /// The first line of the workpad, by which it is found again.
     workpad_marker: String,
 }
 
-impl Words {
-    /// `render` takes a template's name and its data.
-    pub fn new(render: Arc<RenderFn>, workpad_marker: impl Into<String>) -> Self {
-        Self { render, workpad_marker: workpad_marker.into() }
+impl Texts {
+    pub fn new(templates: Templates, workpad_marker: impl Into<String>) -> Self {
+        Self { templates, workpad_marker: workpad_marker.into() }
     }
 
-    pub fn comment(&self, job: &Job, said: &Said) -> Result<String, String> {
-        let mut data = serde_json::to_value(said).map_err(|error| error.to_string())?;
-        if let Value::Object(fields) = &mut data {
+    pub fn comment(&self, job: &Job, said: &Said) -> Result<String, RenderError> {
+        let kind = template(said);
+        let mut data = serde_json::to_value(said).map_err(|error| not_data(kind, &error))?;
+        if let Json::Object(fields) = &mut data {
             fields.insert("key".into(), json!(job.ticket.key));
             fields.insert("title".into(), json!(job.ticket.title));
             fields.insert("summary".into(), json!(job.evidence.summary));
         }
-        (self.render)(template(said), &data)
+        self.templates.comment(kind, &data)
     }
 
     /// Title and body of the pull request.
-    pub fn pull_request(&self, job: &Job) -> Result<(String, String), String> {
+    pub fn pull_request(&self, job: &Job) -> Result<(String, String), RenderError> {
         let title = format!("{}: {}", job.ticket.key, job.ticket.title);
         let receipt = job.evidence.receipt.as_ref();
         let data = json!({
@@ -44,27 +44,31 @@ impl Words {
             "facts": receipt.map(|receipt| receipt.facts.clone()).unwrap_or_default(),
             "gates": receipt.map(|receipt| receipt.gates.clone()).unwrap_or_default(),
         });
-        Ok((title, (self.render)("pr_body", &data)?))
+        Ok((title, self.templates.pr_body(&data)?))
     }
 
     /// Marker line, one fenced block that machines can read, a summary for people.
-    pub fn workpad(&self, job: &Job, shows: &str) -> Result<String, String> {
-        let block: Value = serde_json::from_str(shows).map_err(|error| error.to_string())?;
-        let reason = job.reason(super::now());
+    pub fn workpad(&self, job: &Job, shows: &str, now: Timestamp) -> Result<String, RenderError> {
+        let block: Json = serde_json::from_str(shows).map_err(|error| not_data("workpad", &error))?;
+        let reason = job.reason(now);
         let data = json!({
             "marker": self.workpad_marker,
-            // JSON is YAML; one line a field keeps it readable.
+            // JSON is YAML; one line per field keeps it readable.
             "block": lines(&block),
             "phase": job.stage.phase().name(),
             "sentence": reason.sentence,
             "next": reason.next,
         });
-        (self.render)("workpad", &data)
+        self.templates.get(TemplateName::Workpad).render(&data)
     }
 }
 
-fn lines(block: &Value) -> String {
-    let Value::Object(fields) = block else { return block.to_string() };
+fn not_data(origin: &str, error: &serde_json::Error) -> RenderError {
+    RenderError { origin: origin.to_owned(), line: None, message: error.to_string() }
+}
+
+fn lines(block: &Json) -> String {
+    let Json::Object(fields) = block else { return block.to_string() };
     fields.iter().map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>().join("\n")
 }
 

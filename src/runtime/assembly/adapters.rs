@@ -1,33 +1,22 @@
-//! Builds the adapters that a workflow asks for.
+//! The adapters and the policy that a workflow asks for.
 
-mod crew;
-mod reload;
-mod runner;
-mod workshop;
-
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::super::folder::RunnerFolder;
+use super::AssemblyError;
 use crate::config::Settings;
 use crate::config::policy::{ForgeKind, Policy};
 use crate::config::tracker::TrackerKind;
 use crate::config::workspace::WorkspaceMode;
-use crate::ledger::Ledger;
+use crate::forge::Forge;
+use crate::forge::local::LocalForge;
+use crate::ledger::{Ledger, LedgerError};
 use crate::tracker::Tracker;
 use crate::tracker::tk::TkTracker;
 use crate::workflow::Loaded;
 use crate::workspace::{BaseSide, WorkspaceConfig, Workspaces};
-
-use super::Failure;
-use super::place::Place;
-
-pub use runner::Runner;
-
-/// A small runtime for commands that only ask something.
-pub fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
-}
 
 /// The forge that the settings mean, by the repository's remote where they do not say.
 pub fn forge_kind(settings: &Settings) -> ForgeKind {
@@ -39,7 +28,7 @@ pub fn forge_kind(settings: &Settings) -> ForgeKind {
     settings.pr.resolve_forge(url.as_deref())
 }
 
-pub fn workspaces(settings: &Settings) -> Result<Workspaces, Failure> {
+pub fn workspaces(settings: &Settings) -> Result<Workspaces, AssemblyError> {
     let mut config =
         WorkspaceConfig::new(&settings.workspace.repo, &settings.workspace.root, settings.workspace.base.clone());
     config.branch_prefix.clone_from(&settings.workspace.branch_prefix);
@@ -47,23 +36,58 @@ pub fn workspaces(settings: &Settings) -> Result<Workspaces, Failure> {
         ForgeKind::Local => BaseSide::Local,
         ForgeKind::Github | ForgeKind::None => BaseSide::Remote,
     };
-    Workspaces::open(config).map_err(Failure::plain)
+    Ok(Workspaces::open(config)?)
 }
 
-pub fn tracker(settings: &Settings) -> Result<Arc<dyn Tracker>, Failure> {
+pub fn tracker(settings: &Settings) -> Result<Arc<dyn Tracker>, AssemblyError> {
     match settings.tracker.kind {
         TrackerKind::Tk => {
             let dir = settings.tracker.provider.dir.clone().unwrap_or_else(|| settings.workspace.repo.join(".tickets"));
             Ok(Arc::new(TkTracker::new(dir)))
         }
         kind @ (TrackerKind::Github | TrackerKind::Linear | TrackerKind::Memory) => {
-            Err(Failure::plain(format!("tracker.kind {} is not available in this version", kind.name())))
+            Err(AssemblyError::NoTracker(kind.name()))
+        }
+    }
+}
+
+/// The forge in use.
+pub(super) enum ForgeInUse {
+    /// `pr.forge: none`.
+    None,
+    /// Its checks are our own gates' results, so those are recorded with it.
+    Local(Arc<LocalForge>),
+}
+
+impl ForgeInUse {
+    pub fn open(settings: &Settings, folder: &RunnerFolder) -> Result<Self, AssemblyError> {
+        match forge_kind(settings) {
+            ForgeKind::None => Ok(Self::None),
+            ForgeKind::Local => {
+                let forge = LocalForge::open(&settings.workspace.repo, &folder.ledger, WorkspaceConfig::GIT_TIMEOUT)?;
+                Ok(Self::Local(Arc::new(forge)))
+            }
+            ForgeKind::Github => Err(AssemblyError::NoGithub),
+        }
+    }
+
+    pub fn as_forge(&self) -> Option<Arc<dyn Forge>> {
+        match self {
+            Self::None => None,
+            Self::Local(forge) => Some(forge.clone()),
+        }
+    }
+
+    pub fn local(&self) -> Option<Arc<LocalForge>> {
+        match self {
+            Self::None => None,
+            Self::Local(forge) => Some(forge.clone()),
         }
     }
 }
 
 /// The policy as the engine gets it: by the forge that is really used, and with what `doctor` recorded.
-pub fn policy(loaded: &Loaded, ledger: &dyn Ledger) -> Result<Policy, Failure> {
+pub fn policy(loaded: &Loaded, ledger: &dyn Ledger) -> Result<Policy, LedgerError> {
     let checked = ledger.has_preflight(&loaded.hash)?;
     let mut policy = loaded.settings.policy(&loaded.hash, !checked);
     policy.pr.forge = forge_kind(&loaded.settings);
@@ -75,21 +99,12 @@ pub fn policy(loaded: &Loaded, ledger: &dyn Ledger) -> Result<Policy, Failure> {
 }
 
 /// The places that only one runner may work on.
-pub fn locked_places(settings: &Settings, place: &Place) -> Vec<PathBuf> {
-    let mut places = vec![place.state_dir.clone(), settings.workspace.root.clone()];
+pub fn locked_places(settings: &Settings, folder: &RunnerFolder) -> Vec<PathBuf> {
+    let mut places = vec![folder.state_dir.clone(), settings.workspace.root.clone()];
     if let (TrackerKind::Tk, Some(dir)) = (settings.tracker.kind, &settings.tracker.provider.dir)
         && dir.is_dir()
     {
         places.push(dir.clone());
     }
     places
-}
-
-/// Whether a command line's program can be found.
-pub fn program_of(command: &str) -> Option<&str> {
-    command.split_whitespace().find(|word| !word.contains('='))
-}
-
-pub fn exists(path: &Path) -> bool {
-    path.try_exists().unwrap_or(false)
 }

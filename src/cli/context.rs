@@ -1,9 +1,8 @@
-//! Where things are: the workflow file, the repository, and the runner's own folder for it.
+//! What every command starts from: the environment, the current folder, the workflow file.
 
 use std::path::{Path, PathBuf};
 
-use crate::ledger::{Ledger, SqliteLedger};
-use crate::worker::desk;
+use crate::runtime::RunnerFolder;
 use crate::workflow::{self, Env, Loaded};
 
 use super::Failure;
@@ -52,44 +51,12 @@ impl Context {
     }
 
     /// Where a workflow that says nothing else puts things.
-    pub fn usual_place(&self) -> Place {
+    pub fn usual_place(&self) -> RunnerFolder {
         let file = self.workflow_path(None);
-        Place::of(&workflow::resolve::usual_repo(file.parent().unwrap_or(&self.cwd)), &self.env)
+        RunnerFolder::of(&workflow::resolve::usual_repo(file.parent().unwrap_or(&self.cwd)), &self.env)
     }
 
-    pub fn place(&self, loaded: &Loaded) -> Place {
-        Place::of(&loaded.settings.workspace.repo, &self.env)
-    }
-}
-
-/// The runner's folder for one repository. Nothing of it lies in the repository.
-#[derive(Debug, Clone)]
-pub struct Place {
-    pub state_dir: PathBuf,
-    pub ledger: PathBuf,
-    pub socket: PathBuf,
-}
-
-/// The kernel's limit for a socket's path, with room for its terminator.
-const LONGEST_SOCKET_PATH: usize = 100;
-
-impl Place {
-    pub fn of(repo: &Path, env: &Env) -> Self {
-        let mark = workflow::resolve::repo_mark(repo);
-        let state_dir = workflow::resolve::dirigent_home(env).join("repos").join(&mark);
-        let socket = state_dir.join("control.sock");
-        let socket = if socket.as_os_str().len() <= LONGEST_SOCKET_PATH {
-            socket
-        } else {
-            let short = format!("{}.sock", &mark[mark.len().saturating_sub(8)..]);
-            let runtime_dir = env.vars().get("XDG_RUNTIME_DIR").map(PathBuf::from);
-            // Where even that cannot be made, binding says so.
-            desk::socket_directory(runtime_dir.as_deref()).map_or(socket, |folder| folder.join(short))
-        };
-        Self { ledger: state_dir.join("ledger.db"), socket, state_dir }
-    }
-
-    pub fn open_ledger(&self) -> Result<Box<dyn Ledger>, Failure> {
-        Ok(Box::new(SqliteLedger::open(&self.ledger)?))
+    pub fn place(&self, loaded: &Loaded) -> RunnerFolder {
+        RunnerFolder::of(&loaded.settings.workspace.repo, &self.env)
     }
 }

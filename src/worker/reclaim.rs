@@ -11,7 +11,7 @@ use crate::workspace::{Workspaces, Worktree};
 
 /// A run that nobody watched to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LostRun {
+pub struct ReclaimOrder {
     pub run: RunId,
     pub key: TicketKey,
     pub branch: String,
@@ -19,8 +19,9 @@ pub struct LostRun {
     pub worktree: Option<PathBuf>,
 }
 
+/// What was found of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct BuriedRun {
+pub struct Reclaimed {
     /// Processes that were still there.
     pub killed: usize,
     pub salvage: Option<Salvage>,
@@ -34,43 +35,44 @@ pub struct BuriedRun {
 
 impl Worker {
     /// Does it again without harm when it is called twice.
-    pub async fn bury(&self, lost: &LostRun) -> BuriedRun {
-        let swept = self.launcher.sweep(&[Leftover { run: lost.run.clone(), process: lost.process }]).await;
+    pub async fn reclaim(&self, order: &ReclaimOrder) -> Reclaimed {
+        let swept = self.launcher.sweep(&[Leftover { run: order.run.clone(), process: order.process }]).await;
         // Its desk answers nobody any more.
-        let _ = std::fs::remove_file(super::desk::socket_of(&self.sockets, &lost.run));
-        let mut buried = BuriedRun { killed: swept.killed, ..BuriedRun::default() };
+        let _ = std::fs::remove_file(super::desk::socket_of(&self.sockets, &order.run));
+        let mut reclaimed = Reclaimed { killed: swept.killed, ..Reclaimed::default() };
         let Workplace::Worktrees(workspaces) = &self.workplace else {
             // A ticket's directory lasts longer than its runs.
-            return BuriedRun { removed: true, ..buried };
+            return Reclaimed { removed: true, ..reclaimed };
         };
-        buried.head = workspaces.branch_head(&lost.branch).await.ok().flatten();
+        reclaimed.head = workspaces.branch_head(&order.branch).await.ok().flatten();
         // Saved already, by a life that ended before it could say so.
-        buried.salvage = workspaces.salvaged(&lost.run).await.ok().flatten();
-        let Some(path) = lost.worktree.clone().or(made_but_not_told(workspaces, &lost.run).await) else {
-            return BuriedRun { removed: true, ..buried };
+        reclaimed.salvage = workspaces.salvaged(&order.run).await.ok().flatten();
+        let Some(path) = order.worktree.clone().or(made_but_not_told(workspaces, &order.run).await) else {
+            return Reclaimed { removed: true, ..reclaimed };
         };
         if !swept.survivors.is_empty() {
-            buried.trouble = Some(format!("processes {:?} cannot be ended; {} stays", swept.survivors, path.display()));
-            return buried;
+            let trouble = format!("processes {:?} cannot be ended; {} stays", swept.survivors, path.display());
+            reclaimed.trouble = Some(trouble);
+            return reclaimed;
         }
         let unknown = CommitId::new("");
         let worktree = Worktree {
             path,
-            run: lost.run.clone(),
-            key: lost.key.clone(),
-            branch: lost.branch.clone(),
-            base: buried.head.clone().unwrap_or_else(|| unknown.clone()),
-            head_before: buried.head.clone().unwrap_or(unknown),
+            run: order.run.clone(),
+            key: order.key.clone(),
+            branch: order.branch.clone(),
+            base: reclaimed.head.clone().unwrap_or_else(|| unknown.clone()),
+            head_before: reclaimed.head.clone().unwrap_or(unknown),
             warning: None,
         };
         match workspaces.remove(&worktree).await {
             Ok(removal) => {
-                buried.salvage = removal.salvage.or(buried.salvage.take());
-                buried.removed = true;
+                reclaimed.salvage = removal.salvage.or(reclaimed.salvage.take());
+                reclaimed.removed = true;
             }
-            Err(error) => buried.trouble = Some(error.to_string()),
+            Err(error) => reclaimed.trouble = Some(error.to_string()),
         }
-        buried
+        reclaimed
     }
 }
 

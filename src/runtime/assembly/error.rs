@@ -1,0 +1,49 @@
+//! Why a runner could not be put together.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use super::super::control::ControlError;
+use super::super::record::RecordError;
+use crate::forge::ForgeError;
+use crate::gates::GateError;
+use crate::launcher::LaunchError;
+use crate::ledger::LedgerError;
+use crate::worker::desk::DeskError;
+use crate::workflow::watch::WatchError;
+use crate::workspace::WorkspaceError;
+
+/// Each part words its own failure.
+#[derive(Debug, Error)]
+pub enum AssemblyError {
+    #[error("tracker.kind {0} is not available in this version")]
+    NoTracker(&'static str),
+    #[error(
+        "the remote is on GitHub, and the GitHub forge is not available in this version\n  fix: set pr.forge: local (merge here) or pr.forge: none (leave branches) in WORKFLOW.md"
+    )]
+    NoGithub,
+    #[error("this program's own file cannot be found: {0}")]
+    OwnProgram(io::Error),
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
+    #[error(transparent)]
+    Launcher(#[from] LaunchError),
+    #[error("`tk` cannot be put into {}: {source}\n  fix: make that folder writable", .path.display())]
+    Tools { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Desk(#[from] DeskError),
+    #[error(transparent)]
+    Forge(#[from] ForgeError),
+    #[error(transparent)]
+    Gates(#[from] GateError),
+    #[error(transparent)]
+    Recording(#[from] RecordError),
+    #[error(transparent)]
+    Socket(#[from] ControlError),
+    #[error(transparent)]
+    Watch(#[from] WatchError),
+}

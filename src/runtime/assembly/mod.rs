@@ -1,0 +1,145 @@
+//! A runner put together, once: the adapters built, the past settled, the driver ready, everything that watches the outside
+//! started. `cli` calls it; nothing of `cli` is called back.
+
+mod adapters;
+mod error;
+mod host;
+mod parts;
+mod reload;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, watch};
+
+use super::control::{self, Listening};
+use super::driver::{Driver, DriverError, DriverParts, Until, plan_of};
+use super::folder::RunnerFolder;
+use super::gatekeeper::Gatekeeper;
+use super::handle::Handle;
+use super::host::RunHost;
+use super::performer::Adapters;
+use super::poller::{self, PollerParts};
+use super::record::Recorder;
+use super::{recovery, switches};
+use crate::engine::event::Event;
+use crate::engine::state::State;
+use crate::ledger::Ledger;
+use crate::worker::{ReclaimOrder, Workplace};
+use crate::workflow::{Env, Loaded, Texts};
+
+pub use adapters::{forge_kind, locked_places, policy, tracker, workspaces};
+pub use error::AssemblyError;
+
+use adapters::ForgeInUse;
+use host::WorkflowHost;
+use parts::WorkerParts;
+use reload::WorkflowFollower;
+
+/// A runner, ready to go.
+pub struct Runner {
+    pub handle: Handle,
+    driver: Driver,
+    first: Event,
+    socket: Listening,
+}
+
+impl Runner {
+    /// Builds everything, settles the past, and starts what watches the outside. `record` is the file that gets every event.
+    pub async fn start(
+        env: &Env,
+        loaded: &Loaded,
+        folder: &RunnerFolder,
+        until: Until,
+        record: Option<&Path>,
+    ) -> Result<Self, AssemblyError> {
+        let settings = &loaded.settings;
+        let parts = WorkerParts::open(env, loaded, folder)?;
+        // The ledger is made first: the local forge keeps its pull requests in it.
+        let ledger = folder.open_ledger()?;
+        let state = ledger.load()?;
+        let forge = ForgeInUse::open(settings, folder)?;
+        let host = Arc::new(WorkflowHost::new(parts.worker(loaded), forge.local()));
+        let policy = Arc::new(policy(loaded, ledger.as_ref())?);
+        let first = recovery::recover(&state, host.as_ref()).await;
+        if let Ok(gates) = host.gates() {
+            gates.clear_leftovers().await?;
+        }
+        reclaim_strays(&parts, &state, ledger.as_ref(), host.as_ref()).await?;
+
+        let kill_file = settings.rollout.kill_switch_file.clone();
+        let adapters = Adapters {
+            tracker: parts.tracker.clone(),
+            forge: forge.as_forge(),
+            host: host.clone(),
+            texts: Arc::new(texts(loaded)),
+        };
+        let (plan, plan_seen) = watch::channel(plan_of(&policy));
+        let (kill_sender, kill_seen) = watch::channel(kill_file.clone());
+        let (poll_wanted, wanted) = mpsc::channel(1);
+        let secrets = host.worker().secrets.clone();
+        let recorder = record.map(|path| Recorder::open(path, secrets)).transpose()?;
+        let (driver, handle) = Driver::new(DriverParts {
+            state,
+            policy,
+            ledger,
+            adapters,
+            gatekeeper: Arc::new(Gatekeeper::new(&kill_file)),
+            plan,
+            kill_file: kill_sender,
+            poll_wanted,
+            until,
+            recorder,
+        });
+        let inbox = handle.inbox.clone();
+        tokio::spawn(switches::watch_kill_file(kill_seen, inbox.clone()));
+        tokio::spawn(poller::poll(PollerParts {
+            tracker: parts.tracker.clone(),
+            host: host.clone(),
+            plan: plan_seen,
+            wanted,
+            inbox: inbox.clone(),
+        }));
+        let socket = control::serve(&folder.socket, handle.clone())?;
+        WorkflowFollower { folder: folder.clone(), parts, host, inbox }.start(env, loaded)?;
+        Ok(Self { handle, driver, first, socket })
+    }
+
+    /// Works until told to stop, or until idle. What comes back is the board's last error, if its last answer was one.
+    pub async fn work(self) -> Result<Option<String>, DriverError> {
+        let result = self.driver.run(self.first).await;
+        self.socket.end().await;
+        Ok(result?.tracker.last_error)
+    }
+}
+
+/// What Dirigent writes, as this workflow words it.
+fn texts(loaded: &Loaded) -> Texts {
+    Texts::new(loaded.prompts.templates().clone(), loaded.settings.orchestration.workpad_marker())
+}
+
+/// Worktrees of runs that the ledger has never heard of: made by a life that ended before it could write that down.
+async fn reclaim_strays(
+    parts: &WorkerParts,
+    state: &State,
+    ledger: &dyn Ledger,
+    host: &dyn RunHost,
+) -> Result<(), AssemblyError> {
+    let Workplace::Worktrees(workspaces) = &parts.workplace else { return Ok(()) };
+    for listed in workspaces.list().await? {
+        let worktree = listed.worktree;
+        if state.runs.contains_key(&worktree.run) || ledger.finished_run(&worktree.run)?.is_some() {
+            continue;
+        }
+        tracing::info!(run = %worktree.run, path = %worktree.path.display(), "a worktree of an earlier life is reclaimed");
+        let order = ReclaimOrder {
+            run: worktree.run,
+            key: worktree.key,
+            branch: worktree.branch,
+            process: None,
+            worktree: Some(worktree.path),
+        };
+        host.reclaim(order).await;
+    }
+    Ok(())
+}

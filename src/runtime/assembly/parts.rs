@@ -1,0 +1,92 @@
+//! What all runs of one life share, and the worker that a workflow asks for.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::super::folder::RunnerFolder;
+use super::super::ticket_source::TrackerTickets;
+use super::AssemblyError;
+use super::adapters::{forge_kind, tracker, workspaces};
+use crate::config::policy::ForgeKind;
+use crate::config::tracker::TrackerKind;
+use crate::config::workspace::WorkspaceMode;
+use crate::launcher::environment::{Secrets, install_tk};
+use crate::launcher::{Launcher, LocalLauncher};
+use crate::tracker::Tracker;
+use crate::worker::{Worker, Workplace, desk};
+use crate::workflow::{Env, Loaded, ValueSource};
+use crate::workspace::directory::Directories;
+
+/// Everything that the workers of one life are made from, besides the settings.
+pub struct WorkerParts {
+    pub tracker: Arc<dyn Tracker>,
+    pub workplace: Workplace,
+    launcher: Arc<dyn Launcher>,
+    environment: Arc<BTreeMap<String, String>>,
+    state_dir: PathBuf,
+    tools: PathBuf,
+    sockets: PathBuf,
+}
+
+impl WorkerParts {
+    pub fn open(env: &Env, loaded: &Loaded, folder: &RunnerFolder) -> Result<Self, AssemblyError> {
+        let settings = &loaded.settings;
+        let launcher = LocalLauncher::start(&folder.state_dir.join("scratch"))?;
+        let workplace = match settings.workspace.mode {
+            WorkspaceMode::Worktree => Workplace::Worktrees(workspaces(settings)?),
+            WorkspaceMode::Directory => Workplace::Directories(Directories::open(&settings.workspace.root)?),
+        };
+        let tools = folder.state_dir.join("tools");
+        let binary = std::env::current_exe().map_err(AssemblyError::OwnProgram)?;
+        install_tk(&tools, &binary).map_err(|source| AssemblyError::Tools { path: tools.clone(), source })?;
+        let runtime_dir = env.vars().get("XDG_RUNTIME_DIR").map(PathBuf::from);
+        Ok(Self {
+            tracker: tracker(settings)?,
+            workplace,
+            launcher: Arc::new(launcher),
+            environment: Arc::new(env.vars().clone()),
+            state_dir: folder.state_dir.clone(),
+            tools,
+            sockets: desk::socket_directory(runtime_dir.as_deref())?,
+        })
+    }
+
+    /// A worker for these settings. A reload makes a new one; runs under way keep theirs.
+    pub fn worker(&self, loaded: &Loaded) -> Worker {
+        Worker {
+            settings: Arc::new(loaded.settings.clone()),
+            workplace: self.workplace.clone(),
+            launcher: self.launcher.clone(),
+            prompts: loaded.prompts.clone(),
+            tickets: Arc::new(TrackerTickets::new(self.tracker.clone())),
+            environment: self.environment.clone(),
+            secrets: Arc::new(Secrets { names: secret_names(loaded), values: loaded.settings.secrets() }),
+            state_dir: self.state_dir.clone(),
+            tools: self.tools.clone(),
+            sockets: self.sockets.clone(),
+        }
+    }
+}
+
+/// Variables that hold a tracker's, forge's or server's secret: those that the file names, and those that their tools read.
+fn secret_names(loaded: &Loaded) -> Vec<String> {
+    let settings = &loaded.settings;
+    let holds_secret = |path: &str| {
+        let key = path.rsplit('.').next().unwrap_or(path);
+        !path.starts_with("worker.env.") && matches!(key, "token" | "api_key" | "private_key" | "secret")
+    };
+    let named =
+        loaded.values.iter().filter(|value| holds_secret(&value.path)).filter_map(|value| match &value.source {
+            ValueSource::Env { name, .. } => Some(name.clone()),
+            _ => None,
+        });
+    let mut names: Vec<String> = named.collect();
+    if settings.tracker.kind == TrackerKind::Github || forge_kind(settings) == ForgeKind::Github {
+        names.extend(["GITHUB_TOKEN", "GH_TOKEN", "GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"].map(str::to_owned));
+    }
+    if settings.tracker.kind == TrackerKind::Linear {
+        names.push("LINEAR_API_KEY".to_owned());
+    }
+    names
+}

@@ -1,0 +1,100 @@
+//! Puts a changed workflow in force, or says why it is not.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use super::super::folder::RunnerFolder;
+use super::super::handle::{InForce, Message};
+use super::adapters::{forge_kind, policy};
+use super::host::WorkflowHost;
+use super::parts::WorkerParts;
+use super::{AssemblyError, texts};
+use crate::config::Settings;
+use crate::config::policy::Policy;
+use crate::workflow::watch::{Reload, Watch};
+use crate::workflow::{Env, Loaded};
+
+/// Follows the workflow file: a changed one is put in force between ticks; a broken one is reported and the last good one
+/// stays.
+pub struct WorkflowFollower {
+    pub folder: RunnerFolder,
+    pub parts: WorkerParts,
+    pub host: Arc<WorkflowHost>,
+    pub inbox: mpsc::Sender<Message>,
+}
+
+impl WorkflowFollower {
+    /// Goes on until the driver is gone.
+    pub fn start(self, env: &Env, loaded: &Loaded) -> Result<(), AssemblyError> {
+        let at_start = adapters_of(&loaded.settings);
+        let (sender, mut changes) = mpsc::unbounded_channel();
+        let watch = Watch::start(loaded, env.clone(), sender)?;
+        tokio::spawn(async move {
+            // The watch lives as long as somebody listens to it.
+            let _watch = watch;
+            while let Some(reload) = changes.recv().await {
+                let message = match self.take_in(reload, &at_start) {
+                    Ok(in_force) => Message::Reload(Box::new(in_force)),
+                    Err(error) => {
+                        tracing::error!(error, "WORKFLOW.md as it is now is not in force; the last good one stays");
+                        Message::ReloadFailed { error: Some(error) }
+                    }
+                };
+                if self.inbox.send(message).await.is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(())
+    }
+
+    fn take_in(&self, reload: Reload, at_start: &[(&'static str, String)]) -> Result<InForce, String> {
+        let (loaded, needs_restart) = match reload {
+            Reload::Accepted { loaded, needs_restart } => (loaded, needs_restart),
+            Reload::Rejected(error) => return Err(error.to_string()),
+        };
+        let policy = policy_of(&loaded, &self.folder, &needs_restart, at_start)?;
+        for warning in &loaded.warnings {
+            tracing::warn!("{warning}");
+        }
+        self.host.replace(self.parts.worker(&loaded));
+        Ok(InForce {
+            policy: Arc::new(policy),
+            kill_file: loaded.settings.rollout.kill_switch_file.clone(),
+            texts: Arc::new(texts(&loaded)),
+        })
+    }
+}
+
+/// What the adapters were built from: another value needs another start.
+fn adapters_of(settings: &Settings) -> [(&'static str, String); 4] {
+    let workspace = &settings.workspace;
+    [
+        ("pr.forge", format!("{:?}", forge_kind(settings))),
+        ("workspace.mode", workspace.mode.name().to_owned()),
+        ("workspace.repo", workspace.repo.display().to_string()),
+        ("tracker.provider.dir", format!("{:?}", settings.tracker.provider.dir)),
+    ]
+}
+
+fn policy_of(
+    loaded: &Loaded,
+    folder: &RunnerFolder,
+    needs_restart: &[&str],
+    at_start: &[(&'static str, String)],
+) -> Result<Policy, String> {
+    let now = adapters_of(&loaded.settings);
+    let changed = at_start.iter().zip(&now).filter(|(before, now)| before.1 != now.1).map(|(before, _)| before.0);
+    let mut needs_restart: Vec<&str> = needs_restart.iter().copied().chain(changed).collect();
+    needs_restart.dedup();
+    if !needs_restart.is_empty() {
+        return Err(format!("a restart is needed for {}", needs_restart.join(", ")));
+    }
+    if let Some(missing) = loaded.unavailable.first() {
+        return Err(missing.to_string());
+    }
+    let unreadable = |error| format!("the ledger cannot be read: {error}");
+    let ledger = folder.open_ledger().map_err(unreadable)?;
+    policy(loaded, ledger.as_ref()).map_err(unreadable)
+}

@@ -1,0 +1,46 @@
+//! Where runs and gates happen, as the loop sees it. One implementation follows the workflow in force (`assembly/host.rs`);
+//! tests have others, whose workers are made up.
+
+use async_trait::async_trait;
+use tokio::sync::mpsc;
+
+use super::gate_watch::HaltReceiver;
+use crate::domain::evidence::GateResult;
+use crate::domain::ids::{CommitId, TicketKey};
+use crate::domain::permit::Permit;
+use crate::domain::run::RunReport;
+use crate::worker::{Control, ReclaimOrder, Reclaimed, RunOrder, WorkerEvent};
+
+/// Does the long work. Every method may take its time; whoever calls it sets the deadline.
+#[async_trait]
+pub trait RunHost: Send + Sync {
+    /// One run from worktree to outcome. It cleans up after its own panics; where even that fails, `reclaim` follows.
+    async fn run(
+        &self,
+        permit: Permit,
+        order: RunOrder,
+        control: mpsc::Receiver<Control>,
+        events: mpsc::Sender<WorkerEvent>,
+    ) -> RunReport;
+
+    /// Ends what is left of a run that nobody watches any more, and saves its work.
+    async fn reclaim(&self, order: ReclaimOrder) -> Reclaimed;
+
+    /// Runs `gates.task` on exactly this commit, and tells the local forge, whose checks they are. It stops when `halt`
+    /// says so. The error is a sentence about us, not about the work.
+    async fn gate(&self, permit: Permit, order: GateOrder, halt: HaltReceiver) -> Result<Vec<GateResult>, String>;
+
+    /// The base branch's commit, as far as it is known here.
+    async fn base_commit(&self) -> Option<CommitId>;
+
+    /// Removes what a ticket keeps across runs, when it is over.
+    async fn clean_up(&self, permit: Permit, key: TicketKey) -> Result<(), String>;
+}
+
+/// A commit to be checked.
+#[derive(Debug, Clone)]
+pub struct GateOrder {
+    pub key: TicketKey,
+    pub branch: String,
+    pub head: CommitId,
+}

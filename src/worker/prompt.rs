@@ -1,0 +1,60 @@
+//! What an agent is told: the workflow's prompts, filled in with what is known of a run.
+
+use std::path::Path;
+
+use super::{RunOrder, Worker};
+use crate::config::worker::Runtime;
+use crate::domain::ids::CommitId;
+use crate::domain::job::HumanMessage;
+use crate::domain::ticket::Ticket;
+use crate::workflow::{Previous, PromptInput, RenderError, RunFacts};
+
+/// What a prompt is made for.
+#[derive(Debug)]
+pub struct PromptRequest<'a> {
+    pub order: &'a RunOrder,
+    /// As it was last read.
+    pub ticket: &'a Ticket,
+    pub worktree: &'a Path,
+    /// 1 is the first prompt; later ones are guidance on the same live session.
+    pub turn: u32,
+    /// Trusted words that this prompt must carry.
+    pub words: &'a [HumanMessage],
+    pub runtime: Runtime,
+    /// A template of the repository's own, from `agent.routing`.
+    pub template: Option<&'a str>,
+}
+
+impl Worker {
+    pub(super) fn prompt(&self, request: &PromptRequest<'_>) -> Result<String, RenderError> {
+        let order = request.order;
+        let previous = order.previous.as_ref();
+        let failure = previous.and_then(|previous| previous.failure.as_ref()).map(ToString::to_string);
+        let input = PromptInput {
+            ticket: request.ticket,
+            attempt: order.attempt,
+            work: &order.work,
+            run: RunFacts {
+                id: order.run.as_str(),
+                phase: order.work.phase().name(),
+                turn: request.turn,
+                branch: &order.branch,
+                base: &order.base_branch,
+                worktree: request.worktree,
+                // The sandbox of Codex lets no unix socket through; there the same words are tools.
+                ticket_tools: request.runtime == Runtime::Codex,
+            },
+            undelivered: request.words,
+            previous: previous.map(|previous| Previous {
+                summary: previous.summary.as_deref(),
+                failure: failure.as_deref(),
+                head: previous.head.as_ref().map(CommitId::as_str),
+                salvage: previous.salvage.as_deref(),
+            }),
+        };
+        match request.turn {
+            1 => self.prompts.first(&input, &self.settings, request.template),
+            _ => self.prompts.continuation(&input, &self.settings),
+        }
+    }
+}
