@@ -54,7 +54,9 @@ pub enum CliCommand {
     /// Start a ticket again, with fresh counters
     Retry(TicketArgs),
     /// Approve the work of a ticket as it is now
-    Approve(TicketArgs),
+    Approve(ApproveArgs),
+    /// Ask for changes to the work of a ticket
+    Reject(RejectArgs),
     /// Say something to the agent that works on a ticket
     Message(MessageArgs),
     /// Show what an agent printed
@@ -200,6 +202,33 @@ pub struct ExplainArgs {
 pub struct TicketArgs {
     /// The ticket's key or id, or a part that fits only one
     pub ticket: String,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  dirigent approve demo-3
+  dirigent approve demo-3 --head 1a2b3c4d5e6f   refuses if somebody pushed since
+  dirigent approve demo-3 --anyway              also overrules the remarks that stand against it")]
+pub struct ApproveArgs {
+    /// The ticket's key or id, or a part that fits only one
+    pub ticket: String,
+    /// The commit that you looked at, in full
+    #[arg(long, value_name = "COMMIT")]
+    pub head: Option<String>,
+    /// Overrule the remarks that stand against it now, and nothing that comes later
+    #[arg(long)]
+    pub anyway: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  dirigent reject demo-3 'use another file name'")]
+pub struct RejectArgs {
+    /// The ticket's key or id
+    pub ticket: String,
+    /// What has to change
+    #[arg(required = true, num_args = 1..)]
+    pub text: Vec<String>,
 }
 
 #[derive(Debug, clap::Args)]

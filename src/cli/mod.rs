@@ -87,6 +87,7 @@ fn dispatch(args: Args) -> Result<(), Failure> {
         CliCommand::Stop(args) => operate::stop(&context, &args),
         CliCommand::Retry(args) => operate::retry(&context, &args),
         CliCommand::Approve(args) => operate::approve(&context, &args),
+        CliCommand::Reject(args) => operate::reject(&context, &args),
         CliCommand::Message(args) => operate::message(&context, &args),
         CliCommand::Logs(args) => logs::logs(&context, &args),
         CliCommand::Gc(args) => gc::gc(&context, &args),

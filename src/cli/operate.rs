@@ -1,12 +1,13 @@
 //! Commands that change something: told to the running instance, or written to the ledger where nobody runs.
 
+use crate::domain::ids::CommitId;
 use crate::engine::event::{Event, OperatorCommand};
-use crate::engine::{is_so_already, objection, step};
+use crate::engine::{holding, is_so_already, objection, step};
 use crate::ledger::{Holder, InstanceLock};
 use crate::runtime::{self, Reply, Request, RunnerFolder, find_ticket};
 
 use super::Failure;
-use super::args::{MaybeTicketArgs, MessageArgs, TicketArgs};
+use super::args::{ApproveArgs, MaybeTicketArgs, MessageArgs, RejectArgs, TicketArgs};
 use super::connect::{self, Connection};
 use super::context::Context;
 use super::output;
@@ -49,8 +50,12 @@ pub fn retry(context: &Context, args: &TicketArgs) -> Result<(), Failure> {
     tell(context, &Request::Retry { ticket: args.ticket.clone() })
 }
 
-pub fn approve(context: &Context, args: &TicketArgs) -> Result<(), Failure> {
-    tell(context, &Request::Approve { ticket: args.ticket.clone() })
+pub fn approve(context: &Context, args: &ApproveArgs) -> Result<(), Failure> {
+    tell(context, &Request::Approve { ticket: args.ticket.clone(), head: args.head.clone(), anyway: args.anyway })
+}
+
+pub fn reject(context: &Context, args: &RejectArgs) -> Result<(), Failure> {
+    tell(context, &Request::Reject { ticket: args.ticket.clone(), text: args.text.join(" ") })
 }
 
 pub fn message(context: &Context, args: &MessageArgs) -> Result<(), Failure> {
@@ -108,7 +113,12 @@ fn write_down(loaded: &Loaded, place: &RunnerFolder, request: &Request) -> Resul
         Request::Resume { ticket } => OperatorCommand::Resume { ticket: find(ticket)? },
         Request::Stop { ticket } => OperatorCommand::Stop { ticket: find(ticket)? },
         Request::Retry { ticket } => OperatorCommand::Retry { ticket: find(ticket)? },
-        Request::Approve { ticket } => OperatorCommand::Approve { ticket: find(ticket)? },
+        Request::Approve { ticket, head, anyway } => {
+            let ticket = find(ticket)?;
+            let overrule = if *anyway { holding(&ledger.load()?, &ticket) } else { Vec::new() };
+            OperatorCommand::Approve { ticket, head: head.as_deref().map(CommitId::new), overrule }
+        }
+        Request::Reject { ticket, text } => OperatorCommand::Reject { ticket: find(ticket)?, text: text.clone() },
         Request::Forget { ticket } => OperatorCommand::Forget { ticket: find(ticket)? },
         Request::Snapshot | Request::Message { .. } | Request::Poll | Request::Shutdown => return Err(no_runner()),
     };

@@ -161,8 +161,8 @@ pub fn all(seen: &SnapshotSource, verbose: bool) -> String {
                 age(job),
                 job.attempts.to_string(),
                 job.rework_cycles.to_string(),
-                job.spending.total.tokens().to_string(),
-                job.delivery.branch.clone(),
+                job.spent.tokens().to_string(),
+                job.branch.clone(),
                 output::clip(&job.title, 40),
                 job.sentence.clone(),
                 job.next.clone(),
@@ -218,7 +218,7 @@ pub fn one(job: &JobView, seen: &SnapshotSource) -> String {
         ("phase", format!("{} for {}", job.phase, output::span(at.since(job.since).as_secs()))),
         ("why", format!("{} ({})", job.sentence, job.reason)),
         ("next", job.next.clone()),
-        ("branch", job.delivery.branch.clone()),
+        ("branch", job.branch.clone()),
     ];
     if let Some(detail) = &job.detail {
         rows.insert(4, ("", detail.clone()));
@@ -226,13 +226,13 @@ pub fn one(job: &JobView, seen: &SnapshotSource) -> String {
     if let Some(todo) = seen.behind.what_to_do() {
         rows.insert(1, ("runner", format!("{}: {todo}", seen.behind.words())));
     }
-    if let Some(pr) = &job.delivery.pr {
+    if let Some(pr) = &job.pr {
         let place = pr.url.clone().unwrap_or_default();
         rows.push(("pull request", format!("#{} {}, checks {} {place}", pr.number, pr.state, pr.checks)));
     }
-    if let Some(approved) = &job.people.approved_head {
+    if let Some(approved) = &job.approved_head {
         let short: String = approved.chars().take(12).collect();
-        let moved = job.delivery.head.as_ref().is_some_and(|head| head != approved);
+        let moved = job.head.as_ref().is_some_and(|head| head != approved);
         let merged = job.phase == Phase::Done;
         rows.push((
             "approved",
@@ -248,7 +248,7 @@ pub fn one(job: &JobView, seen: &SnapshotSource) -> String {
     }
     rows.push((
         "spent",
-        format!("{} tokens, {:.4} USD, {} turns", job.spending.total.tokens(), job.spending.total.cost_usd(), job.spending.total.turns),
+        format!("{} tokens, {:.4} USD, {} turns", job.spent.tokens(), job.spent.cost_usd(), job.spent.turns),
     ));
     if let Some(run) = &job.run {
         let process = match (&seen.behind, run.pid) {

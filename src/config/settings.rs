@@ -156,13 +156,15 @@ impl Settings {
 
     /// The routes of the file, and last the one for every other ticket.
     fn routes(&self) -> Vec<RoutePolicy> {
-        let review = (self.review.enabled || self.review.runtime.is_some() || self.review.model.is_some()).then(|| agent::Route {
-            when: agent::RouteMatch { role: Some("review".to_owned()), ..agent::RouteMatch::default() },
-            runtime: self.review.runtime,
-            model: self.review.model.clone(),
-            model_provider: self.review.model_provider.clone(),
-            thinking_level: self.review.thinking_level.clone(),
-            prompt: None,
+        let review = (self.review.enabled || self.review.runtime.is_some() || self.review.model.is_some()).then(|| {
+            agent::Route {
+                when: agent::RouteMatch { role: Some("review".to_owned()), ..agent::RouteMatch::default() },
+                runtime: self.review.runtime,
+                model: self.review.model.clone(),
+                model_provider: self.review.model_provider.clone(),
+                thinking_level: self.review.thinking_level.clone(),
+                prompt: None,
+            }
         });
         let every = [agent::Route::default()];
         self.agent.routing.iter().chain(&review).chain(&every).map(|route| self.route_policy(route)).collect()

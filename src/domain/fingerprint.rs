@@ -34,6 +34,11 @@ impl Fingerprint {
     /// The parts in which the two differ, in words.
     pub fn differences(&self, other: &Self) -> Vec<&'static str> {
         let theirs = other.parts();
-        self.parts().into_iter().zip(theirs).filter(|(mine, theirs)| mine.1 != theirs.1).map(|(mine, _)| mine.0).collect()
+        self.parts()
+            .into_iter()
+            .zip(theirs)
+            .filter(|(mine, theirs)| mine.1 != theirs.1)
+            .map(|(mine, _)| mine.0)
+            .collect()
     }
 }

@@ -57,7 +57,9 @@ fn a_runner_alone_moves(stage: &Stage) -> bool {
             | Wait::ShuttingDown => false,
         },
         Stage::WaitingForChecks { .. } | Stage::Merging { .. } => true,
-        Stage::ReadyToMerge { hold, .. } => matches!(hold, MergeHold::Slot { .. } | MergeHold::LastLook | MergeHold::Forge { .. }),
+        Stage::ReadyToMerge { hold, .. } => {
+            matches!(hold, MergeHold::Slot { .. } | MergeHold::LastLook | MergeHold::Forge { .. })
+        }
         Stage::Working { .. }
         | Stage::WaitingForHuman { .. }
         | Stage::Blocked { .. }

@@ -143,6 +143,10 @@ pub enum Activity {
     Delivered {
         remarks: Vec<super::remark::RemarkKey>,
     },
+    /// A message that was told and did not get through after all.
+    NotDelivered {
+        remarks: Vec<super::remark::RemarkKey>,
+    },
     /// Through the desk: `tk answer`.
     AnsweredRemark {
         remark: super::remark::RemarkKey,

@@ -1,7 +1,7 @@
 //! What a settled look at the pull request means. The order is the rule: what needs work comes before what needs waiting,
 //! waiting before people, and people before merging.
 
-use crate::config::policy::Policy;
+use crate::config::policy::{ForgeKind, Policy};
 use crate::domain::evidence::{Evidence, EvidenceKind, Verification};
 use crate::domain::ids::{CommitId, PrNumber};
 use crate::domain::job::{CheckWait, ChecksSummary, HumanWait, Job, PrFacts, ReworkCause, ReworkTrigger};
@@ -58,12 +58,14 @@ pub fn fold_checks(pr: &PullRequest, known: &[String]) -> ChecksSummary {
 }
 
 /// What the job remembers of this look. The head's age starts anew when the head moves.
-pub fn remember(old: Option<&PrFacts>, pr: &PullRequest, now: Timestamp) -> PrFacts {
+pub fn remember(old: Option<&PrFacts>, pr: &PullRequest, policy: &Policy, now: Timestamp) -> PrFacts {
     let old = old.filter(|facts| facts.number == pr.number);
     let same_head = old.filter(|facts| facts.head == pr.head);
     let mut known_checks = old.map(|facts| facts.known_checks.clone()).unwrap_or_default();
     let checks = fold_checks(pr, &known_checks);
-    for check in pr.checks.iter().flatten() {
+    // The local forge knows its checks at once: they are our own gates, and none turns up by itself.
+    let elsewhere = policy.pr.forge != ForgeKind::Local;
+    for check in pr.checks.iter().flatten().filter(|_| elsewhere) {
         if !known_checks.contains(&check.name) {
             known_checks.push(check.name.clone());
         }
@@ -128,13 +130,13 @@ pub fn assess(job: &Job, pr: &PullRequest, policy: &Policy, now: Timestamp) -> A
         return Assessment::Human(HumanWait::Rule { head, because });
     }
     match &pr.mergeability {
-        Mergeability::Refused { because } => {
-            Assessment::Human(HumanWait::Rule { head, because: because.clone() })
-        }
+        Mergeability::Refused { because } => Assessment::Human(HumanWait::Rule { head, because: because.clone() }),
         // Only now: what waits for people is not updated again and again.
         Mergeability::Behind => Assessment::NeedsUpdate { number: pr.number, head },
         Mergeability::Clean => Assessment::Ready { head },
-        Mergeability::Unknown | Mergeability::Conflicting { .. } => Assessment::Checks(CheckWait::Mergeability { head }),
+        Mergeability::Unknown | Mergeability::Conflicting { .. } => {
+            Assessment::Checks(CheckWait::Mergeability { head })
+        }
     }
 }
 
@@ -177,7 +179,9 @@ fn awaited_checks(
     let in_grace = now.since(since) < policy.merge.checks_grace && required(pr).is_none();
     match checks {
         ChecksSummary::Unknown | ChecksSummary::Pending => Some(Assessment::Checks(CheckWait::Forge { head })),
-        ChecksSummary::Passed | ChecksSummary::NoneYet if in_grace => Some(Assessment::Checks(CheckWait::Forge { head })),
+        ChecksSummary::Passed | ChecksSummary::NoneYet if in_grace => {
+            Some(Assessment::Checks(CheckWait::Forge { head }))
+        }
         ChecksSummary::NoneYet if !policy.merge.no_checks_pass && !approved => {
             Some(Assessment::Human(HumanWait::NoChecks { head }))
         }
@@ -187,13 +191,8 @@ fn awaited_checks(
 
 fn failed_checks(pr: &PullRequest, now: Timestamp) -> ReworkCause {
     let counts = |check: &&Check| required(pr).is_none_or(|names| names.contains(&check.name));
-    let failed: Vec<&Check> = pr
-        .checks
-        .iter()
-        .flatten()
-        .filter(counts)
-        .filter(|check| check.status == CheckStatus::Failed)
-        .collect();
+    let failed: Vec<&Check> =
+        pr.checks.iter().flatten().filter(counts).filter(|check| check.status == CheckStatus::Failed).collect();
     ReworkCause {
         trigger: ReworkTrigger::CheckFailed,
         summary: format!("failed: {}", failed.iter().map(|check| check.name.as_str()).collect::<Vec<_>>().join(", ")),

@@ -12,6 +12,7 @@ use crate::domain::remark::RemarkKind;
 use crate::domain::route::Route;
 use crate::domain::run::{Salvage, StopReason};
 use crate::domain::ticket::NewTicket;
+use crate::domain::time::Timestamp;
 
 /// One thing to do. Dropping it would lose a decision, hence `must_use`.
 #[must_use]
@@ -20,6 +21,9 @@ pub struct Effect {
     pub id: EffectId,
     /// `None` only for what concerns no single ticket.
     pub ticket: Option<TicketId>,
+    /// Nothing that was made before can be what it makes.
+    #[serde(default)]
+    pub decided_at: Timestamp,
     pub action: Action,
 }
 

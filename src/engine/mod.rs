@@ -38,6 +38,6 @@ mod workpad;
 
 pub use due::next_due;
 pub use outbox::circumstances;
-pub use people::{is_so_already, objection};
+pub use people::{holding, is_so_already, objection};
 pub use step::step;
 pub use view::snapshot;

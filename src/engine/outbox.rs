@@ -6,8 +6,8 @@ use super::decided::Decided;
 use super::effect::{Action, Effect};
 use super::event::{EffectError, EffectResult};
 use super::permit::{self, Circumstances, Refusal};
-use super::pull_requests::facts_of_opened;
 use super::phases::Observation;
+use super::pull_requests::facts_of_opened;
 use super::retry;
 use super::select;
 use super::state::{Pending, PendingStatus};
@@ -64,7 +64,7 @@ impl Step<'_> {
                     self.note(Some(&ticket), "opened_late", text);
                     return;
                 }
-                let facts = facts_of_opened(job, &pr, self.now, moment);
+                let facts = facts_of_opened(job, &pr, self.policy, self.now, moment);
                 job.delivery.pr = Some(facts);
                 self.touch(&ticket);
                 self.decide(&ticket, Observation::PrOpened { number: pr.number, url: pr.url });

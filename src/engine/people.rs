@@ -7,7 +7,7 @@ use super::event::OperatorCommand;
 use super::phases::{look_again, reset_counters, start_over, stop, wait_for_checks};
 use super::remarks;
 use super::state::State;
-use crate::domain::ids::CommitId;
+use crate::domain::ids::{CommitId, TicketId};
 use crate::domain::job::{
     Approval, BlockCause, CheckWait, HumanWait, Job, ReworkCause, ReworkTrigger, Stage, Wait, Work,
 };
@@ -34,6 +34,15 @@ pub fn is_so_already(state: &State, command: &OperatorCommand) -> Option<String>
     judged.then(|| format!("{key} was approved already ({}); it is {phase}", head.short()))
 }
 
+/// The remarks that stand against a merge of this ticket.
+pub fn holding(state: &State, ticket: &TicketId) -> Vec<RemarkKey> {
+    state
+        .jobs
+        .get(ticket)
+        .map(|job| job.people.holding().map(|remark| remark.key.clone()).collect())
+        .unwrap_or_default()
+}
+
 /// Why a command would do nothing, for whoever gave it.
 pub fn objection(state: &State, command: &OperatorCommand) -> Option<String> {
     let job = command.ticket().and_then(|id| state.jobs.get(id))?;
@@ -53,7 +62,10 @@ pub fn objection(state: &State, command: &OperatorCommand) -> Option<String> {
         }
         OperatorCommand::Approve { head: Some(head), .. } if job.current_head() != Some(head) => {
             let now = job.current_head().map_or("nothing", |head| head.short());
-            Some(format!("{key}: the head has moved since you saw {}; it is {now} now. Look at it, then approve that", head.short()))
+            Some(format!(
+                "{key}: the head has moved since you saw {}; it is {now} now. Look at it, then approve that",
+                head.short()
+            ))
         }
         OperatorCommand::Approve { overrule, .. } if !stands_in_the_way(job, overrule).is_empty() => {
             let words = stands_in_the_way(job, overrule).join("\n  ");
@@ -76,7 +88,9 @@ pub fn objection(state: &State, command: &OperatorCommand) -> Option<String> {
         OperatorCommand::Resume { .. } if job.people.pause.is_none() && state.meta.pause_all.is_some() => {
             Some(format!("{key} is not paused by itself: everything is; run `dirigent resume`"))
         }
-        OperatorCommand::Resume { .. } if job.people.pause.is_none() => Some(format!("{key} is not paused; it is {phase}")),
+        OperatorCommand::Resume { .. } if job.people.pause.is_none() => {
+            Some(format!("{key} is not paused; it is {phase}"))
+        }
         _ => None,
     }
 }
@@ -167,7 +181,8 @@ pub fn remark_made(job: &mut Job, remark: Remark, out: &mut Decided<'_>) {
             out.queue(job, resume, Wait::Ready);
         }
         Stage::WaitingForHuman { on: HumanWait::Plan, .. } => out.queue(job, Work::Implement, Wait::Ready),
-        Stage::WaitingForChecks { on, .. } if matches!(on, CheckWait::TicketClosed { .. } | CheckWait::Gates { .. }) => {}
+        Stage::WaitingForChecks { on, .. }
+            if matches!(on, CheckWait::TicketClosed { .. } | CheckWait::Gates { .. }) => {}
         Stage::WaitingForChecks { .. } | Stage::WaitingForHuman { .. } | Stage::ReadyToMerge { .. } => {
             if let Some(cause) = remarks::wanted_rework(job, out.now) {
                 out.rework(job, cause);

@@ -93,7 +93,7 @@ impl EffectKind {
         match self {
             Self::StopRun | Self::RefreshTickets | Self::InspectPr | Self::CheckRemark | Self::Notify => {
                 Reach::Harmless
-            },
+            }
             Self::StartRun
             | Self::Steer
             | Self::WriteWorkpad

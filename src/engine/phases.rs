@@ -307,7 +307,8 @@ pub fn close(job: &mut Job, state: String, out: &mut Decided<'_>) {
     let open = job.delivery.pr.as_ref().filter(|pr| pr.state == PrState::Open).map(|pr| pr.number);
     match (&job.stage, open) {
         (Stage::WaitingForChecks { on: CheckWait::TicketClosed { .. }, .. }, _) => {}
-        (Stage::Working { .. } | Stage::Merging { .. } | Stage::Done { .. } | Stage::Released { .. }, _) | (_, None) => {
+        (Stage::Working { .. } | Stage::Merging { .. } | Stage::Done { .. } | Stage::Released { .. }, _)
+        | (_, None) => {
             leave_anywhere(job, StopReason::TerminalState, ReleaseReason::TicketClosed { state }, out);
         }
         (_, Some(number)) => ask_whether_merged(job, number, state, out),

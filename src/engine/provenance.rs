@@ -31,9 +31,10 @@ fn code(secret: &str, ticket: &TicketId, key: &str) -> String {
 
 /// Whether the text carries a marker that only we can have made for this ticket.
 pub fn carries_our_mark(secret: &str, ticket: &TicketId, body: &str) -> bool {
-    body.split(MARKER).skip(1).filter_map(|rest| rest.split_once(MARKER_END)).any(|(marked, _)| {
-        marked.rsplit_once('#').is_some_and(|(key, proof)| proof == code(secret, ticket, key))
-    })
+    body.split(MARKER)
+        .skip(1)
+        .filter_map(|rest| rest.split_once(MARKER_END))
+        .any(|(marked, _)| marked.rsplit_once('#').is_some_and(|(key, proof)| proof == code(secret, ticket, key)))
 }
 
 pub fn is_ours(secret: &str, ticket: &TicketId, comment: &Comment) -> bool {
@@ -43,9 +44,7 @@ pub fn is_ours(secret: &str, ticket: &TicketId, comment: &Comment) -> bool {
 /// Whether this person's words trigger, steer, approve and un-block.
 pub fn is_trusted(author: &Author, policy: &Policy) -> bool {
     let named = policy.tracker.trusted_accounts.iter().any(|name| name.eq_ignore_ascii_case(&author.name));
-    !author.ourselves
-        && author.trust != TrustLevel::Bot
-        && (named || policy.tracker.trusted.contains(&author.trust))
+    !author.ourselves && author.trust != TrustLevel::Bot && (named || policy.tracker.trusted.contains(&author.trust))
 }
 
 /// Whether it begins with our name: `@dirigent ...`.
@@ -55,7 +54,8 @@ pub fn is_addressed(text: &str, policy: &Policy) -> bool {
     lower.match_indices(&wanted).any(|(at, _)| {
         let before = lower[..at].chars().next_back();
         let after = lower[at + wanted.len()..].chars().next();
-        before.is_none_or(|c| !c.is_alphanumeric()) && after.is_none_or(|c| !(c.is_alphanumeric() || c == '-' || c == '_'))
+        before.is_none_or(|c| !c.is_alphanumeric())
+            && after.is_none_or(|c| !(c.is_alphanumeric() || c == '-' || c == '_'))
     })
 }
 

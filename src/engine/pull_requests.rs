@@ -77,7 +77,7 @@ impl Step<'_> {
         }
         let Some(job) = self.state.jobs.get_mut(ticket) else { return };
         let before = job.delivery.pr.clone();
-        let mut facts = assess::remember(before.as_ref(), &pr, self.now);
+        let mut facts = assess::remember(before.as_ref(), &pr, self.policy, self.now);
         if before.as_ref().is_some_and(|known| is_settled(known.write.as_ref(), basis, self.now)) {
             facts.write = None;
         }
@@ -312,8 +312,8 @@ fn is_settled(write: Option<&PrWrite>, basis: Basis, now: Timestamp) -> bool {
 }
 
 /// The facts of a pull request that the forge has just opened or found.
-pub fn facts_of_opened(job: &Job, pr: &PullRequest, now: Timestamp, moment: Moment) -> PrFacts {
-    let mut facts = assess::remember(job.delivery.pr.as_ref(), pr, now);
+pub fn facts_of_opened(job: &Job, pr: &PullRequest, policy: &Policy, now: Timestamp, moment: Moment) -> PrFacts {
+    let mut facts = assess::remember(job.delivery.pr.as_ref(), pr, policy, now);
     facts.write = Some(PrWrite::Answered { what: PrWriteKind::Open, moment, at: now });
     facts
 }

@@ -152,17 +152,17 @@ impl Step<'_> {
 
     /// A blocker that was asked for by itself: whoever waits for it learns its state.
     fn blocker_seen(&mut self, ticket: &Ticket) {
-        let waiting: Vec<TicketId> = self
-            .state
-            .jobs
-            .iter()
-            .filter(|(_, job)| {
-                job.ticket.blocked_by.iter().any(|blocker| {
-                    blocker.id == ticket.id && blocker.state.as_deref() != Some(ticket.state.as_str())
+        let waiting: Vec<TicketId> =
+            self.state
+                .jobs
+                .iter()
+                .filter(|(_, job)| {
+                    job.ticket.blocked_by.iter().any(|blocker| {
+                        blocker.id == ticket.id && blocker.state.as_deref() != Some(ticket.state.as_str())
+                    })
                 })
-            })
-            .map(|(id, _)| id.clone())
-            .collect();
+                .map(|(id, _)| id.clone())
+                .collect();
         for id in waiting {
             if let Some(job) = self.state.jobs.get_mut(&id) {
                 for blocker in job.ticket.blocked_by.iter_mut().filter(|blocker| blocker.id == ticket.id) {
@@ -382,7 +382,11 @@ fn whose_column(job: &Job, facts: &TicketFacts, basis: Basis, now: Timestamp) ->
             if newer || waited { Column::Taken } else { Column::Unsettled }
         }
         WriteStatus::MaybeDone { at } => {
-            if now.since(*at) >= SETTLE { Column::Plain } else { Column::Unsettled }
+            if now.since(*at) >= SETTLE {
+                Column::Plain
+            } else {
+                Column::Unsettled
+            }
         }
     }
 }

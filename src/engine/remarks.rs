@@ -18,7 +18,11 @@ use crate::domain::time::Timestamp;
 pub enum Reading {
     Said(Remark),
     /// Resolved, dismissed or hidden.
-    TakenBack { kind: RemarkKind, id: CommentId, how: String },
+    TakenBack {
+        kind: RemarkKind,
+        id: CommentId,
+        how: String,
+    },
 }
 
 /// Takes what was read into the job's set. Answers with what is new or has been opened again.
@@ -144,7 +148,11 @@ fn from_thread(
     now: Timestamp,
 ) -> Option<Reading> {
     if thread.resolved {
-        return Some(Reading::TakenBack { kind: RemarkKind::Thread, id: thread.id.clone(), how: "resolved".to_owned() });
+        return Some(Reading::TakenBack {
+            kind: RemarkKind::Thread,
+            id: thread.id.clone(),
+            how: "resolved".to_owned(),
+        });
     }
     let last = thread.comments.iter().rev().find(|comment| counts(&comment.author, policy) && !is_ours(comment))?;
     let is_nit = thread.review.as_ref().is_some_and(|id| {
@@ -245,6 +253,17 @@ impl Step<'_> {
             }
             if let Some(remark) = job.people.remarks.iter_mut().find(|remark| remark.key == *key && remark.is_open()) {
                 remark.status = RemarkStatus::Delivered { run: run.clone() };
+            }
+        }
+        self.touch(id);
+    }
+
+    /// What was told did not get through: it is open again.
+    pub fn remarks_returned(&mut self, id: &TicketId, run: &RunId, keys: &[RemarkKey]) {
+        let Some(job) = self.state.jobs.get_mut(id) else { return };
+        for remark in job.people.remarks.iter_mut().filter(|remark| keys.contains(&remark.key)) {
+            if matches!(&remark.status, RemarkStatus::Delivered { run: to } if to == run) {
+                remark.status = RemarkStatus::Open;
             }
         }
         self.touch(id);

@@ -201,6 +201,7 @@ impl Step<'_> {
                 }
             }
             Activity::Delivered { remarks } => self.remarks_delivered(&ticket, &run, &remarks),
+            Activity::NotDelivered { remarks } => self.remarks_returned(&ticket, &run, &remarks),
             Activity::AnsweredRemark { remark, answer } => {
                 live.progress.has_commit_or_evidence = true;
                 self.remark_answered(&ticket, &run, &remark, answer);
@@ -261,7 +262,8 @@ impl Step<'_> {
         let exceeded = levels.iter().position(|level| matches!(level, Level::Exceeded { .. }));
         if let Some(which) = exceeded {
             if let Level::Exceeded { what, figure, cap } = levels[which].clone() {
-                let reason = if which == 0 { StopReason::Budget { what, figure, cap } } else { StopReason::DailyBudget };
+                let reason =
+                    if which == 0 { StopReason::Budget { what, figure, cap } } else { StopReason::DailyBudget };
                 self.stop_run(&ticket, reason);
             }
             return;

@@ -4,8 +4,8 @@ use super::decided::Decided;
 use super::effect::{Action, Effect};
 use super::event::{Event, OperatorCommand, RemarkFound};
 use super::fingerprint;
-use super::remarks;
 use super::phases::{self, Observation};
+use super::remarks;
 use super::state::{LaneHealth, Note, Pending, PendingStatus, State};
 use crate::config::policy::Policy;
 use crate::domain::basis::WriteStatus;
@@ -155,7 +155,7 @@ impl Step<'_> {
         }
         let id = EffectId(self.state.meta.next_effect);
         self.state.meta.next_effect += 1;
-        let effect = Effect { id, ticket: ticket.cloned(), action };
+        let effect = Effect { id, ticket: ticket.cloned(), decided_at: self.now, action };
         let refusal = self.refusal(&effect);
         let allowed = refusal.is_none();
         if effect.action.is_durable() {

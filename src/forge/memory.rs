@@ -6,10 +6,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::{Forge, ForgeError, Merged};
-use crate::domain::ids::{CommitId, PrNumber};
+use super::{
+    CommitStatus, Forge, ForgeCapabilities, ForgeError, Look, MergeOrder, Merged, PrChange, RemarkPresence, Updated,
+};
+use crate::domain::comment::{Author, Comment};
+use crate::domain::ids::{CommentId, CommitId, PrNumber};
 use crate::domain::permit::Permit;
 use crate::domain::pr::{MergeMethod, Mergeability, NewPr, PrState, PullRequest};
+use crate::domain::remark::RemarkKind;
+use crate::domain::ticket::normalise_labels;
 
 /// What goes wrong with a coming call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +36,10 @@ struct Store {
     merges: Vec<(PrNumber, CommitId, MergeMethod)>,
     faults: VecDeque<Fault>,
     made: u64,
+    statuses: Vec<CommitStatus>,
+    requested: Vec<(PrNumber, String)>,
+    reruns: Vec<String>,
+    logs: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Default)]
@@ -110,7 +119,8 @@ impl Store {
         for pr in self.prs.values_mut().filter(|pr| pr.head_branch == branch && pr.state == PrState::Open) {
             if pr.head != *head {
                 pr.head = head.clone();
-                pr.checks.clear();
+                pr.checks = Some(Vec::new());
+                pr.ref_head = Some(head.clone());
                 pr.mergeability = Mergeability::Unknown;
             }
         }
@@ -118,6 +128,27 @@ impl Store {
 
     fn find(&mut self, number: PrNumber) -> Result<&mut PullRequest, ForgeError> {
         self.prs.get_mut(&number).ok_or(ForgeError::NotFound(number))
+    }
+}
+
+fn mark(key: &str) -> String {
+    format!("<!-- dirigent:{key} -->")
+}
+
+fn marked(key: &str, body: &str) -> String {
+    format!("{body}\n{}", mark(key))
+}
+
+fn ours(id: CommentId, body: String) -> Comment {
+    Comment { id, author: Author::ourselves(), body, created_at: None, updated_at: None }
+}
+
+fn has_remark(pr: &PullRequest, kind: RemarkKind, id: &CommentId) -> bool {
+    match kind {
+        RemarkKind::Verdict => pr.reviews.iter().flatten().any(|review| review.id == *id),
+        RemarkKind::Thread => pr.threads.iter().flatten().any(|thread| thread.id == *id),
+        RemarkKind::PrComment => pr.comments.iter().flatten().any(|comment| comment.id == *id),
+        RemarkKind::TicketComment | RemarkKind::Message => false,
     }
 }
 
@@ -134,6 +165,10 @@ impl Forge for MemoryForge {
         "memory"
     }
 
+    fn capabilities(&self) -> ForgeCapabilities {
+        ForgeCapabilities { conversations: true, statuses: true, merge_queue: false, reruns: true }
+    }
+
     async fn find_pr(&self, branch: &str) -> Result<Option<PullRequest>, ForgeError> {
         self.read(|prs| {
             let mine = || prs.values().filter(|pr| pr.head_branch == branch);
@@ -142,8 +177,34 @@ impl Forge for MemoryForge {
         .await
     }
 
-    async fn inspect(&self, number: PrNumber) -> Result<PullRequest, ForgeError> {
-        self.read(|prs| prs.get(&number).cloned()).await?.ok_or(ForgeError::NotFound(number))
+    async fn inspect_many(&self, numbers: &[PrNumber]) -> Vec<(PrNumber, Result<Look, ForgeError>)> {
+        let mut looks = Vec::with_capacity(numbers.len());
+        for number in numbers {
+            let found = self.read(|prs| prs.get(number).cloned()).await;
+            let truth = self.store().branches.clone();
+            let look = found.and_then(|pr| pr.ok_or(ForgeError::NotFound(*number))).map(|mut pr| {
+                // A replica may show an old head; git itself does not.
+                pr.ref_head = truth.get(&pr.head_branch).cloned();
+                Look { asked_at: None, pr }
+            });
+            looks.push((*number, look));
+        }
+        looks
+    }
+
+    async fn check_log(&self, check: &str) -> Result<String, ForgeError> {
+        self.read(|_| ()).await?;
+        Ok(self.store().logs.get(check).cloned().unwrap_or_default())
+    }
+
+    async fn find_remark(
+        &self,
+        number: PrNumber,
+        kind: RemarkKind,
+        id: &CommentId,
+    ) -> Result<RemarkPresence, ForgeError> {
+        let there = self.read(|prs| prs.get(&number).is_some_and(|pr| has_remark(pr, kind, id))).await?;
+        Ok(if there { RemarkPresence::There } else { RemarkPresence::Gone })
     }
 
     async fn push_branch(&self, _: &Permit, branch: &str, head: &CommitId) -> Result<(), ForgeError> {
@@ -168,15 +229,20 @@ impl Forge for MemoryForge {
                 title: new.title.clone(),
                 state: PrState::Open,
                 draft: new.draft,
+                author: Some(Author::ourselves()),
+                head_repo: None,
+                ref_head: store.branches.get(&new.head_branch).cloned().or_else(|| Some(new.head.clone())),
+                in_queue: false,
+                required_checks: Some(Vec::new()),
                 head_branch: new.head_branch.clone(),
                 head: store.branches.get(&new.head_branch).cloned().unwrap_or_else(|| new.head.clone()),
                 base_branch: new.base_branch.clone(),
                 base: store.branches.get(&new.base_branch).cloned(),
                 mergeability: Mergeability::Unknown,
-                checks: Vec::new(),
-                reviews: Vec::new(),
-                threads: Vec::new(),
-                comments: Vec::new(),
+                checks: Some(Vec::new()),
+                reviews: Some(Vec::new()),
+                threads: Some(Vec::new()),
+                comments: Some(Vec::new()),
                 labels: new.labels.clone(),
                 pushed_at: None,
             };
@@ -200,21 +266,20 @@ impl Forge for MemoryForge {
         .await
     }
 
-    async fn merge(
-        &self,
-        _: &Permit,
-        number: PrNumber,
-        head: &CommitId,
-        method: MergeMethod,
-    ) -> Result<Merged, ForgeError> {
+    async fn merge(&self, _: &Permit, order: &MergeOrder) -> Result<Merged, ForgeError> {
+        let (number, head, method) = (order.number, &order.expected_head, order.method);
         self.write(|store| {
             let pr = store.find(number)?;
             match &pr.state {
-                PrState::Merged { commit } => return Ok(Merged { commit: commit.clone() }),
+                PrState::Merged { commit } => return Ok(Merged::Done { commit: commit.clone() }),
                 PrState::Closed => return Err(ForgeError::Refused("it is closed".into())),
                 PrState::Open => {}
             }
             expect_head(pr, head)?;
+            if pr.base_branch != order.expected_base {
+                let (expected, actual) = (order.expected_base.clone(), pr.base_branch.clone());
+                return Err(ForgeError::OtherBase { expected, actual });
+            }
             match &pr.mergeability {
                 Mergeability::Conflicting { files } => return Err(ForgeError::Conflict { files: files.clone() }),
                 Mergeability::Refused { because } => return Err(ForgeError::NotNow(because.clone())),
@@ -224,18 +289,126 @@ impl Forge for MemoryForge {
             let base = pr.base_branch.clone();
             store.branches.insert(base, head.clone());
             store.merges.push((number, head.clone(), method));
-            Ok(Merged { commit: Some(head.clone()) })
+            Ok(Merged::Done { commit: Some(head.clone()) })
         })
         .await
     }
 
-    async fn update_branch(&self, _: &Permit, number: PrNumber, head: &CommitId) -> Result<(), ForgeError> {
+    async fn dequeue(&self, _: &Permit, number: PrNumber) -> Result<(), ForgeError> {
+        self.write(|store| {
+            store.find(number)?.in_queue = false;
+            Ok(())
+        })
+        .await
+    }
+
+    async fn update_pr(&self, _: &Permit, number: PrNumber, change: &PrChange) -> Result<(), ForgeError> {
+        self.write(|store| {
+            let pr = store.find(number)?;
+            if let Some(title) = &change.title {
+                pr.title.clone_from(title);
+            }
+            pr.draft = change.draft.unwrap_or(pr.draft);
+            pr.labels = normalise_labels(pr.labels.iter().chain(&change.add_labels));
+            Ok(())
+        })
+        .await
+    }
+
+    async fn upsert_comment(
+        &self,
+        _: &Permit,
+        number: PrNumber,
+        key: &str,
+        body: &str,
+    ) -> Result<CommentId, ForgeError> {
+        self.write(|store| {
+            let text = marked(key, body);
+            store.made += 1;
+            let made = CommentId::new(format!("comment-{}", store.made));
+            let comments = store.find(number)?.comments.get_or_insert_default();
+            if let Some(known) = comments.iter_mut().find(|comment| comment.body.contains(&mark(key))) {
+                known.body = text;
+                return Ok(known.id.clone());
+            }
+            comments.push(ours(made.clone(), text));
+            Ok(made)
+        })
+        .await
+    }
+
+    async fn reply_in_thread(
+        &self,
+        _: &Permit,
+        number: PrNumber,
+        thread: &CommentId,
+        key: &str,
+        body: &str,
+    ) -> Result<CommentId, ForgeError> {
+        self.write(|store| {
+            store.made += 1;
+            let made = CommentId::new(format!("reply-{}", store.made));
+            let threads = store.find(number)?.threads.get_or_insert_default();
+            let Some(thread) = threads.iter_mut().find(|known| known.id == *thread) else {
+                return Err(ForgeError::Refused("there is no such conversation".into()));
+            };
+            if let Some(known) = thread.comments.iter().find(|comment| comment.body.contains(&mark(key))) {
+                return Ok(known.id.clone());
+            }
+            thread.comments.push(ours(made.clone(), marked(key, body)));
+            Ok(made)
+        })
+        .await
+    }
+
+    async fn resolve_thread(&self, _: &Permit, number: PrNumber, thread: &CommentId) -> Result<(), ForgeError> {
+        self.write(|store| {
+            let threads = store.find(number)?.threads.get_or_insert_default();
+            for known in threads.iter_mut().filter(|known| known.id == *thread) {
+                known.resolved = true;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn request_review(&self, _: &Permit, number: PrNumber, reviewer: &str) -> Result<(), ForgeError> {
+        self.write(|store| {
+            store.find(number)?;
+            let wanted = (number, reviewer.to_owned());
+            if !store.requested.contains(&wanted) {
+                store.requested.push(wanted);
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn publish_status(&self, _: &Permit, status: &CommitStatus) -> Result<(), ForgeError> {
+        self.write(|store| {
+            store.statuses.retain(|known| known.commit != status.commit || known.name != status.name);
+            store.statuses.push(status.clone());
+            Ok(())
+        })
+        .await
+    }
+
+    async fn rerun_check(&self, _: &Permit, check: &str) -> Result<(), ForgeError> {
+        self.write(|store| {
+            store.reruns.push(check.to_owned());
+            Ok(())
+        })
+        .await
+    }
+
+    async fn update_branch(&self, _: &Permit, number: PrNumber, head: &CommitId) -> Result<Updated, ForgeError> {
         self.write(|store| {
             let pr = store.find(number)?;
             expect_head(pr, head)?;
             let branch = pr.head_branch.clone();
-            store.set_head(&branch, &CommitId::new(format!("updated-{head}")));
-            Ok(())
+            let updated = CommitId::new(format!("updated-{head}"));
+            store.set_head(&branch, &updated);
+            Ok(Updated { head: updated, same_diff: true })
         })
         .await
     }

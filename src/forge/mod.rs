@@ -1,25 +1,41 @@
 //! Where branches become pull requests and pull requests are merged.
 
+mod error;
 pub mod local;
 pub mod memory;
 
-use std::time::Duration;
-
 use async_trait::async_trait;
-use thiserror::Error;
 
-use crate::domain::ids::{CommitId, PrNumber};
+use crate::domain::ids::{CommentId, CommitId, PrNumber};
 use crate::domain::permit::Permit;
 use crate::domain::pr::{MergeMethod, NewPr, PullRequest};
+use crate::domain::remark::RemarkKind;
+use crate::domain::time::Timestamp;
+
+pub use error::ForgeError;
 
 #[async_trait]
 pub trait Forge: Send + Sync {
     fn kind(&self) -> &'static str;
 
+    fn capabilities(&self) -> ForgeCapabilities;
+
     /// The pull request of `branch`: an open one if there is one, else the newest.
     async fn find_pr(&self, branch: &str) -> Result<Option<PullRequest>, ForgeError>;
 
-    async fn inspect(&self, number: PrNumber) -> Result<PullRequest, ForgeError>;
+    /// Looks at several pull requests, each with a result of its own.
+    async fn inspect_many(&self, numbers: &[PrNumber]) -> Vec<(PrNumber, Result<Look, ForgeError>)>;
+
+    /// The end of what a failed check printed.
+    async fn check_log(&self, check: &str) -> Result<String, ForgeError>;
+
+    /// Whether a remark is still there, asked by its id.
+    async fn find_remark(
+        &self,
+        number: PrNumber,
+        kind: RemarkKind,
+        id: &CommentId,
+    ) -> Result<RemarkPresence, ForgeError>;
 
     /// Brings the branch to the forge at exactly `head`. A no-op where branch and forge are one place.
     async fn push_branch(&self, permit: &Permit, branch: &str, head: &CommitId) -> Result<(), ForgeError>;
@@ -29,65 +45,112 @@ pub trait Forge: Send + Sync {
 
     async fn reopen(&self, permit: &Permit, number: PrNumber) -> Result<(), ForgeError>;
 
-    /// Merges `number` if its head is still `head`. A pull request that is merged already is a success.
-    async fn merge(
+    /// Merges `number` if its head and its base branch are still the expected ones. One that is merged already is a success.
+    async fn merge(&self, permit: &Permit, order: &MergeOrder) -> Result<Merged, ForgeError>;
+
+    /// Takes the pull request out of the forge's own merge queue; one that is not in it is a success.
+    async fn dequeue(&self, permit: &Permit, number: PrNumber) -> Result<(), ForgeError>;
+
+    /// Merges the base into the branch.
+    async fn update_branch(&self, permit: &Permit, number: PrNumber, head: &CommitId) -> Result<Updated, ForgeError>;
+
+    /// Changes what is ours about a pull request: title, the text between our markers, draft or ready, labels.
+    async fn update_pr(&self, permit: &Permit, number: PrNumber, change: &PrChange) -> Result<(), ForgeError>;
+
+    /// One comment per key: written, or changed to this text.
+    async fn upsert_comment(
         &self,
         permit: &Permit,
         number: PrNumber,
-        head: &CommitId,
-        method: MergeMethod,
-    ) -> Result<Merged, ForgeError>;
+        key: &str,
+        body: &str,
+    ) -> Result<CommentId, ForgeError>;
 
-    /// Merges the base into the branch; the new head is seen at the next look.
-    async fn update_branch(&self, permit: &Permit, number: PrNumber, head: &CommitId) -> Result<(), ForgeError>;
+    async fn reply_in_thread(
+        &self,
+        permit: &Permit,
+        number: PrNumber,
+        thread: &CommentId,
+        key: &str,
+        body: &str,
+    ) -> Result<CommentId, ForgeError>;
+
+    async fn resolve_thread(&self, permit: &Permit, number: PrNumber, thread: &CommentId) -> Result<(), ForgeError>;
+
+    async fn request_review(&self, permit: &Permit, number: PrNumber, reviewer: &str) -> Result<(), ForgeError>;
+
+    async fn publish_status(&self, permit: &Permit, status: &CommitStatus) -> Result<(), ForgeError>;
+
+    async fn rerun_check(&self, permit: &Permit, check: &str) -> Result<(), ForgeError>;
 
     /// Removes the merged branch.
     async fn delete_branch(&self, permit: &Permit, branch: &str, head: &CommitId) -> Result<(), ForgeError>;
 }
 
+/// What a forge can do. What it cannot is refused with a sentence, and not asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ForgeCapabilities {
+    /// Reviews, threads and comments on pull requests.
+    pub conversations: bool,
+    pub statuses: bool,
+    pub merge_queue: bool,
+    pub reruns: bool,
+}
+
+/// One look at one pull request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Look {
+    /// When it was asked by the server's own clock, where it tells the time.
+    pub asked_at: Option<Timestamp>,
+    pub pr: PullRequest,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RemarkPresence {
+    There,
+    Gone,
+    NotVisible,
+}
+
+/// A merge, with everything that has to be as expected.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Merged {
-    pub commit: Option<CommitId>,
+pub struct MergeOrder {
+    pub number: PrNumber,
+    pub expected_head: CommitId,
+    pub expected_base: String,
+    pub method: MergeMethod,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum ForgeError {
-    #[error("the forge could not be reached: {0}")]
-    Request(String),
-    #[error("the forge answered {status}: {detail}")]
-    Status { status: u16, detail: String },
-    #[error("the forge's answer could not be understood: {0}")]
-    Response(String),
-    #[error("the forge limits our requests")]
-    RateLimited { retry_after: Option<Duration> },
-    #[error("pull request {0} does not exist")]
-    NotFound(PrNumber),
-    #[error("the head is {actual}, not {expected}: somebody pushed")]
-    HeadMoved { expected: CommitId, actual: CommitId },
-    #[error("it conflicts with the base in {}", files.join(", "))]
-    Conflict { files: Vec<String> },
-    /// In the way for now (a dirty file, a protection rule): looked at again later.
-    #[error("{0}")]
-    NotNow(String),
-    #[error("the forge refuses: {0}")]
-    Refused(String),
-    #[error("git: {0}")]
-    Git(String),
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Merged {
+    Done {
+        commit: Option<CommitId>,
+    },
+    /// The forge's own queue has it.
+    Queued,
 }
 
-impl ForgeError {
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Request(_) => "request",
-            Self::Status { .. } => "status",
-            Self::Response(_) => "response",
-            Self::RateLimited { .. } => "rate_limited",
-            Self::NotFound(_) => "not_found",
-            Self::HeadMoved { .. } => "head_moved",
-            Self::Conflict { .. } => "conflict",
-            Self::NotNow(_) => "not_now",
-            Self::Refused(_) => "refused",
-            Self::Git(_) => "git",
-        }
-    }
+/// The branch with the base merged in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Updated {
+    pub head: CommitId,
+    /// The change against the base is what it was.
+    pub same_diff: bool,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PrChange {
+    pub title: Option<String>,
+    pub body: Option<String>,
+    pub draft: Option<bool>,
+    pub add_labels: Vec<String>,
+}
+
+/// A result of ours on a commit, as the forge shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommitStatus {
+    pub commit: CommitId,
+    pub name: String,
+    pub passed: bool,
+    pub description: String,
 }

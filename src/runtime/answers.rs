@@ -8,7 +8,7 @@ use crate::engine::state::State;
 pub fn where_it_stands(state: &State, ticket: Option<&TicketId>) -> String {
     match ticket.and_then(|id| state.jobs.get(id)) {
         Some(job) if waits_for_what_it_has(job) => {
-            let head = job.people.approved_head.as_ref().map(|head| head.short().to_owned()).unwrap_or_default();
+            let head = job.people.approved_head().map(|head| head.short().to_owned()).unwrap_or_default();
             format!("{}: {head} is approved; it is looked at once more and goes on", job.ticket.key)
         }
         Some(job) => {
@@ -42,5 +42,5 @@ fn waits_for_what_it_has(job: &Job) -> bool {
     else {
         return false;
     };
-    job.people.approved_head.as_ref() == Some(head)
+    job.people.is_approved(head)
 }

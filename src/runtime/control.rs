@@ -14,7 +14,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 
 use super::handle::{Command, Handle};
-use crate::domain::ids::TicketId;
+use crate::domain::ids::{CommitId, TicketId};
 use crate::domain::snapshot::Snapshot;
 use crate::engine::event::OperatorCommand;
 
@@ -30,13 +30,39 @@ pub enum Request {
     Snapshot,
     PauseAll,
     ResumeAll,
-    Pause { ticket: String },
-    Resume { ticket: String },
-    Stop { ticket: String },
-    Retry { ticket: String },
-    Approve { ticket: String },
-    Forget { ticket: String },
-    Message { ticket: String, text: String, urgent: bool },
+    Pause {
+        ticket: String,
+    },
+    Resume {
+        ticket: String,
+    },
+    Stop {
+        ticket: String,
+    },
+    Retry {
+        ticket: String,
+    },
+    Approve {
+        ticket: String,
+        /// The head that the person saw.
+        #[serde(default)]
+        head: Option<String>,
+        /// Overrules every remark that stands against it now.
+        #[serde(default)]
+        anyway: bool,
+    },
+    Reject {
+        ticket: String,
+        text: String,
+    },
+    Forget {
+        ticket: String,
+    },
+    Message {
+        ticket: String,
+        text: String,
+        urgent: bool,
+    },
     Poll,
     Shutdown,
 }
@@ -145,7 +171,10 @@ fn to_command(request: Request, snapshot: &Snapshot) -> Result<Option<Command>, 
         Request::Resume { ticket } => Command::Operator(OperatorCommand::Resume { ticket: find(&ticket)? }),
         Request::Stop { ticket } => Command::Operator(OperatorCommand::Stop { ticket: find(&ticket)? }),
         Request::Retry { ticket } => Command::Operator(OperatorCommand::Retry { ticket: find(&ticket)? }),
-        Request::Approve { ticket } => Command::Operator(OperatorCommand::Approve { ticket: find(&ticket)? }),
+        Request::Approve { ticket, head, anyway } => {
+            Command::Approve { ticket: find(&ticket)?, head: head.map(CommitId::new), anyway }
+        }
+        Request::Reject { ticket, text } => Command::Operator(OperatorCommand::Reject { ticket: find(&ticket)?, text }),
         Request::Forget { ticket } => Command::Operator(OperatorCommand::Forget { ticket: find(&ticket)? }),
         Request::Message { ticket, text, urgent } => Command::Message { ticket: find(&ticket)?, text, urgent },
         Request::Poll => Command::Poll,

@@ -1,6 +1,7 @@
 //! The loop: event in, engine stepped, ledger written, effects performed.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use thiserror::Error;
@@ -12,17 +13,17 @@ use super::gatekeeper::Gatekeeper;
 use super::handle::{Command, CommandAnswer, Handle, InForce, Message};
 use super::idle;
 use super::now;
-use super::performer::{Adapters, Performer, spoken};
+use super::performer::{Adapters, Performer};
 use super::poller::PollPlan;
 use super::record::{RecordLine, Recorder};
 use crate::config::policy::Policy;
 use crate::domain::snapshot::Snapshot;
 use crate::domain::time::Timestamp;
 use crate::engine::effect::Effect;
-use crate::engine::event::Event;
+use crate::engine::event::{Event, OperatorCommand};
 use crate::engine::permit::Reach;
 use crate::engine::state::{Changes, State};
-use crate::engine::{is_so_already, next_due, objection, select, snapshot, step};
+use crate::engine::{holding, is_so_already, next_due, objection, select, snapshot, step};
 use crate::ledger::{Ledger, LedgerError};
 
 /// How many messages one transaction may cover.
@@ -58,6 +59,8 @@ pub struct DriverParts {
     pub poll_wanted: mpsc::Sender<()>,
     pub until: Until,
     pub recorder: Option<Recorder>,
+    /// Tells whoever asks the outside by themselves what the engine has taken in.
+    pub moment: Arc<AtomicU64>,
 }
 
 #[derive(Debug, Error)]
@@ -97,6 +100,7 @@ pub struct Driver {
     changed_since_poll: bool,
     ending_since: Option<Instant>,
     recorder: Option<Recorder>,
+    moment: Arc<AtomicU64>,
 }
 
 impl Driver {
@@ -133,6 +137,7 @@ impl Driver {
             changed_since_poll: false,
             ending_since: None,
             recorder: parts.recorder,
+            moment: parts.moment,
         };
         (driver, handle)
     }
@@ -227,6 +232,7 @@ impl Driver {
             recorder.write(&RecordLine::Event { at, event: event.clone() });
         }
         let effects = step(&mut self.state, &self.policy, at, event);
+        self.moment.store(self.state.moment().0, Ordering::Release);
         let changes = self.state.take_changes();
         if let Some(recorder) = &mut self.recorder {
             recorder.write(&RecordLine::Decided { notes: changes.notes.clone(), effects: effects.clone() });
@@ -400,12 +406,15 @@ impl Driver {
                 self.step(Event::Operator { command, by });
                 Ok(where_it_stands(&self.state, ticket.as_ref()))
             }
+            Command::Approve { ticket, head, anyway } => {
+                let overrule = if anyway { holding(&self.state, &ticket) } else { Vec::new() };
+                self.command(Command::Operator(OperatorCommand::Approve { ticket, head, overrule }), by)
+            }
             Command::Message { ticket, text, urgent } => {
                 if !self.state.jobs.contains_key(&ticket) {
                     return Err("no such ticket on the board".into());
                 }
-                let word = spoken(by, text, urgent);
-                self.step(Event::HumanSaid { ticket: ticket.clone(), word });
+                self.step(Event::HumanSaid { ticket: ticket.clone(), by, text, urgent });
                 Ok(format!("{}; {}", where_it_stands(&self.state, Some(&ticket)), how_it_arrives(&self.state, &ticket)))
             }
             Command::Look => Ok(String::new()),

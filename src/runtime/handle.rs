@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::config::policy::Policy;
-use crate::domain::ids::{EffectId, TicketId};
+use crate::domain::ids::{CommitId, EffectId, TicketId};
 use crate::domain::snapshot::Snapshot;
 use crate::engine::event::{Event, OperatorCommand};
 use crate::workflow::Texts;
@@ -54,6 +54,12 @@ pub struct InForce {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     Operator(OperatorCommand),
+    /// `anyway` overrules every remark that stands against it at that moment, and nothing that comes later.
+    Approve {
+        ticket: TicketId,
+        head: Option<CommitId>,
+        anyway: bool,
+    },
     Message {
         ticket: TicketId,
         text: String,

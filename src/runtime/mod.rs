@@ -8,6 +8,7 @@
 
 mod answers;
 pub mod assembly;
+mod calls;
 mod control;
 mod driver;
 mod folder;

@@ -1,6 +1,7 @@
 //! Asks the board: at its period, when it changed, and when somebody wants to know now.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
@@ -8,8 +9,10 @@ use tokio::time::{Instant, sleep_until};
 
 use super::handle::Message;
 use super::host::RunHost;
+use super::now;
+use crate::domain::basis::{Basis, Moment};
 use crate::engine::event::Event;
-use crate::tracker::{Mark, Reading, Tracker, TrackerError};
+use crate::tracker::{Answer, Mark, Reading, Tracker, TrackerError};
 
 /// The least time between two polls that changes ask for: a burst of edits is one poll.
 const BREATH: Duration = Duration::from_millis(50);
@@ -22,6 +25,15 @@ pub struct PollerParts {
     /// Each message asks for a poll now.
     pub wanted: mpsc::Receiver<()>,
     pub inbox: mpsc::Sender<Message>,
+    /// What the engine has taken in so far.
+    pub moment: Arc<AtomicU64>,
+}
+
+/// What the driver was last told of the board, and under which plan.
+struct Told {
+    mark: Mark,
+    plan: PollPlan,
+    basis: Basis,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,8 +49,7 @@ pub async fn poll(mut parts: PollerParts) {
     let mut changes = parts.tracker.changes();
     let mut due = Instant::now();
     let mut last = None::<Instant>;
-    // What the driver was last told of the board, and under which plan.
-    let mut told = None::<(Mark, PollPlan)>;
+    let mut told = None::<Told>;
     loop {
         tokio::select! {
             () = sleep_until(due) => {}
@@ -80,17 +91,31 @@ async fn board_changed(changes: &mut Option<watch::Receiver<u64>>) -> bool {
     }
 }
 
-async fn ask(parts: &PollerParts, plan: PollPlan, told: &mut Option<(Mark, PollPlan)>) -> (Event, Duration) {
+async fn ask(parts: &PollerParts, plan: PollPlan, told: &mut Option<Told>) -> (Event, Duration) {
     // Forgotten until this poll has gone well.
-    let told_before = told.take().filter(|(_, under)| *under == plan);
-    match parts.tracker.poll(&plan.states, told_before.as_ref().map(|(mark, _)| *mark)).await {
-        Ok(Reading::Listed { tickets, mark }) => {
-            *told = mark.map(|mark| (mark, plan));
-            (Event::Polled { tickets, base: parts.host.base_commit().await }, Duration::ZERO)
-        }
-        Ok(Reading::Unchanged) => {
-            *told = told_before;
-            (Event::PolledUnchanged { base: parts.host.base_commit().await }, Duration::ZERO)
+    let told_before = told.take().filter(|told| told.plan == plan);
+    let (asked, after) = (now(), Moment(parts.moment.load(Ordering::Acquire)));
+    let polled = parts.tracker.poll(&plan.states, told_before.as_ref().map(|told| &told.mark)).await;
+    match polled {
+        Ok(Reading { asked_at, answer }) => {
+            let basis = Basis { asked_at: asked_at.unwrap_or(asked), after };
+            let base = parts.host.base_commit().await;
+            let event = match answer {
+                Answer::Listed { tickets, mark } => {
+                    *told = mark.map(|mark| Told { mark, plan, basis });
+                    Event::Polled { tickets, base, basis }
+                }
+                Answer::Changed { tickets, mark } => {
+                    *told = Some(Told { mark, plan, basis });
+                    Event::PolledChanges { tickets, base, basis }
+                }
+                Answer::Unchanged => {
+                    let basis = told_before.as_ref().map_or(basis, |told| told.basis);
+                    *told = told_before;
+                    Event::PolledUnchanged { base, basis }
+                }
+            };
+            (event, Duration::ZERO)
         }
         Err(error) => {
             tracing::warn!(code = error.code(), %error, "the board could not be read; nothing is changed");

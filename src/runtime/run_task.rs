@@ -4,16 +4,20 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
+use super::calls;
 use super::gatekeeper::Gatekeeper;
 use super::handle::Message;
 use super::host::RunHost;
+use super::now;
 use crate::config::policy::Policy;
+use crate::domain::basis::{Basis, Moment};
 use crate::domain::failure::RunFailure;
 use crate::domain::ids::EffectId;
 use crate::domain::job::{Job, TicketFacts, Work};
+use crate::domain::route::Route;
 use crate::domain::run::{RunOutcome, RunReport};
 use crate::domain::ticket::Ticket;
-use crate::engine::event::{EffectError, Event};
+use crate::engine::event::{EffectError, Event, Lookup};
 use crate::engine::permit::EffectKind;
 use crate::engine::select;
 use crate::tracker::Tracker;
@@ -26,7 +30,10 @@ pub struct RunTask {
     pub attempt: u32,
     pub branch: String,
     pub resume: Option<crate::domain::ids::SessionId>,
+    pub route: Route,
     pub undelivered: Vec<crate::domain::job::HumanMessage>,
+    /// What the engine had taken in when the run was decided.
+    pub after: Moment,
     pub job: Job,
     pub policy: Arc<Policy>,
     pub tracker: Arc<dyn Tracker>,
@@ -40,11 +47,21 @@ impl RunTask {
     /// Ends with a `RunFinished`, or with the start refused.
     pub async fn go(mut self) {
         let id = self.job.ticket.id.clone();
+        let asked_at = now();
         let ticket = match self.tracker.fetch_by_ids(std::slice::from_ref(&id)).await {
-            Ok(tickets) => {
-                let refreshed = Event::TicketsRefreshed { asked: vec![id.clone()], tickets: tickets.clone() };
-                self.send(refreshed).await;
-                tickets.into_iter().find(|ticket| ticket.id == id)
+            Ok(found) => {
+                let basis = Basis { asked_at, after: self.after };
+                let found: Vec<_> = found.into_iter().map(|(id, found)| (id, calls::lookup(found))).collect();
+                self.send(Event::TicketsRefreshed { found: found.clone(), basis }).await;
+                match found.into_iter().find(|(seen, _)| *seen == id) {
+                    Some((_, Lookup::Found { ticket })) => Some(ticket),
+                    Some((_, Lookup::Unreadable { because })) => {
+                        let failure = RunFailure::Tracker { detail: because };
+                        self.finish(RunReport::bare(RunOutcome::Failed { failure })).await;
+                        return;
+                    }
+                    _ => None,
+                }
             }
             Err(error) => {
                 let failure = RunFailure::Tracker { detail: error.to_string() };
@@ -85,6 +102,7 @@ impl RunTask {
             branch: self.branch.clone(),
             base_branch: self.policy.pr.base_branch.clone(),
             resume: self.resume.take(),
+            route: self.route.clone(),
             undelivered: std::mem::take(&mut self.undelivered),
             previous: (self.attempt > 1).then(|| PreviousRun {
                 summary: self.job.evidence.summary.clone(),

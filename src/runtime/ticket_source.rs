@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use crate::domain::ids::TicketId;
 use crate::domain::ticket::Ticket;
-use crate::tracker::Tracker;
+use crate::tracker::{Found, Tracker};
 use crate::worker::TicketSource;
 
 pub struct TrackerTickets {
@@ -23,7 +23,12 @@ impl TrackerTickets {
 impl TicketSource for TrackerTickets {
     async fn read(&self, id: &TicketId) -> Result<Option<Ticket>, String> {
         let asked = std::slice::from_ref(id);
-        let tickets = self.tracker.fetch_by_ids(asked).await.map_err(|error| error.to_string())?;
-        Ok(tickets.into_iter().find(|ticket| ticket.id == *id))
+        let found = self.tracker.fetch_by_ids(asked).await.map_err(|error| error.to_string())?;
+        match found.into_iter().find(|(seen, _)| seen == id) {
+            Some((_, Found::Ticket(ticket))) => Ok(Some(ticket)),
+            Some((_, Found::Unreadable(why))) => Err(why),
+            Some((_, Found::NotVisible)) => Err("the tracker does not show the ticket just now".to_owned()),
+            Some((_, Found::Gone(_))) | None => Ok(None),
+        }
     }
 }

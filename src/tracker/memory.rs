@@ -1,14 +1,17 @@
 //! A board in memory that behaves as a real one, and misbehaves as told: for tests of everything that talks to a tracker.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::watch;
 
-use super::{Tracker, TrackerError};
-use crate::domain::comment::{Author, Comment};
+use super::{
+    Account, Answer, Capabilities, CommentFound, Edited, Found, Mark, Move, Reaction, Reading, Tracker, TrackerError,
+    Written,
+};
+use crate::domain::comment::{Author, Comment, TrustLevel};
 use crate::domain::ids::{CommentId, TicketId, TicketKey};
 use crate::domain::permit::Permit;
 use crate::domain::ticket::{Dispatchable, NewTicket, Ticket, normalise_labels, same_state, state_in};
@@ -31,11 +34,17 @@ struct Board {
     tickets: BTreeMap<TicketId, Ticket>,
     frozen: BTreeMap<TicketId, Ticket>,
     keys: BTreeMap<String, TicketId>,
-    comment_keys: BTreeMap<(TicketId, String), CommentId>,
     faults: VecDeque<Fault>,
     calls: u64,
     made: u64,
     clock: i64,
+    /// The person whose account we write with; `None` where we have one of our own.
+    shared: Option<Author>,
+    hidden: BTreeSet<TicketId>,
+    unreadable: BTreeMap<TicketId, String>,
+    permissions: BTreeMap<String, TrustLevel>,
+    reactions: Vec<(CommentId, Reaction)>,
+    links: BTreeMap<(TicketId, String), String>,
 }
 
 #[derive(Debug)]
@@ -57,6 +66,57 @@ impl MemoryTracker {
             tracker.put(ticket);
         }
         tracker
+    }
+
+    /// Lets us write with a person's own account.
+    pub fn share_account(&self, person: Author) {
+        self.board().shared = Some(person);
+    }
+
+    /// Lets a ticket be missing from complete answers without being gone.
+    pub fn hide(&self, id: &TicketId, hidden: bool) {
+        let mut board = self.board();
+        if hidden {
+            board.hidden.insert(id.clone())
+        } else {
+            board.hidden.remove(id)
+        };
+        drop(board);
+        self.changed();
+    }
+
+    /// Lets a ticket be there and not be understood.
+    pub fn garble(&self, id: &TicketId, why: Option<&str>) {
+        let mut board = self.board();
+        match why {
+            Some(why) => board.unreadable.insert(id.clone(), why.to_owned()),
+            None => board.unreadable.remove(id),
+        };
+        drop(board);
+        self.changed();
+    }
+
+    pub fn grant(&self, login: &str, trust: TrustLevel) {
+        self.board().permissions.insert(login.to_owned(), trust);
+    }
+
+    pub fn reactions(&self) -> Vec<(CommentId, Reaction)> {
+        self.board().reactions.clone()
+    }
+
+    pub fn links(&self, id: &TicketId) -> Vec<(String, String)> {
+        let board = self.board();
+        let of = board.links.iter().filter(|((ticket, _), _)| ticket == id);
+        of.map(|((_, url), title)| (url.clone(), title.clone())).collect()
+    }
+
+    /// Lets somebody take a comment back.
+    pub fn unsay(&self, id: &TicketId, comment: &CommentId) {
+        self.edit(id, |ticket| {
+            if let Some(comments) = &mut ticket.comments {
+                comments.retain(|known| known.id != *comment);
+            }
+        });
     }
 
     fn board(&self) -> MutexGuard<'_, Board> {
@@ -139,10 +199,10 @@ impl MemoryTracker {
         }
     }
 
-    async fn read<T>(&self, look: impl FnOnce(&BTreeMap<TicketId, Ticket>) -> T) -> Result<T, TrackerError> {
+    async fn read<T>(&self, look: impl FnOnce(&BTreeMap<TicketId, Ticket>, &Board) -> T) -> Result<T, TrackerError> {
         let fault = self.next_fault().await?;
         let board = self.board();
-        Ok(look(if fault == Fault::Stale { &board.frozen } else { &board.tickets }))
+        Ok(look(if fault == Fault::Stale { &board.frozen } else { &board.tickets }, &board))
     }
 
     async fn write<T>(&self, change: impl FnOnce(&mut Board) -> Result<T, TrackerError>) -> Result<T, TrackerError> {
@@ -173,7 +233,8 @@ impl Board {
         };
         let made = comment.id.clone();
         if let Some(ticket) = self.tickets.get_mut(id) {
-            ticket.comments.push(comment);
+            ticket.comments.get_or_insert_default().push(comment);
+            ticket.updated_at = Some(Timestamp(self.clock));
         }
         made
     }
@@ -189,35 +250,94 @@ impl Tracker for MemoryTracker {
         "memory"
     }
 
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { labels: true, reactions: true, links: true }
+    }
+
+    async fn whoami(&self) -> Result<Account, TrackerError> {
+        self.read(|_, board| match &board.shared {
+            Some(person) => Account { login: person.name.clone(), shared_with_person: true },
+            None => Account { login: "dirigent".to_owned(), shared_with_person: false },
+        })
+        .await
+    }
+
+    async fn permission(&self, login: &str) -> Result<TrustLevel, TrackerError> {
+        self.read(|_, board| board.permissions.get(login).copied().unwrap_or(TrustLevel::Stranger)).await
+    }
+
+    async fn poll(&self, states: &[String], since: Option<&Mark>) -> Result<Reading, TrackerError> {
+        let asked_at = Some(Timestamp(self.board().clock));
+        let changes = *self.changes.borrow();
+        let mark = Mark(changes.to_string());
+        if since == Some(&mark) {
+            self.read(|_, _| ()).await?;
+            return Ok(Reading { asked_at, answer: Answer::Unchanged });
+        }
+        let tickets = self.fetch_by_states(states).await?;
+        Ok(Reading { asked_at, answer: Answer::Listed { tickets, mark: Some(mark) } })
+    }
+
     async fn fetch_by_states(&self, states: &[String]) -> Result<Vec<Ticket>, TrackerError> {
         if states.is_empty() {
             return Ok(Vec::new());
         }
-        self.read(|tickets| tickets.values().filter(|ticket| state_in(&ticket.state, states)).cloned().collect()).await
+        self.read(|tickets, board| {
+            let shown = |ticket: &&Ticket| {
+                state_in(&ticket.state, states)
+                    && !board.hidden.contains(&ticket.id)
+                    && !board.unreadable.contains_key(&ticket.id)
+            };
+            tickets.values().filter(shown).cloned().collect()
+        })
+        .await
     }
 
-    async fn fetch_by_ids(&self, ids: &[TicketId]) -> Result<Vec<Ticket>, TrackerError> {
+    async fn fetch_by_ids(&self, ids: &[TicketId]) -> Result<Vec<(TicketId, Found)>, TrackerError> {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        self.read(|tickets| tickets.values().filter(|ticket| ids.contains(&ticket.id)).cloned().collect()).await
+        self.read(|tickets, board| {
+            let found = |id: &TicketId| match (tickets.get(id), board.unreadable.get(id)) {
+                (_, Some(why)) => Found::Unreadable(why.clone()),
+                _ if board.hidden.contains(id) => Found::NotVisible,
+                (Some(ticket), None) => Found::Ticket(ticket.clone()),
+                (None, None) => Found::Gone("nobody has it".to_owned()),
+            };
+            ids.iter().map(|id| (id.clone(), found(id))).collect()
+        })
+        .await
     }
 
-    async fn comments(&self, id: &TicketId) -> Result<Vec<Comment>, TrackerError> {
-        let found = self.read(|tickets| tickets.get(id).map(|ticket| ticket.comments.clone())).await?;
-        found.ok_or_else(|| TrackerError::NotFound(id.clone()))
+    async fn comments(&self, id: &TicketId, since: Option<Timestamp>) -> Result<Vec<Comment>, TrackerError> {
+        let found = self.read(|tickets, _| tickets.get(id).map(|ticket| ticket.known_comments().to_vec())).await?;
+        let mut comments = found.ok_or_else(|| TrackerError::NotFound(id.clone()))?;
+        comments.retain(|comment| since.is_none() || comment.updated_at.max(comment.created_at) >= since);
+        Ok(comments)
     }
 
-    async fn comment(&self, _: &Permit, id: &TicketId, key: &str, body: &str) -> Result<CommentId, TrackerError> {
+    async fn find_comment(&self, id: &TicketId, wanted: &CommentId) -> Result<CommentFound, TrackerError> {
+        let there = self.comments(id, None).await?.iter().any(|comment| comment.id == *wanted);
+        Ok(if there { CommentFound::There } else { CommentFound::Gone })
+    }
+
+    async fn comment(
+        &self,
+        _: &Permit,
+        id: &TicketId,
+        key: &str,
+        body: &str,
+        _decided_at: Timestamp,
+    ) -> Result<Written, TrackerError> {
         self.write(|board| {
-            board.find(id)?;
-            let known = (id.clone(), key.to_owned());
-            if let Some(made) = board.comment_keys.get(&known) {
-                return Ok(made.clone());
+            let marker = format!("<!-- dirigent:{key} -->");
+            let known = board.find(id)?.known_comments().iter().find(|comment| comment.body.contains(&marker));
+            if let Some(known) = known {
+                return Ok(Written { id: known.id.clone(), existed: true });
             }
-            let made = board.post(id, Author::ourselves(), body);
-            board.comment_keys.insert(known, made.clone());
-            Ok(made)
+            let author = board.shared.clone().unwrap_or_else(Author::ourselves);
+            let made = board.post(id, author, &format!("{body}\n{marker}"));
+            Ok(Written { id: made, existed: false })
         })
         .await
     }
@@ -228,29 +348,81 @@ impl Tracker for MemoryTracker {
         id: &TicketId,
         comment: &CommentId,
         body: &str,
-    ) -> Result<(), TrackerError> {
+    ) -> Result<Edited, TrackerError> {
+        self.write(|board| {
+            let now = Timestamp(board.clock);
+            let ours = board.shared.as_ref().map_or("dirigent".to_owned(), |person| person.name.clone());
+            let comments = board.find(id)?.comments.get_or_insert_default();
+            let Some(found) = comments.iter_mut().find(|known| known.id == *comment) else {
+                return Ok(Edited::Gone);
+            };
+            if found.author.name != ours {
+                return Err(TrackerError::Refused(format!("comment {comment} is not ours to edit")));
+            }
+            let marker = found.body.lines().last().unwrap_or_default().to_owned();
+            found.body = format!("{body}\n{marker}");
+            found.updated_at = Some(now);
+            Ok(Edited::Done)
+        })
+        .await
+    }
+
+    async fn move_ticket(
+        &self,
+        _: &Permit,
+        id: &TicketId,
+        state: &str,
+        expected_from: &[String],
+    ) -> Result<Move, TrackerError> {
         self.write(|board| {
             let now = Timestamp(board.clock);
             let ticket = board.find(id)?;
-            let found = ticket.comments.iter_mut().find(|known| known.id == *comment);
-            let Some(found) = found.filter(|known| known.author.ourselves) else {
-                return Err(TrackerError::Refused(format!("comment {comment} is not ours to edit")));
-            };
-            found.body = body.to_owned();
-            found.updated_at = Some(now);
+            if same_state(&ticket.state, state) {
+                return Ok(Move::Already);
+            }
+            if !state_in(&ticket.state, expected_from) {
+                return Ok(Move::Elsewhere(ticket.state.clone()));
+            }
+            ticket.state = state.to_owned();
+            ticket.updated_at = Some(now);
+            Ok(Move::Moved(Some(now)))
+        })
+        .await
+    }
+
+    async fn label(&self, _: &Permit, id: &TicketId, add: &[String], remove: &[String]) -> Result<(), TrackerError> {
+        self.write(|board| {
+            let now = Timestamp(board.clock);
+            let ticket = board.find(id)?;
+            ticket.labels.retain(|label| !state_in(label, remove));
+            ticket.labels = normalise_labels(ticket.labels.iter().chain(add));
+            ticket.updated_at = Some(now);
             Ok(())
         })
         .await
     }
 
-    async fn move_ticket(&self, _: &Permit, id: &TicketId, state: &str) -> Result<(), TrackerError> {
+    async fn react(
+        &self,
+        _: &Permit,
+        _id: &TicketId,
+        comment: &CommentId,
+        reaction: Reaction,
+    ) -> Result<(), TrackerError> {
         self.write(|board| {
-            let now = Timestamp(board.clock);
-            let ticket = board.find(id)?;
-            if !same_state(&ticket.state, state) {
-                ticket.state = state.to_owned();
-                ticket.updated_at = Some(now);
+            let known = (comment.clone(), reaction);
+            if !board.reactions.contains(&known) {
+                board.reactions.push(known);
             }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn attach_link(&self, _: &Permit, id: &TicketId, url: &str, title: &str) -> Result<(), TrackerError> {
+        self.write(|board| {
+            board.find(id)?;
+            board.links.insert((id.clone(), url.to_owned()), title.to_owned());
             Ok(())
         })
         .await
@@ -281,7 +453,9 @@ impl Tracker for MemoryTracker {
                 created_at: Some(Timestamp(board.clock)),
                 updated_at: None,
                 native_ref: None,
-                comments: Vec::new(),
+                comments: Some(Vec::new()),
+                state_changed: None,
+                labelled: Vec::new(),
             };
             board.tickets.insert(id.clone(), ticket);
             board.keys.insert(key.to_owned(), id.clone());
@@ -295,6 +469,6 @@ impl Tracker for MemoryTracker {
     }
 
     async fn probe(&self) -> Result<String, TrackerError> {
-        self.read(|tickets| format!("{} tickets in memory", tickets.len())).await
+        self.read(|tickets, _| format!("{} tickets in memory", tickets.len())).await
     }
 }

@@ -1,42 +1,66 @@
-//! The issue board. One trait, one adapter a folder; a vendor's format never leaves its adapter.
+//! The issue board. One trait, one folder per adapter; a vendor's format never leaves its adapter.
 
+mod error;
 pub mod memory;
 pub mod tk;
 
-use std::time::Duration;
-
 use async_trait::async_trait;
-use thiserror::Error;
 use tokio::sync::watch;
 
-use crate::domain::comment::Comment;
+use crate::domain::comment::{Comment, TrustLevel};
 use crate::domain::ids::{CommentId, TicketId};
 use crate::domain::permit::Permit;
 use crate::domain::ticket::{NewTicket, Ticket};
+use crate::domain::time::Timestamp;
+
+pub use error::TrackerError;
 
 #[async_trait]
 pub trait Tracker: Send + Sync {
     fn kind(&self) -> &'static str;
 
+    /// What this tracker can do besides the board itself.
+    fn capabilities(&self) -> Capabilities;
+
+    /// The account that we write as.
+    async fn whoami(&self) -> Result<Account, TrackerError>;
+
+    /// How this account stands to the board.
+    async fn permission(&self, login: &str) -> Result<TrustLevel, TrackerError>;
+
     /// All tickets in one of `states`, every page of them, or an error: never a part. An empty list asks nothing.
     /// A malformed ticket is left out with a log line.
     async fn fetch_by_states(&self, states: &[String]) -> Result<Vec<Ticket>, TrackerError>;
 
-    /// What `fetch_by_states` answers, for whoever asks again and again: `seen` stands for an earlier answer about the same
-    /// states, and if that still holds nothing is listed. A tracker that cannot tell lists everything each time.
-    async fn poll(&self, states: &[String], seen: Option<Mark>) -> Result<Reading, TrackerError> {
-        let _ = seen;
-        Ok(Reading::Listed { tickets: self.fetch_by_states(states).await?, mark: None })
+    /// What `fetch_by_states` answers, for whoever asks again and again: `since` stands for an earlier answer about the same
+    /// states. A tracker that cannot tell what changed lists everything each time.
+    async fn poll(&self, states: &[String], since: Option<&Mark>) -> Result<Reading, TrackerError> {
+        let _ = since;
+        Ok(Reading {
+            asked_at: None,
+            answer: Answer::Listed { tickets: self.fetch_by_states(states).await?, mark: None },
+        })
     }
 
-    /// The tickets with these ids. One that is missing from a successful answer is gone.
-    async fn fetch_by_ids(&self, ids: &[TicketId]) -> Result<Vec<Ticket>, TrackerError>;
+    /// What became of each of these ids, in full, comments included. An error says nothing about any of them.
+    async fn fetch_by_ids(&self, ids: &[TicketId]) -> Result<Vec<(TicketId, Found)>, TrackerError>;
 
-    /// All comments of a ticket, oldest first.
-    async fn comments(&self, id: &TicketId) -> Result<Vec<Comment>, TrackerError>;
+    /// Comments of a ticket, oldest first; those that were written or changed since, or all of them.
+    async fn comments(&self, id: &TicketId, since: Option<Timestamp>) -> Result<Vec<Comment>, TrackerError>;
 
-    /// Posts a comment once: `key` is hidden in it, and a comment that carries it already is returned instead.
-    async fn comment(&self, permit: &Permit, id: &TicketId, key: &str, body: &str) -> Result<CommentId, TrackerError>;
+    /// One comment by its id: whether somebody took it back.
+    async fn find_comment(&self, id: &TicketId, comment: &CommentId) -> Result<CommentFound, TrackerError>;
+
+    /// Posts a comment once: `key` is hidden in it, and one that carries it already is returned instead. Nothing that was made
+    /// before `decided_at` has to be looked through.
+    async fn comment(
+        &self,
+        permit: &Permit,
+        id: &TicketId,
+        key: &str,
+        body: &str,
+        decided_at: Timestamp,
+    ) -> Result<Written, TrackerError>;
 
     async fn edit_comment(
         &self,
@@ -44,10 +68,38 @@ pub trait Tracker: Send + Sync {
         id: &TicketId,
         comment: &CommentId,
         body: &str,
+    ) -> Result<Edited, TrackerError>;
+
+    /// Moves the ticket to `state` if it is in one of `expected_from`. No remote API compares and sets: it is read just before
+    /// and verified after.
+    async fn move_ticket(
+        &self,
+        permit: &Permit,
+        id: &TicketId,
+        state: &str,
+        expected_from: &[String],
+    ) -> Result<Move, TrackerError>;
+
+    /// Labels that are there already, or gone already, are a success.
+    async fn label(
+        &self,
+        permit: &Permit,
+        id: &TicketId,
+        add: &[String],
+        remove: &[String],
     ) -> Result<(), TrackerError>;
 
-    /// Moves the ticket to `state`; a ticket that is there already is a success.
-    async fn move_ticket(&self, permit: &Permit, id: &TicketId, state: &str) -> Result<(), TrackerError>;
+    /// Acknowledges a comment.
+    async fn react(
+        &self,
+        permit: &Permit,
+        id: &TicketId,
+        comment: &CommentId,
+        reaction: Reaction,
+    ) -> Result<(), TrackerError>;
+
+    /// Links something to the ticket; the same address again changes its title.
+    async fn attach_link(&self, permit: &Permit, id: &TicketId, url: &str, title: &str) -> Result<(), TrackerError>;
 
     /// Creates a ticket once: `key` makes a repetition return the first one.
     async fn create_ticket(&self, permit: &Permit, new: &NewTicket, key: &str) -> Result<TicketId, TrackerError>;
@@ -66,62 +118,89 @@ pub trait Tracker: Send + Sync {
     async fn probe(&self) -> Result<String, TrackerError>;
 }
 
+/// What a tracker can do. What it cannot is refused with a sentence, and not asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Capabilities {
+    pub labels: bool,
+    pub reactions: bool,
+    pub links: bool,
+}
+
+/// Who we are on the tracker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    pub login: String,
+    /// A person uses the same account: what it writes is not ours for that alone.
+    pub shared_with_person: bool,
+}
+
 /// A board's answer to a poll.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Reading {
-    /// All tickets, and what stands for this answer where the tracker can tell later whether it still holds.
+pub struct Reading {
+    /// When it was asked by the server's own clock, where it tells the time.
+    pub asked_at: Option<Timestamp>,
+    pub answer: Answer,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// All tickets, and what stands for this answer where the tracker can tell later what changed.
     Listed { tickets: Vec<Ticket>, mark: Option<Mark> },
+    /// What has changed since, in whatever state it is now.
+    Changed { tickets: Vec<Ticket>, mark: Mark },
     /// The answer that the mark stands for still holds, to the letter.
     Unchanged,
 }
 
-/// Stands for one answer of one tracker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mark(pub u64);
+/// Stands for one answer of one tracker. Only that tracker understands it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark(pub String);
 
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum TrackerError {
-    #[error("invalid tracker configuration: {0}")]
-    InvalidConfig(String),
-    #[error("the tracker's secret is missing: {0}")]
-    MissingSecret(String),
-    #[error("the tracker could not be reached: {0}")]
-    Request(String),
-    #[error("the tracker answered {status}: {detail}")]
-    Status { status: u16, detail: String },
-    #[error("the tracker's answer could not be understood: {0}")]
-    Response(String),
-    #[error("a page of the tracker's answer is missing: {0}")]
-    Pagination(String),
-    #[error("the tracker limits our requests{}", .retry_after.map(|d| format!(" for {} s", d.as_secs())).unwrap_or_default())]
-    RateLimited { retry_after: Option<Duration> },
-    #[error("ticket {0} does not exist")]
-    NotFound(TicketId),
-    #[error("the tracker refuses: {0}")]
-    Refused(String),
+/// What became of one ticket that was asked for by its id.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "one at a time, on its way into the engine")]
+pub enum Found {
+    Ticket(Ticket),
+    /// Deleted, or moved to where we do not look. It does not come back.
+    Gone(String),
+    /// A complete answer does not have it, which may pass.
+    NotVisible,
+    Unreadable(String),
 }
 
-impl TrackerError {
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::InvalidConfig(_) => "invalid_config",
-            Self::MissingSecret(_) => "missing_secret",
-            Self::Request(_) => "request",
-            Self::Status { .. } => "status",
-            Self::Response(_) => "response",
-            Self::Pagination(_) => "pagination",
-            Self::RateLimited { .. } => "rate_limited",
-            Self::NotFound(_) => "not_found",
-            Self::Refused(_) => "refused",
-        }
-    }
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommentFound {
+    There,
+    Gone,
+    NotVisible,
+}
 
-    /// Whether the same call may work later without anybody changing anything.
-    pub fn is_transient(&self) -> bool {
-        match self {
-            Self::Request(_) | Self::Response(_) | Self::Pagination(_) | Self::RateLimited { .. } => true,
-            Self::Status { status, .. } => *status >= 500 || *status == 429 || *status == 408,
-            Self::InvalidConfig(_) | Self::MissingSecret(_) | Self::NotFound(_) | Self::Refused(_) => false,
-        }
-    }
+/// A comment as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    pub id: CommentId,
+    /// It was there already, perhaps with another text.
+    pub existed: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Edited {
+    Done,
+    /// Somebody deleted it.
+    Gone,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Move {
+    /// With the tracker's own time of the change, where it tells.
+    Moved(Option<Timestamp>),
+    Already,
+    /// It is neither there nor where it was expected; it was left alone.
+    Elsewhere(String),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reaction {
+    Seen,
+    Refused,
 }

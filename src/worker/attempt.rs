@@ -15,16 +15,17 @@ use super::conversation::{Conversation, ConversationSummary, End};
 use super::desk::{Desk, DeskOrder};
 use super::inbox::Inbox;
 use super::prompt::PromptRequest;
-use super::route;
+use super::route::Chosen;
 use super::ticket_text::Audience;
 use super::wrap_up::{self, Outcome, RunResult, WorkspaceInUse};
 use super::{Control, RunOrder, Worker, WorkerEvent, Workplace, run_directory};
 use crate::agent::session::Session;
 use crate::domain::failure::RunFailure;
-use crate::domain::ids::CommitId;
 use crate::domain::permit::Permit;
 use crate::domain::phase::Phase;
+use crate::domain::remark::{RemarkKey, RemarkKind};
 use crate::domain::run::{RunKind, RunOutcome, RunReport, StopReason};
+use crate::engine::provenance;
 use crate::launcher::environment::WorkerVariables;
 use crate::workspace::WorkspaceError;
 use crate::workspace::hooks::{Hook, run_hook};
@@ -160,7 +161,7 @@ impl Worker {
         let desk = Desk::open(&self.sockets, self.desk_order(order, events))
             .map_err(|error| RunFailure::Workspace { detail: error.to_string(), permanent: false })?;
         let variables = self.variables(order, &desk, &files);
-        let chosen = route::choose(&self.settings, &order.ticket, order.work.kind());
+        let chosen = Chosen::of(&order.route, self.settings.worker.runtime);
         let request = PromptRequest {
             order,
             ticket: &order.ticket,
@@ -181,8 +182,8 @@ impl Worker {
                 .send(WorkerEvent::Started {
                     process,
                     worktree: place.path().into(),
-                    base: place.base().unwrap_or_else(|| CommitId::new("")),
-                    head: place.head_before().unwrap_or_else(|| CommitId::new("")),
+                    base: place.base(),
+                    head: place.head_before(),
                 })
                 .ok();
             let mut conversation = Conversation {
@@ -197,6 +198,7 @@ impl Worker {
                 first_prompt: &prompt,
                 worktree: place.path(),
                 head: place.head_before(),
+                carried: carried(order),
                 summary: ConversationSummary::default(),
             };
             let end = conversation.hold().await;
@@ -352,4 +354,16 @@ pub(super) fn stopped(reason: StopReason) -> Outcome {
         StopReason::Limit { failure } => Outcome::Failed(failure),
         reason => Outcome::Killed(reason),
     }
+}
+
+/// The remarks that the first prompt carries: those that were open, and what trusted people wrote on the ticket.
+fn carried(order: &RunOrder) -> Vec<RemarkKey> {
+    let on_ticket =
+        order.ticket.known_comments().iter().filter(|comment| provenance::is_trusted(&comment.author, &order.policy));
+    let keys = on_ticket.map(|comment| RemarkKey {
+        kind: RemarkKind::TicketComment,
+        id: comment.id.clone(),
+        version: comment.version(),
+    });
+    order.undelivered.iter().filter_map(|message| message.key.clone()).chain(keys).collect()
 }

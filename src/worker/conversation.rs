@@ -23,6 +23,7 @@ use crate::config::worker::Runtime;
 use crate::domain::failure::{RunFailure, TurnError};
 use crate::domain::ids::{CommitId, SessionId};
 use crate::domain::job::{HumanMessage, TicketFacts};
+use crate::domain::remark::RemarkKey;
 use crate::domain::run::{Activity, StopReason};
 use crate::domain::ticket::Ticket;
 use crate::domain::usage::RateLimit;
@@ -77,6 +78,8 @@ pub struct Conversation<'a> {
     pub worktree: &'a Path,
     /// The branch's head as last seen.
     pub head: Option<CommitId>,
+    /// Remarks that the first prompt carries.
+    pub carried: Vec<RemarkKey>,
     pub summary: ConversationSummary,
 }
 
@@ -87,6 +90,8 @@ pub(super) struct ConversationState {
     resume_failed: bool,
     /// Words for the next prompt.
     pub words: Vec<HumanMessage>,
+    /// Words that were told to the live agent.
+    pub steered: Vec<HumanMessage>,
     pub wrap_up: WrapUp,
     pub last_turn: bool,
     /// A one-shot command said that its turn failed; its end is still to come.
@@ -166,6 +171,7 @@ impl Conversation<'_> {
                 if !state.prompted {
                     state.prompted = true;
                     self.session.prompt(self.first_prompt);
+                    self.delivered(self.carried.clone());
                 }
                 None
             }
@@ -194,7 +200,21 @@ impl Conversation<'_> {
             }
             SessionEvent::Asked { ask, question } => self.asked(state, ask, question),
             SessionEvent::SteerFailed { text } => {
-                state.words.push(HumanMessage { from: "A person".into(), text, at: now(), urgent: false });
+                let told =
+                    state.steered.iter().position(|message| guidance::words(std::slice::from_ref(message)) == text);
+                match told.map(|at| state.steered.remove(at)) {
+                    Some(message) => {
+                        self.tell(Activity::NotDelivered { remarks: message.key.clone().into_iter().collect() });
+                        state.words.push(message);
+                    }
+                    None => state.words.push(HumanMessage {
+                        key: None,
+                        from: "A person".into(),
+                        text,
+                        at: now(),
+                        urgent: false,
+                    }),
+                }
                 None
             }
             SessionEvent::Ended(exit) => Some(self.ended(state, exit)),
@@ -324,6 +344,12 @@ impl Conversation<'_> {
         self.go_on(state, &ticket)
     }
 
+    pub(super) fn delivered(&self, remarks: Vec<RemarkKey>) {
+        if !remarks.is_empty() {
+            self.tell(Activity::Delivered { remarks });
+        }
+    }
+
     /// The next turn on the same session: guidance, with what people said meanwhile.
     fn go_on(&mut self, state: &mut ConversationState, ticket: &Ticket) -> Option<End> {
         let words = std::mem::take(&mut state.words);
@@ -339,9 +365,7 @@ impl Conversation<'_> {
         match self.worker.prompt(&request) {
             Ok(prompt) => {
                 self.session.prompt(&prompt);
-                if !words.is_empty() {
-                    self.tell(Activity::Delivered { words });
-                }
+                self.delivered(words.into_iter().filter_map(|message| message.key).collect());
                 None
             }
             Err(error) => Some(End::Failed(RunFailure::Prompt { detail: error.to_string() })),

@@ -97,7 +97,7 @@ impl Desk {
         let listener = UnixListener::bind(&socket).map_err(|source| failed("listen at", source))?;
         fs::set_permissions(&socket, fs::Permissions::from_mode(0o600)).map_err(|source| failed("protect", source))?;
         let token = random_token().map_err(|source| failed("make a token for", source))?;
-        let seen = order.ticket.comments.iter().map(|comment| comment.id.clone()).collect();
+        let seen = order.ticket.known_comments().iter().map(|comment| comment.id.clone()).collect();
         let book = Mutex::new(Book { seen, ..Book::default() });
         let counter = Arc::new(Counter { token, order, book });
         let accepting = tokio::spawn(accept(listener, Arc::clone(&counter))).abort_handle();
@@ -349,15 +349,18 @@ impl Counter {
         };
         let mut book = self.book();
         let seen = std::mem::take(&mut book.seen);
-        book.seen = ticket.comments.iter().map(|comment| comment.id.clone()).chain(seen.iter().cloned()).collect();
+        book.seen =
+            ticket.known_comments().iter().map(|comment| comment.id.clone()).chain(seen.iter().cloned()).collect();
         let words = if only_new { std::mem::take(&mut book.words) } else { book.words.clone() };
         drop(book);
         if !words.is_empty() {
-            self.tell(Activity::Delivered { words: words.clone() });
+            self.tell(Activity::Delivered {
+                remarks: words.iter().filter_map(|message| message.key.clone()).collect(),
+            });
         }
         let shown = if only_new {
             let fresh: Vec<_> = ticket
-                .comments
+                .known_comments()
                 .iter()
                 .filter(|comment| !seen.contains(&comment.id) && !comment.author.ourselves)
                 .collect();

@@ -77,7 +77,7 @@ impl Conversation<'_> {
                 if !self.session.steer(guidance::WRAP_UP) {
                     state.wrap_up = WrapUp::ToSay;
                     let text = guidance::WRAP_UP.to_owned();
-                    self.desk.hear(HumanMessage { from: "dirigent".into(), text, at: now(), urgent: true });
+                    self.desk.hear(HumanMessage { key: None, from: "dirigent".into(), text, at: now(), urgent: true });
                 }
             }
             Control::StopAfterTurn => state.last_turn = true,
@@ -108,10 +108,14 @@ impl Conversation<'_> {
     fn steer(&mut self, state: &mut ConversationState, word: HumanMessage) {
         if let Some(parked) = state.parked.pop_front() {
             self.session.answer(&parked.ask, &questions::reply(&parked.question, &word.text));
-            self.tell(Activity::Delivered { words: vec![word] });
+            self.delivered(word.key.into_iter().collect());
             return;
         }
         if state.stopping.is_some() {
+            return;
+        }
+        // The prompt has it already: it came onto the ticket between the decision and the start.
+        if word.key.as_ref().is_some_and(|key| self.carried.contains(key)) {
             return;
         }
         let urgent_stop = word.urgent && state.prompted && self.session.interrupt();
@@ -119,7 +123,8 @@ impl Conversation<'_> {
             state.words.push(word.clone());
             self.desk.hear(word);
         } else {
-            self.tell(Activity::Delivered { words: vec![word] });
+            self.delivered(word.key.clone().into_iter().collect());
+            state.steered.push(word);
         }
     }
 

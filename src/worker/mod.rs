@@ -40,6 +40,7 @@ pub use reclaim::{ReclaimOrder, Reclaimed};
 use crate::domain::failure::RunFailure;
 use crate::domain::ids::{CommitId, RunId, SessionId};
 use crate::domain::job::{HumanMessage, Work};
+use crate::domain::route::Route;
 use crate::domain::run::{Activity, ProcessMark, StopReason};
 use crate::domain::ticket::Ticket;
 
@@ -56,6 +57,8 @@ pub struct RunOrder {
     pub base_branch: String,
     /// The conversation to go on with, where the agent can.
     pub resume: Option<SessionId>,
+    /// Which agent does it.
+    pub route: Route,
     /// Trusted words that the prompt must carry.
     pub undelivered: Vec<HumanMessage>,
     pub previous: Option<PreviousRun>,
@@ -90,7 +93,13 @@ pub enum Control {
 /// What a running worker tells.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WorkerEvent {
-    Started { process: ProcessMark, worktree: PathBuf, base: CommitId, head: CommitId },
+    /// A directory without a repository in it has neither base nor head.
+    Started {
+        process: ProcessMark,
+        worktree: PathBuf,
+        base: Option<CommitId>,
+        head: Option<CommitId>,
+    },
     Activity(Activity),
 }
 

@@ -44,7 +44,8 @@ pub fn whole(ticket: &Ticket, words: &[HumanMessage], audience: &Audience) -> Sh
     if let Some(description) = ticket.description.as_deref().map(str::trim).filter(|body| !body.is_empty()) {
         let _ = writeln!(text, "\n{description}");
     }
-    let comments: Vec<&Comment> = ticket.comments.iter().filter(|comment| audience.shows(&comment.author)).collect();
+    let comments: Vec<&Comment> =
+        ticket.known_comments().iter().filter(|comment| audience.shows(&comment.author)).collect();
     if !comments.is_empty() || !words.is_empty() {
         text.push_str("\n## Comments\n");
         say_all(&mut text, &comments, words, audience);

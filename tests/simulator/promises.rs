@@ -171,7 +171,10 @@ pub fn finished(simulation: &Simulation) -> Result<(), String> {
         let Some(job) = simulation.state.jobs.get(id) else { continue };
         let waits_for_another = matches!(job.stage, Stage::Queued { wait: Wait::Blockers { .. }, .. });
         if active && !job.stage.phase().is_terminal() && !waits_for_another {
-            return Err(format!("{id} is not finished although everybody answered: {:?} {:?}", job.stage, job.delivery.pr));
+            return Err(format!(
+                "{id} is not finished although everybody answered: {:?} {:?}",
+                job.stage, job.delivery.pr
+            ));
         }
         // Where the job is done, the ticket says so too, unless people moved it on since.
         if matches!(job.stage, Stage::Done { ticket_closed: false, .. })

@@ -18,6 +18,7 @@ use crate::config::worker::Runtime;
 use crate::domain::comment::{Author, TrustLevel};
 use crate::domain::ids::{RunId, TicketId};
 use crate::domain::job::Work;
+use crate::domain::route::Route;
 use crate::domain::run::{Activity, RunOutcome, RunReport, StopReason};
 use crate::domain::ticket::{Dispatchable, Ticket};
 use crate::domain::usage::Usage;
@@ -168,11 +169,23 @@ fn ticket() -> Ticket {
         created_at: None,
         updated_at: None,
         native_ref: None,
-        comments: Vec::new(),
+        comments: Some(Vec::new()),
+        state_changed: None,
+        labelled: Vec::new(),
     }
 }
 
 fn order(run: RunId, settings: &Settings) -> RunOrder {
+    let policy = Arc::new(settings.policy("self-test", false));
+    let route = Route {
+        runtime: settings.worker.runtime.name().to_owned(),
+        model: None,
+        model_provider: None,
+        thinking_level: None,
+        prompt: None,
+        pool: settings.pool(settings.worker.runtime),
+    };
+    let route = policy.agent.routes.last().map_or(route, |last| last.route.clone());
     RunOrder {
         run,
         ticket: ticket(),
@@ -181,9 +194,10 @@ fn order(run: RunId, settings: &Settings) -> RunOrder {
         branch: BRANCH.into(),
         base_branch: "main".into(),
         resume: None,
+        route,
         undelivered: Vec::new(),
         previous: None,
-        policy: Arc::new(settings.policy("self-test", false)),
+        policy,
         rework_cycles: 0,
         cost_left: None,
     }

@@ -36,7 +36,8 @@ pub struct Approval {
 /// Something that a trusted person wrote, on its way to the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HumanMessage {
-    pub key: RemarkKey,
+    /// The remark that it is; `None` for our own words to the agent.
+    pub key: Option<RemarkKey>,
     pub from: String,
     pub text: String,
     pub at: Timestamp,
@@ -74,7 +75,7 @@ impl People {
 impl HumanMessage {
     pub fn of(remark: &Remark) -> Self {
         Self {
-            key: remark.key.clone(),
+            key: Some(remark.key.clone()),
             from: remark.author.clone(),
             text: match &remark.place {
                 Some(place) => format!("{place}: {}", remark.text),

@@ -9,9 +9,8 @@ use git2::{Oid, Repository};
 use super::combine::{self, Combined, Wanted};
 use super::update_worktree::{self, Step};
 use super::{Inner, Landing, PrRecord, blocking, commit_id, head_of, libgit, oid, recorded};
-use crate::domain::ids::{CommitId, PrNumber};
-use crate::domain::pr::MergeMethod;
-use crate::forge::{ForgeError, Merged};
+use crate::domain::ids::CommitId;
+use crate::forge::{ForgeError, MergeOrder, Merged};
 use crate::workspace::repo::{CheckedOut, branch_ref};
 
 /// What to do, decided without changing anything but the record.
@@ -35,18 +34,13 @@ enum Put {
     Overtaken,
 }
 
-pub async fn land(
-    inner: &Arc<Inner>,
-    number: PrNumber,
-    head: &CommitId,
-    method: MergeMethod,
-) -> Result<Merged, ForgeError> {
+pub async fn merge(inner: &Arc<Inner>, order: &MergeOrder) -> Result<Merged, ForgeError> {
     let _one_at_a_time = inner.landing.lock().await;
     let mut overtaken = 0;
     loop {
         let plan = {
-            let (inner, head) = (Arc::clone(inner), head.clone());
-            blocking(move || plan(&inner, number, &head, method)).await?
+            let (inner, order) = (Arc::clone(inner), order.clone());
+            blocking(move || plan(&inner, &order)).await?
         };
         match plan {
             Plan::Over(merged) => return Ok(merged),
@@ -72,11 +66,16 @@ pub async fn land(
     }
 }
 
-fn plan(inner: &Inner, number: PrNumber, head: &CommitId, method: MergeMethod) -> Result<Plan, ForgeError> {
+fn plan(inner: &Inner, order: &MergeOrder) -> Result<Plan, ForgeError> {
+    let (number, head, method) = (order.number, &order.expected_head, order.method);
     let repo = inner.repo()?;
     let record = inner.settle(&repo, inner.record(number)?)?;
     if record.merged {
-        return Ok(Plan::Over(Merged { commit: record.merge_commit }));
+        return Ok(Plan::Over(Merged::Done { commit: record.merge_commit }));
+    }
+    if record.base_branch != order.expected_base {
+        let (expected, actual) = (order.expected_base.clone(), record.base_branch);
+        return Err(ForgeError::OtherBase { expected, actual });
     }
     let base = inner.base_head(&repo, &record.base_branch)?;
     let tip = inner.expect_head(&repo, &record.head_branch, head);
@@ -90,7 +89,7 @@ fn plan(inner: &Inner, number: PrNumber, head: &CommitId, method: MergeMethod) -
         Combined::Conflict(files) => return Err(ForgeError::Conflict { files }),
         Combined::Nothing => {
             inner.store.merged(number, head, &commit_id(base)).map_err(|error| recorded(&error))?;
-            return Ok(Plan::Over(Merged { commit: Some(commit_id(base)) }));
+            return Ok(Plan::Over(Merged::Done { commit: Some(commit_id(base)) }));
         }
     };
     let landing = Landing {
@@ -167,7 +166,7 @@ async fn put_in_place(inner: &Arc<Inner>, landing: Landing, resumed: bool) -> Re
     let inner = Arc::clone(inner);
     blocking(move || inner.store.merged(landing.number, &landing.head, &landing.new).map_err(|e| recorded(&e))).await?;
     failpoint!("landing.recorded");
-    Ok(Put::InPlace(Merged { commit: Some(new) }))
+    Ok(Put::InPlace(Merged::Done { commit: Some(new) }))
 }
 
 /// Whether the base moved to the new commit; not when somebody else moved it first.

@@ -15,16 +15,21 @@ use git2::{Oid, Repository};
 
 pub use store::{Landing, PrBook, PrRecord, PrStoreError};
 
-use super::{Forge, ForgeError, Merged};
+use super::{
+    CommitStatus, Forge, ForgeCapabilities, ForgeError, Look, MergeOrder, Merged, PrChange, RemarkPresence, Updated,
+};
 use crate::domain::evidence::GateResult;
-use crate::domain::ids::{CommitId, PrNumber};
+use crate::domain::ids::{CommentId, CommitId, PrNumber};
 use crate::domain::permit::Permit;
-use crate::domain::pr::{Check, CheckStatus, MergeMethod, Mergeability, NewPr, PrState, PullRequest};
+use crate::domain::pr::{Check, CheckStatus, Mergeability, NewPr, PrState, PullRequest};
+use crate::domain::remark::RemarkKind;
 use crate::domain::time::Timestamp;
 use crate::workspace::git::Git;
 use crate::workspace::repo::RepoPlace;
 use crate::workspace::{self, WorkspaceError, commit_at};
 use combine::{Combined, Wanted};
+
+const KIND: &str = "local";
 
 /// Cheap to clone.
 #[derive(Clone)]
@@ -85,7 +90,11 @@ async fn blocking<T: Send + 'static>(
 #[async_trait]
 impl Forge for LocalForge {
     fn kind(&self) -> &'static str {
-        "local"
+        KIND
+    }
+
+    fn capabilities(&self) -> ForgeCapabilities {
+        ForgeCapabilities::default()
     }
 
     async fn find_pr(&self, branch: &str) -> Result<Option<PullRequest>, ForgeError> {
@@ -97,8 +106,27 @@ impl Forge for LocalForge {
         .await
     }
 
-    async fn inspect(&self, number: PrNumber) -> Result<PullRequest, ForgeError> {
-        self.run(move |inner| inner.look(&inner.record(number)?)).await
+    async fn inspect_many(&self, numbers: &[PrNumber]) -> Vec<(PrNumber, Result<Look, ForgeError>)> {
+        let mut looks = Vec::with_capacity(numbers.len());
+        for number in numbers.iter().copied() {
+            let look = self.run(move |inner| inner.look(&inner.record(number)?)).await;
+            looks.push((number, look.map(|pr| Look { asked_at: None, pr })));
+        }
+        looks
+    }
+
+    /// What a gate printed is part of its result.
+    async fn check_log(&self, _check: &str) -> Result<String, ForgeError> {
+        Ok(String::new())
+    }
+
+    async fn find_remark(
+        &self,
+        _number: PrNumber,
+        _kind: RemarkKind,
+        _id: &CommentId,
+    ) -> Result<RemarkPresence, ForgeError> {
+        Ok(RemarkPresence::Gone)
     }
 
     async fn push_branch(&self, _permit: &Permit, branch: &str, head: &CommitId) -> Result<(), ForgeError> {
@@ -124,17 +152,56 @@ impl Forge for LocalForge {
         self.run(move |inner| inner.reopen(number)).await
     }
 
-    async fn merge(
-        &self,
-        _permit: &Permit,
-        number: PrNumber,
-        head: &CommitId,
-        method: MergeMethod,
-    ) -> Result<Merged, ForgeError> {
-        merge::land(&self.inner, number, head, method).await
+    async fn merge(&self, _permit: &Permit, order: &MergeOrder) -> Result<Merged, ForgeError> {
+        merge::merge(&self.inner, order).await
     }
 
-    async fn update_branch(&self, _permit: &Permit, number: PrNumber, head: &CommitId) -> Result<(), ForgeError> {
+    async fn dequeue(&self, _permit: &Permit, _number: PrNumber) -> Result<(), ForgeError> {
+        Ok(())
+    }
+
+    async fn update_pr(&self, _permit: &Permit, _number: PrNumber, _change: &PrChange) -> Result<(), ForgeError> {
+        Err(ForgeError::unsupported(KIND, "pull request pages to edit"))
+    }
+
+    async fn upsert_comment(
+        &self,
+        _permit: &Permit,
+        _number: PrNumber,
+        _key: &str,
+        _body: &str,
+    ) -> Result<CommentId, ForgeError> {
+        Err(ForgeError::unsupported(KIND, "comments on pull requests"))
+    }
+
+    async fn reply_in_thread(
+        &self,
+        _permit: &Permit,
+        _number: PrNumber,
+        _thread: &CommentId,
+        _key: &str,
+        _body: &str,
+    ) -> Result<CommentId, ForgeError> {
+        Err(ForgeError::unsupported(KIND, "conversations"))
+    }
+
+    async fn resolve_thread(&self, _permit: &Permit, _number: PrNumber, _thread: &CommentId) -> Result<(), ForgeError> {
+        Err(ForgeError::unsupported(KIND, "conversations"))
+    }
+
+    async fn request_review(&self, _permit: &Permit, _number: PrNumber, _reviewer: &str) -> Result<(), ForgeError> {
+        Err(ForgeError::unsupported(KIND, "reviewers"))
+    }
+
+    async fn publish_status(&self, _permit: &Permit, _status: &CommitStatus) -> Result<(), ForgeError> {
+        Err(ForgeError::unsupported(KIND, "commit statuses"))
+    }
+
+    async fn rerun_check(&self, _permit: &Permit, _check: &str) -> Result<(), ForgeError> {
+        Err(ForgeError::unsupported(KIND, "checks that could run again"))
+    }
+
+    async fn update_branch(&self, _permit: &Permit, number: PrNumber, head: &CommitId) -> Result<Updated, ForgeError> {
         let head = head.clone();
         self.run(move |inner| inner.update_branch(number, &head)).await
     }
@@ -237,8 +304,10 @@ impl Inner {
             _ => Mergeability::Unknown,
         };
         let mut checks = self.store.checks(&record.head).map_err(|error| recorded(&error))?;
+        let mut required: Vec<String> = checks.iter().map(|check| check.name.clone()).collect();
         if let Some(names) = &*self.counting.read().unwrap_or_else(PoisonError::into_inner) {
             checks.retain(|result| names.contains(&result.name));
+            required.clone_from(names);
         }
         Ok(PullRequest {
             number: record.number,
@@ -246,16 +315,22 @@ impl Inner {
             title: record.title,
             state,
             draft: record.draft,
+            author: None,
             head_branch: record.head_branch,
+            // One repository: what is shown is what git has.
+            ref_head: Some(record.head.clone()),
             head: record.head,
+            head_repo: None,
             base_branch: record.base_branch,
             base: base.map(commit_id),
             mergeability,
-            checks: checks.into_iter().map(check).collect(),
-            reviews: Vec::new(),
-            threads: Vec::new(),
-            comments: Vec::new(),
+            required_checks: Some(required),
+            checks: Some(checks.into_iter().map(check).collect()),
+            reviews: Some(Vec::new()),
+            threads: Some(Vec::new()),
+            comments: Some(Vec::new()),
             labels: record.labels,
+            in_queue: false,
             pushed_at: Some(record.pushed_at),
         })
     }
@@ -301,11 +376,12 @@ impl Inner {
         )
     }
 
-    fn update_branch(&self, number: PrNumber, head: &CommitId) -> Result<(), ForgeError> {
+    fn update_branch(&self, number: PrNumber, head: &CommitId) -> Result<Updated, ForgeError> {
         let repo = self.repo()?;
         let record = self.settle(&repo, self.record(number)?)?;
+        let unchanged = Updated { head: head.clone(), same_diff: true };
         if record.merged {
-            return Ok(());
+            return Ok(unchanged);
         }
         let branch = &record.head_branch;
         let tip = self.expect_head(&repo, branch, head)?;
@@ -317,21 +393,23 @@ impl Inner {
         let wanted = Wanted { base, head: tip, message: &message };
         let commit = match combine::update(&repo, &wanted).map_err(|error| libgit(&error))? {
             Combined::Commit(commit) => commit,
-            Combined::Nothing => return Ok(()),
+            Combined::Nothing => return Ok(unchanged),
             Combined::Conflict(files) => return Err(ForgeError::Conflict { files }),
         };
         let name = workspace::repo::branch_ref(branch).map_err(|error| ForgeError::Git(error.to_string()))?;
         repo.reference_matching(&name, commit, true, tip, "dirigent: merge the base")
             .map_err(|error| libgit(&error))?;
-        self.store.see_head(number, &commit_id(commit), now()).map_err(|error| recorded(&error))
+        self.store.see_head(number, &commit_id(commit), now()).map_err(|error| recorded(&error))?;
+        // A clean merge of the base leaves the change against it as it was.
+        Ok(Updated { head: commit_id(commit), same_diff: true })
     }
 }
 
 fn check(result: GateResult) -> Check {
     Check {
+        id: result.name.clone(),
         name: result.name,
         status: if result.passed { CheckStatus::Passed } else { CheckStatus::Failed },
-        required: Some(true),
         url: None,
         log_tail: (!result.output_tail.is_empty()).then_some(result.output_tail),
     }

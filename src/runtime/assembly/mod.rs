@@ -9,6 +9,7 @@ mod reload;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use tokio::sync::{mpsc, watch};
 
@@ -57,7 +58,13 @@ impl Runner {
         let parts = WorkerParts::open(env, loaded, folder)?;
         // The ledger is made first: the local forge keeps its pull requests in it.
         let ledger = folder.open_ledger()?;
-        let state = ledger.load()?;
+        let mut state = ledger.load()?;
+        if state.meta.comment_key.is_empty() {
+            // A ledger from before comments were marked. Two ids hold 160 random bits.
+            state.meta.comment_key = format!("{}{}", ulid::Ulid::generate(), ulid::Ulid::generate());
+            state.changes.meta = true;
+        }
+        let moment = Arc::new(AtomicU64::new(state.moment().0));
         let forge = ForgeInUse::open(settings, folder)?;
         let host = Arc::new(WorkflowHost::new(parts.worker(loaded), forge.local()));
         let policy = Arc::new(policy(loaded, ledger.as_ref())?);
@@ -90,6 +97,7 @@ impl Runner {
             poll_wanted,
             until,
             recorder,
+            moment: moment.clone(),
         });
         let inbox = handle.inbox.clone();
         tokio::spawn(switches::watch_kill_file(kill_seen, inbox.clone()));
@@ -99,6 +107,7 @@ impl Runner {
             plan: plan_seen,
             wanted,
             inbox: inbox.clone(),
+            moment,
         }));
         let socket = control::serve(&folder.socket, handle.clone())?;
         WorkflowFollower { folder: folder.clone(), parts, host, inbox }.start(env, loaded)?;

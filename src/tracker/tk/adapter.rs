@@ -18,10 +18,15 @@ use super::store::{Store, is_readme, timestamp_now};
 use super::ticket::{comment, priority_for_file, ticket};
 use super::watch::Watch;
 use crate::domain::comment::Comment;
+use crate::domain::comment::TrustLevel;
 use crate::domain::ids::{CommentId, TicketId};
 use crate::domain::permit::Permit;
-use crate::domain::ticket::{NewTicket, Ticket, state_in};
-use crate::tracker::{Mark, Reading, Tracker, TrackerError};
+use crate::domain::ticket::{NewTicket, Ticket, same_state, state_in};
+use crate::domain::time::Timestamp;
+use crate::tracker::{
+    Account, Answer, Capabilities, CommentFound, Edited, Found, Mark, Move, Reaction, Reading, Tracker, TrackerError,
+    Written,
+};
 
 /// The states this tracker can move a ticket to.
 const STATES: [&str; 4] = ["open", "in_progress", "closed", "failed"];
@@ -66,6 +71,19 @@ impl Tracker for TkTracker {
         "tk"
     }
 
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { labels: true, reactions: false, links: false }
+    }
+
+    /// Whoever writes the files is the account, and so are we.
+    async fn whoami(&self) -> Result<Account, TrackerError> {
+        Ok(Account { login: "tk".to_owned(), shared_with_person: true })
+    }
+
+    async fn permission(&self, _login: &str) -> Result<TrustLevel, TrackerError> {
+        Ok(TrustLevel::Admin)
+    }
+
     async fn fetch_by_states(&self, states: &[String]) -> Result<Vec<Ticket>, TrackerError> {
         if states.is_empty() {
             return Ok(Vec::new());
@@ -78,21 +96,21 @@ impl Tracker for TkTracker {
         .await
     }
 
-    async fn poll(&self, states: &[String], seen: Option<Mark>) -> Result<Reading, TrackerError> {
-        let states = states.to_vec();
+    async fn poll(&self, states: &[String], since: Option<&Mark>) -> Result<Reading, TrackerError> {
+        let (states, since) = (states.to_vec(), since.cloned());
         self.work(move |board| {
             let mut index = board.refreshed()?;
-            let mark = Mark(index.version());
-            if seen == Some(mark) {
-                return Ok(Reading::Unchanged);
+            let mark = Mark(index.version().to_string());
+            if since.as_ref() == Some(&mark) {
+                return Ok(Reading { asked_at: None, answer: Answer::Unchanged });
             }
             let (tickets, complete) = board.in_states(&mut index, &states);
-            Ok(Reading::Listed { tickets, mark: complete.then_some(mark) })
+            Ok(Reading { asked_at: None, answer: Answer::Listed { tickets, mark: complete.then_some(mark) } })
         })
         .await
     }
 
-    async fn fetch_by_ids(&self, ids: &[TicketId]) -> Result<Vec<Ticket>, TrackerError> {
+    async fn fetch_by_ids(&self, ids: &[TicketId]) -> Result<Vec<(TicketId, Found)>, TrackerError> {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
@@ -100,23 +118,37 @@ impl Tracker for TkTracker {
         self.work(move |board| board.by_ids(&ids)).await
     }
 
-    async fn comments(&self, id: &TicketId) -> Result<Vec<Comment>, TrackerError> {
+    async fn comments(&self, id: &TicketId, since: Option<Timestamp>) -> Result<Vec<Comment>, TrackerError> {
         let id = id.clone();
         self.work(move |board| {
             let doc = board.store.document(id.as_str()).map_err(|error| tracker_error(&id, error))?;
-            Ok(doc.notes().into_iter().map(comment).collect())
+            let is_new = |comment: &Comment| comment.created_at >= since || since.is_none();
+            Ok(doc.notes().into_iter().map(comment).filter(is_new).collect())
         })
         .await
     }
 
-    async fn comment(&self, _permit: &Permit, id: &TicketId, key: &str, body: &str) -> Result<CommentId, TrackerError> {
+    async fn find_comment(&self, id: &TicketId, wanted: &CommentId) -> Result<CommentFound, TrackerError> {
+        let there = self.comments(id, None).await?.iter().any(|comment| comment.id == *wanted);
+        Ok(if there { CommentFound::There } else { CommentFound::Gone })
+    }
+
+    async fn comment(
+        &self,
+        _permit: &Permit,
+        id: &TicketId,
+        key: &str,
+        body: &str,
+        _decided_at: Timestamp,
+    ) -> Result<Written, TrackerError> {
         let (id, key, body) = (id.clone(), notes::safe_key(key), body.replace('\0', ""));
         self.work(move |board| {
             board.update(&id, |doc| {
-                if !doc.notes().iter().any(|note| note.key.as_deref() == Some(&key)) {
+                let existed = doc.notes().iter().any(|note| note.key.as_deref() == Some(&key));
+                if !existed {
                     doc.add_keyed_note(&timestamp_now(), &body, &key);
                 }
-                Ok(CommentId::new(format!("key:{key}")))
+                Ok(Written { id: CommentId::new(format!("key:{key}")), existed })
             })
         })
         .await
@@ -128,7 +160,7 @@ impl Tracker for TkTracker {
         id: &TicketId,
         comment: &CommentId,
         body: &str,
-    ) -> Result<(), TrackerError> {
+    ) -> Result<Edited, TrackerError> {
         let (id, comment, body) = (id.clone(), comment.clone(), body.replace('\0', ""));
         self.work(move |board| {
             board.update(&id, |doc| {
@@ -136,33 +168,45 @@ impl Tracker for TkTracker {
                 match note {
                     Some(note) if note.key.is_some() => {
                         doc.reword_note(&note, &body);
-                        Ok(())
+                        Ok(Edited::Done)
                     }
                     Some(_) => Err(StoreError::Invalid(format!("note {comment} is not ours to change"))),
-                    None => Err(StoreError::Invalid(format!("there is no note {comment} on this ticket"))),
+                    None => Ok(Edited::Gone),
                 }
             })
         })
         .await
     }
 
-    async fn move_ticket(&self, _permit: &Permit, id: &TicketId, state: &str) -> Result<(), TrackerError> {
-        let (id, state) = (id.clone(), state.trim().to_lowercase());
+    async fn move_ticket(
+        &self,
+        _permit: &Permit,
+        id: &TicketId,
+        state: &str,
+        expected_from: &[String],
+    ) -> Result<Move, TrackerError> {
+        let (id, state, expected) = (id.clone(), state.trim().to_lowercase(), expected_from.to_vec());
         self.work(move |board| {
             board.update(&id, |doc| {
                 let record = Record::read(id.as_str(), doc);
+                let is_there = same_state(&record.status, &state) || (state == "failed" && record.has_failed());
+                if is_there {
+                    return Ok(Move::Already);
+                }
+                // The file is locked: what is read here is what is written over.
+                if !state_in(&record.status, &expected) {
+                    return Ok(Move::Elsewhere(record.status.clone()));
+                }
                 match state.as_str() {
-                    "failed" if record.has_failed() => Ok(()),
                     "failed" => {
                         doc.set_failed();
                         doc.add_keyed_note(&timestamp_now(), "FAILED: closed without success", "moved:failed");
-                        Ok(())
+                        Ok(Move::Moved(None))
                     }
                     "open" | "in_progress" | "closed" => {
                         doc.set_status(&state);
-                        Ok(())
+                        Ok(Move::Moved(None))
                     }
-                    other if other == record.status.to_lowercase() => Ok(()),
                     other => {
                         Err(StoreError::Invalid(format!("tk has no state `{other}`; it has {}", STATES.join(", "))))
                     }
@@ -170,6 +214,53 @@ impl Tracker for TkTracker {
             })
         })
         .await
+    }
+
+    async fn label(
+        &self,
+        _permit: &Permit,
+        id: &TicketId,
+        add: &[String],
+        remove: &[String],
+    ) -> Result<(), TrackerError> {
+        let (id, add, remove) = (id.clone(), add.to_vec(), remove.to_vec());
+        self.work(move |board| {
+            board.update(&id, |doc| {
+                // Tags are spelt by people; labels compare trimmed and lower case.
+                for tag in doc.list("tags") {
+                    if state_in(&tag, &remove) {
+                        doc.list_remove("tags", &tag);
+                    }
+                }
+                for label in &add {
+                    if !state_in(label, &doc.list("tags")) {
+                        doc.list_add("tags", &tag_of(label));
+                    }
+                }
+                Ok(())
+            })
+        })
+        .await
+    }
+
+    async fn react(
+        &self,
+        _permit: &Permit,
+        _id: &TicketId,
+        _comment: &CommentId,
+        _reaction: Reaction,
+    ) -> Result<(), TrackerError> {
+        Err(TrackerError::Refused("tk has no reactions".to_owned()))
+    }
+
+    async fn attach_link(
+        &self,
+        _permit: &Permit,
+        _id: &TicketId,
+        _url: &str,
+        _title: &str,
+    ) -> Result<(), TrackerError> {
+        Err(TrackerError::Refused("tk has no attachments".to_owned()))
     }
 
     async fn create_ticket(&self, _permit: &Permit, new: &NewTicket, key: &str) -> Result<TicketId, TrackerError> {
@@ -197,6 +288,9 @@ impl Tracker for TkTracker {
         self.board.left_out.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
+
+/// What was found, and the ids of what was not.
+type Looked = (Vec<(TicketId, Found)>, Vec<TicketId>);
 
 impl Board {
     /// The tickets, and whether that is all of them: one that could not be read just now may be readable in a moment.
@@ -244,21 +338,26 @@ impl Board {
         *self.left_out.lock().unwrap_or_else(PoisonError::into_inner) = unread.collect();
     }
 
-    fn by_ids(&self, ids: &[TicketId]) -> Result<Vec<Ticket>, TrackerError> {
-        let (mut tickets, missing) = self.look_for(ids)?;
+    fn by_ids(&self, ids: &[TicketId]) -> Result<Vec<(TicketId, Found)>, TrackerError> {
+        let (mut found, mut missing) = self.look_for(ids)?;
         if !missing.is_empty() {
             std::thread::sleep(SECOND_LOOK);
-            tickets.extend(self.look_for(&missing)?.0);
+            let (late, gone) = self.look_for(&missing)?;
+            found.extend(late);
+            missing = gone;
         }
-        Ok(tickets)
+        let gone = |id: TicketId| (id, Found::Gone("its file is not there any more".to_owned()));
+        found.extend(missing.into_iter().map(gone));
+        Ok(found)
     }
 
     /// What is there, and the ids of what is not.
-    fn look_for(&self, ids: &[TicketId]) -> Result<(Vec<Ticket>, Vec<TicketId>), TrackerError> {
+    fn look_for(&self, ids: &[TicketId]) -> Result<Looked, TrackerError> {
         let mut index = self.refreshed()?;
-        let (mut tickets, mut missing) = (Vec::with_capacity(ids.len()), Vec::new());
+        let (mut found, mut missing) = (Vec::with_capacity(ids.len()), Vec::new());
         for id in ids {
             if names::check_id(id.as_str()).is_err() {
+                found.push((id.clone(), Found::Gone("it is not the id of a ticket".to_owned())));
                 continue;
             }
             index.look_at(id.as_str(), false).map_err(|error| tracker_error(id, error))?;
@@ -272,14 +371,17 @@ impl Board {
             };
             if let Some(why) = malformed {
                 let path = self.store.path(id.as_str());
-                return Err(TrackerError::Response(format!("{}: {why}", path.display())));
+                found.push((id.clone(), Found::Unreadable(format!("{}: {why}", path.display()))));
+                continue;
             }
-            match self.ticket(&mut index, id.as_str())? {
-                Some(ticket) => tickets.push(ticket),
-                None => missing.push(id.clone()),
+            match self.ticket(&mut index, id.as_str()) {
+                Ok(Some(ticket)) => found.push((id.clone(), Found::Ticket(ticket))),
+                Ok(None) => missing.push(id.clone()),
+                Err(TrackerError::Response(why)) => found.push((id.clone(), Found::Unreadable(why))),
+                Err(error) => return Err(error),
             }
         }
-        Ok((tickets, missing))
+        Ok((found, missing))
     }
 
     fn ticket(&self, index: &mut Index, id: &str) -> Result<Option<Ticket>, TrackerError> {
@@ -330,16 +432,14 @@ fn tracker_error(id: &TicketId, error: StoreError) -> TrackerError {
     }
 }
 
+/// A label as a tag of the format.
+fn tag_of(label: &str) -> String {
+    label.chars().filter(|c| !c.is_control()).map(|c| if ",[]\"'#".contains(c) { '-' } else { c }).collect()
+}
+
 /// Text from a worker or a gate, made harmless for the format: no field, list or note can be smuggled in.
 fn draft(new: &NewTicket, key: &str) -> Draft {
     let title = new.title.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>();
-    let tag = |label: &String| {
-        label
-            .chars()
-            .filter(|c| !c.is_control())
-            .map(|c| if ",[]\"'#".contains(c) { '-' } else { c })
-            .collect::<String>()
-    };
     let description = notes::escaped_section(&notes::escaped(&new.description.replace('\0', ""), "\n"));
     Draft {
         priority: priority_for_file(new.priority),
@@ -350,7 +450,7 @@ fn draft(new: &NewTicket, key: &str) -> Draft {
             .map(TicketId::to_string)
             .filter(|id| names::check_id(id).is_ok())
             .unwrap_or_default(),
-        tags: new.labels.iter().map(tag).collect::<Vec<_>>().join(", "),
+        tags: new.labels.iter().map(|label| tag_of(label)).collect::<Vec<_>>().join(", "),
         extra: vec![(DIRIGENT_KEY, notes::safe_key(key))],
         description,
         ..Draft::new(if title.trim().is_empty() { "Untitled" } else { title.trim() }, timestamp_now())

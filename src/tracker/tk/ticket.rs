@@ -79,7 +79,9 @@ pub(super) fn ticket<'a>(
         created_at: record.created.as_deref().and_then(instant),
         updated_at: Some(body.updated_at),
         native_ref: Some(json!({ "file": path.display().to_string() })),
-        comments: body.comments.clone(),
+        comments: Some(body.comments.clone()),
+        state_changed: None,
+        labelled: Vec::new(),
     }
 }
 

@@ -104,7 +104,7 @@ fn issue(ticket: &Ticket, settings: &Settings) -> Json {
 
 fn comments(ticket: &Ticket, settings: &Settings) -> Vec<Json> {
     let mut newest: Vec<Json> = ticket
-        .comments
+        .known_comments()
         .iter()
         .rev()
         .filter_map(|comment| shown_comment(comment, settings))
@@ -222,13 +222,15 @@ pub fn sample() -> Json {
         created_at: Some(Timestamp(0)),
         updated_at: Some(Timestamp(0)),
         native_ref: None,
-        comments: vec![Comment {
+        state_changed: None,
+        labelled: Vec::new(),
+        comments: Some(vec![Comment {
             id: "4".into(),
             author: Author::new("somebody", TrustLevel::Admin),
             body: "A word.".to_owned(),
             created_at: Some(Timestamp(0)),
             updated_at: None,
-        }],
+        }]),
     };
     let note = crate::domain::evidence::EvidenceKind::Note { text: "a fact".to_owned() };
     let work = Work::Rework {
@@ -238,7 +240,8 @@ pub fn sample() -> Json {
             evidence: vec![Evidence { kind: note, timestamp: Timestamp(0) }],
         },
     };
-    let word = HumanMessage { from: "somebody".to_owned(), text: "Go on.".to_owned(), at: Timestamp(0), urgent: false };
+    let (from, text) = ("somebody".to_owned(), "Go on.".to_owned());
+    let word = HumanMessage { key: None, from, text, at: Timestamp(0), urgent: false };
     let input = PromptInput {
         ticket: &ticket,
         attempt: 2,

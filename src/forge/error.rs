@@ -1,0 +1,65 @@
+//! What can go wrong between us and a forge, by what has to happen next.
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::domain::ids::{CommitId, PrNumber};
+
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ForgeError {
+    #[error("the forge could not be reached: {0}")]
+    Request(String),
+    /// The request left and its answer was lost: a write may have been done.
+    #[error("the forge's answer was lost: {0}")]
+    MaybeDone(String),
+    /// Nothing gets through before a person mends the access.
+    #[error("the forge refuses our access: {0}")]
+    Auth(String),
+    #[error("the forge answered {status}: {detail}")]
+    Status { status: u16, detail: String },
+    #[error("the forge's answer could not be understood: {0}")]
+    Response(String),
+    #[error("the forge limits our requests")]
+    RateLimited { retry_after: Option<Duration> },
+    #[error("pull request {0} does not exist")]
+    NotFound(PrNumber),
+    #[error("the head is {actual}, not {expected}: somebody pushed")]
+    HeadMoved { expected: CommitId, actual: CommitId },
+    #[error("the base branch is `{actual}`, not `{expected}`: somebody changed it")]
+    OtherBase { expected: String, actual: String },
+    #[error("it conflicts with the base in {}", files.join(", "))]
+    Conflict { files: Vec<String> },
+    /// In the way for now (a dirty file, a protection rule): looked at again later.
+    #[error("{0}")]
+    NotNow(String),
+    #[error("the forge refuses: {0}")]
+    Refused(String),
+    #[error("git: {0}")]
+    Git(String),
+}
+
+impl ForgeError {
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Request(_) => "request",
+            Self::MaybeDone(_) => "maybe_done",
+            Self::Auth(_) => "auth",
+            Self::Status { .. } => "status",
+            Self::Response(_) => "response",
+            Self::RateLimited { .. } => "rate_limited",
+            Self::NotFound(_) => "not_found",
+            Self::HeadMoved { .. } => "head_moved",
+            Self::OtherBase { .. } => "other_base",
+            Self::Conflict { .. } => "conflict",
+            Self::NotNow(_) => "not_now",
+            Self::Refused(_) => "refused",
+            Self::Git(_) => "git",
+        }
+    }
+
+    /// What a forge that has no such thing answers.
+    pub fn unsupported(kind: &str, what: &str) -> Self {
+        Self::Refused(format!("the {kind} forge has no {what}"))
+    }
+}
