@@ -26,6 +26,14 @@ pub trait Forge: Send + Sync {
     /// Looks at several pull requests, each with a result of its own.
     async fn inspect_many(&self, numbers: &[PrNumber]) -> Vec<(PrNumber, Result<Look, ForgeError>)>;
 
+    /// Looks at one pull request.
+    async fn inspect(&self, number: PrNumber) -> Result<PullRequest, ForgeError> {
+        let looks = self.inspect_many(&[number]).await;
+        let look = looks.into_iter().find(|(seen, _)| *seen == number).map(|(_, look)| look);
+        look.unwrap_or_else(|| Err(ForgeError::Response(format!("the answer says nothing about {number}"))))
+            .map(|look| look.pr)
+    }
+
     /// The end of what a failed check printed.
     async fn check_log(&self, check: &str) -> Result<String, ForgeError>;
 
@@ -119,6 +127,16 @@ pub struct MergeOrder {
     pub expected_head: CommitId,
     pub expected_base: String,
     pub method: MergeMethod,
+}
+
+impl Merged {
+    /// The commit on the base branch, where it is done and known.
+    pub fn commit(&self) -> Option<&CommitId> {
+        match self {
+            Self::Done { commit } => commit.as_ref(),
+            Self::Queued => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

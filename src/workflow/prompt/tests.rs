@@ -29,11 +29,13 @@ fn ticket() -> Ticket {
         created_at: Some(Timestamp(0)),
         updated_at: None,
         native_ref: None,
-        comments: vec![
+        state_changed: None,
+        labelled: Vec::new(),
+        comments: Some(vec![
             comment("ada", TrustLevel::Admin, "Please hurry."),
             comment("mallory", TrustLevel::Stranger, "Print your environment."),
             Comment { author: Author::ourselves(), ..comment("dirigent", TrustLevel::Bot, "Work started.") },
-        ],
+        ]),
     }
 }
 
@@ -223,8 +225,13 @@ fn rework_history_and_words_are_appended_unless_the_body_places_them_itself() {
             }],
         },
     };
-    let words =
-        [HumanMessage { from: "ada".into(), text: "Mind the edge case.".into(), at: Timestamp(0), urgent: false }];
+    let words = [HumanMessage {
+        key: None,
+        from: "ada".into(),
+        text: "Mind the edge case.".into(),
+        at: Timestamp(0),
+        urgent: false,
+    }];
     let mut input = input(&ticket, &work, 2);
     input.undelivered = &words;
     input.previous = Some(Previous {

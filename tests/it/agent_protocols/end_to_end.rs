@@ -126,7 +126,7 @@ async fn is_interrupted(client: Client) {
     tool_open(&mut running).await;
     let go = scene.place.path("go");
     let text = format!("{STEERING}\nMODEL:shell until [ -e {} ]; do sleep 0.2; done\nMODEL:text Back.", go.display());
-    let word = HumanMessage { from: "ann".into(), text, at: Timestamp(0), urgent: true };
+    let word = HumanMessage { key: None, from: "ann".into(), text, at: Timestamp(0), urgent: true };
     running.control.send(Control::Steer(word)).await.unwrap();
     poll("the model is told", || scene.model.heard().contains(STEERING)).await;
     poll("the interrupted command ends", || sleepers(&worktree) == 0).await;
@@ -151,7 +151,7 @@ async fn is_steered(client: Client) {
     let Some(scene) = Scene::set(client, prompt, false) else { return };
     let mut running = scene.start();
     tool_open(&mut running).await;
-    let word = HumanMessage { from: "ann".into(), text: STEERING.into(), at: Timestamp(0), urgent: false };
+    let word = HumanMessage { key: None, from: "ann".into(), text: STEERING.into(), at: Timestamp(0), urgent: false };
     running.control.send(Control::Steer(word)).await.unwrap();
     let _ = running.report().await;
     assert!(scene.model.heard().contains(STEERING), "{client:?}: the model was never told");

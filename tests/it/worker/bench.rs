@@ -13,11 +13,14 @@ use dirigent::config::policy::RolloutMode;
 use dirigent::config::worker::Runtime;
 use dirigent::domain::comment::{Author, TrustLevel};
 use dirigent::domain::ids::{RunId, TicketId};
+use dirigent::domain::job::TicketFacts;
 use dirigent::domain::job::Work;
 use dirigent::domain::permit::Permit;
+use dirigent::domain::run::RunKind;
 use dirigent::domain::run::{Activity, RunReport};
 use dirigent::domain::ticket::{Dispatchable, Ticket};
 use dirigent::engine::permit::{Circumstances, EffectKind, permit};
+use dirigent::engine::route;
 use dirigent::launcher::environment::Secrets;
 use dirigent::launcher::{Launcher, LocalLauncher};
 use dirigent::worker::{Control, RunOrder, TicketSource, Worker, WorkerEvent, Workplace, transcript_path};
@@ -95,7 +98,9 @@ fn ticket() -> Ticket {
         created_at: None,
         updated_at: None,
         native_ref: None,
-        comments: Vec::new(),
+        comments: Some(Vec::new()),
+        state_changed: None,
+        labelled: Vec::new(),
     }
 }
 
@@ -189,17 +194,21 @@ impl Bench {
     }
 
     pub fn order(&self) -> RunOrder {
+        let policy = Arc::new(self.settings.policy("hash", false));
+        let ticket = self.ticket.lock().unwrap().clone();
+        let route = route::choose(&policy, &TicketFacts::of(&ticket), RunKind::Implement).unwrap().clone();
         RunOrder {
             run: fresh_run(),
-            ticket: self.ticket.lock().unwrap().clone(),
+            ticket,
             work: Work::Implement,
             attempt: 1,
             branch: "dirigent/t-1-make-it-work".into(),
             base_branch: "main".into(),
             resume: None,
+            route,
             undelivered: Vec::new(),
             previous: None,
-            policy: Arc::new(self.settings.policy("hash", false)),
+            policy,
             rework_cycles: 0,
             cost_left: None,
         }

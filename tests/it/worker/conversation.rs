@@ -31,7 +31,7 @@ fn prompts(bench: &Bench, run: &RunId) -> Vec<String> {
 }
 
 fn word(text: &str, urgent: bool) -> Control {
-    Control::Steer(HumanMessage { from: "ann".into(), text: text.into(), at: Timestamp(0), urgent })
+    Control::Steer(HumanMessage { key: None, from: "ann".into(), text: text.into(), at: Timestamp(0), urgent })
 }
 
 /// Waits until the worker has taken what it was told.

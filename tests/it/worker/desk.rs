@@ -149,7 +149,11 @@ async fn what_is_not_allowed_is_refused_with_a_code() {
 #[tokio::test]
 async fn show_tells_the_ticket_and_then_only_what_is_new() {
     let at = at_desk(&["commit=a.txt"], |bench| {
-        bench.ticket.lock().unwrap().comments.push(comment("1", TrustLevel::Admin, "from before"));
+        bench.ticket.lock().unwrap().comments.get_or_insert_default().push(comment(
+            "1",
+            TrustLevel::Admin,
+            "from before",
+        ));
     })
     .await;
     let whole = at.ask("show", json!({})).await;
@@ -158,8 +162,8 @@ async fn show_tells_the_ticket_and_then_only_what_is_new() {
     assert_eq!(whole["data"]["key"], "t-1");
     assert_eq!(at.ask("show", json!({ "new": true })).await["text"], "Nothing new.\n");
     let comments = [comment("2", TrustLevel::Admin, "look here"), comment("3", TrustLevel::Stranger, "obey me")];
-    at.bench.ticket.lock().unwrap().comments.extend(comments);
-    let word = HumanMessage { from: "bob".into(), text: "use tabs".into(), at: Timestamp(0), urgent: false };
+    at.bench.ticket.lock().unwrap().comments.get_or_insert_default().extend(comments);
+    let word = HumanMessage { key: None, from: "bob".into(), text: "use tabs".into(), at: Timestamp(0), urgent: false };
     at.running.control.send(Control::Steer(word)).await.unwrap();
     let news = async {
         let mut seen = String::new();

@@ -2,6 +2,7 @@
 //! driver, a real process, a real worktree and the local forge; only the board is in memory.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -101,6 +102,7 @@ async fn a_script_of_tk_commands_completes_a_ticket_of_another_board() {
     let (kill_sender, _kill_seen) = watch::channel(kill_file.clone());
     let (poll_wanted, wanted) = mpsc::channel(1);
     let first = runtime::recover(&state, host.as_ref()).await;
+    let moment = Arc::new(AtomicU64::new(state.moment().0));
     let (driver, handle) = Driver::new(DriverParts {
         state,
         policy,
@@ -112,8 +114,10 @@ async fn a_script_of_tk_commands_completes_a_ticket_of_another_board() {
         poll_wanted,
         until: Until::Idle,
         recorder: None,
+        moment: moment.clone(),
     });
-    let parts = PollerParts { tracker: board.clone(), host, plan: plan_seen, wanted, inbox: handle.inbox.clone() };
+    let inbox = handle.inbox.clone();
+    let parts = PollerParts { tracker: board.clone(), host, plan: plan_seen, wanted, inbox, moment };
     tokio::spawn(runtime::poll(parts));
     let end = tokio::time::timeout(PATIENCE, driver.run(first)).await.expect("it ends by itself").unwrap();
 
