@@ -13,7 +13,7 @@ use crate::config::Settings;
 use crate::config::policy::{ForgeKind, Policy};
 use crate::config::tracker::TrackerKind;
 use crate::config::workspace::WorkspaceMode;
-use crate::ledger::Ledger;
+use crate::ledger::LedgerReader;
 use crate::tracker::Tracker;
 use crate::tracker::tk::TkTracker;
 use crate::workflow::Loaded;
@@ -63,7 +63,7 @@ pub fn tracker(settings: &Settings) -> Result<Arc<dyn Tracker>, Failure> {
 }
 
 /// The policy as the engine gets it: by the forge that is really used, and with what `doctor` recorded.
-pub fn policy(loaded: &Loaded, ledger: &dyn Ledger) -> Result<Policy, Failure> {
+pub fn policy(loaded: &Loaded, ledger: &dyn LedgerReader) -> Result<Policy, Failure> {
     let checked = ledger.has_preflight(&loaded.hash)?;
     let mut policy = loaded.settings.policy(&loaded.hash, !checked);
     policy.pr.forge = forge_kind(&loaded.settings);

@@ -285,7 +285,7 @@ fn switches(loaded: &Loaded, place: &Place, report: &mut Report) {
         let first = folder.map(|folder| format!("mkdir -p {} && ", folder.display())).unwrap_or_default();
         report.ok("switches", format!("{first}touch {} to stop everything", file.display()));
     }
-    if let Ok(state) = place.open_ledger().and_then(|ledger| Ok(ledger.load()?))
+    if let Ok(state) = place.read_ledger().and_then(|ledger| Ok(ledger.load()?))
         && let Some(pause) = &state.meta.pause_all
     {
         report.warn(
@@ -323,14 +323,25 @@ fn open_files(loaded: &Loaded, report: &mut Report) {
 
 fn ledger(loaded: &Loaded, place: &Place, report: &mut Report) {
     let passed = !report.has_problems();
-    let result = place.open_ledger().and_then(|mut ledger| {
+    let result = whole_ledger(place).and_then(|known| {
         if passed {
-            ledger.record_preflight(&loaded.hash, runtime::now())?;
+            place.open_ledger()?.record_preflight(&loaded.hash, runtime::now())?;
         }
-        Ok(ledger.load()?.jobs.len())
+        Ok(known)
     });
     match result {
-        Ok(jobs) => report.ok("ledger", format!("{} ({jobs} tickets known)", place.ledger.display())),
+        Ok(known) => report.ok("ledger", format!("{} ({known})", place.ledger.display())),
         Err(failure) => report.problem("ledger", failure.text(), "see above"),
     }
+}
+
+/// Every page is looked at here: nobody else takes the time.
+fn whole_ledger(place: &Place) -> Result<String, Failure> {
+    let ledger = place.read_ledger()?;
+    ledger.check()?;
+    let known = format!("{} tickets known", ledger.load()?.jobs.len());
+    Ok(match ledger.archived_count()? {
+        0 => known,
+        archived => format!("{known}, {archived} more are over and archived"),
+    })
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::ledger::{Ledger, SqliteLedger};
+use crate::ledger::{Ledger, LedgerReader, SqliteLedger, open_for_reading};
 use crate::worker::desk;
 use crate::workflow::{self, Env, Loaded};
 
@@ -89,7 +89,13 @@ impl Place {
         Self { ledger: state_dir.join("ledger.db"), socket, state_dir }
     }
 
+    /// For whoever writes: made if it is not there, brought to this version.
     pub fn open_ledger(&self) -> Result<Box<dyn Ledger>, Failure> {
         Ok(Box::new(SqliteLedger::open(&self.ledger)?))
+    }
+
+    /// For whoever only looks.
+    pub fn read_ledger(&self) -> Result<Box<dyn LedgerReader>, Failure> {
+        Ok(open_for_reading(&self.ledger)?)
     }
 }

@@ -89,6 +89,6 @@ fn in_force(
     if let Some(missing) = loaded.unavailable.first() {
         return Err(missing.to_string());
     }
-    let ledger = place.open_ledger().map_err(|_| "the ledger cannot be read".to_owned())?;
+    let ledger = place.read_ledger().map_err(|_| "the ledger cannot be read".to_owned())?;
     policy(loaded, ledger.as_ref()).map_err(|_| "the ledger cannot be read".to_owned())
 }

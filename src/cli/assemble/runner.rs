@@ -16,7 +16,7 @@ use crate::engine::event::Event;
 use crate::engine::state::State;
 use crate::forge::Forge;
 use crate::forge::local::LocalForge;
-use crate::ledger::Ledger;
+use crate::ledger::LedgerReader;
 use crate::runtime::{
     self, Adapters, BurialOrder, Crew, Driver, DriverParts, Gatekeeper, Handle, Listening, PollerParts, Recorder,
     Until, Words,
@@ -78,6 +78,7 @@ impl Runner {
             state,
             policy,
             ledger,
+            keep_days: settings.ledger.keep_days,
             adapters,
             gatekeeper,
             plan,
@@ -144,7 +145,12 @@ fn renderer(templates: Arc<RwLock<Templates>>) -> Render {
 }
 
 /// Worktrees of runs that the ledger has never heard of: made by a life that ended before it could write that down.
-async fn bury_strays(workshop: &Workshop, state: &State, ledger: &dyn Ledger, crew: &Crew) -> Result<(), Failure> {
+async fn bury_strays(
+    workshop: &Workshop,
+    state: &State,
+    ledger: &dyn LedgerReader,
+    crew: &Crew,
+) -> Result<(), Failure> {
     let Workplace::Worktrees(workspaces) = &workshop.workplace else { return Ok(()) };
     for listed in workspaces.list().await.map_err(Failure::plain)? {
         let worktree = listed.worktree;

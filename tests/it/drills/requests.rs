@@ -15,7 +15,7 @@ use dirigent::domain::permit::Permit;
 use dirigent::domain::phase::Phase;
 use dirigent::domain::run::{ProcessMark, RunOutcome, RunReport, StopReason};
 use dirigent::domain::ticket::{Dispatchable, NewTicket, Ticket};
-use dirigent::ledger::{Ledger, SqliteLedger};
+use dirigent::ledger::{LedgerReader, SqliteLedger};
 use dirigent::runtime::{
     self, Adapters, Buried, Crew, Driver, DriverParts, Gatekeeper, PollerParts, Until, Words, plan_of,
 };
@@ -194,6 +194,7 @@ async fn an_hour_with_five_hundred_candidates_and_ten_minutes_of_errors() {
         state,
         policy,
         ledger: Box::new(ledger),
+        keep_days: 180,
         adapters: Adapters { tracker: board.clone(), forge: None, crew: crew.clone(), words },
         gatekeeper: Arc::new(Gatekeeper::new(&kill_file)),
         plan,

@@ -9,7 +9,7 @@ use dirigent::config::policy::{ForgeKind, Policy, RolloutMode};
 use dirigent::domain::ids::TicketId;
 use dirigent::domain::phase::Phase;
 use dirigent::forge::local::LocalForge;
-use dirigent::ledger::{Ledger, SqliteLedger};
+use dirigent::ledger::{LedgerReader, SqliteLedger};
 use dirigent::runtime::{
     self, Adapters, Buried, Crew, Driver, DriverParts, Gatekeeper, PollerParts, Until, Words, plan_of,
 };
@@ -87,6 +87,7 @@ async fn a_script_of_tk_commands_completes_a_ticket_of_another_board() {
         state,
         policy,
         ledger: Box::new(ledger),
+        keep_days: 180,
         adapters: Adapters { tracker: board.clone(), forge: Some(forge), crew: crew.clone(), words },
         gatekeeper: Arc::new(Gatekeeper::new(&kill_file)),
         plan,
