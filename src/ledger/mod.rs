@@ -12,6 +12,8 @@ mod open;
 mod prune;
 mod reading;
 mod sqlite;
+#[cfg(test)]
+mod tests;
 mod upgrade;
 mod write;
 

@@ -43,7 +43,7 @@ fn copy_pages(from: &Path, to: &Path) -> rusqlite::Result<()> {
 
 /// Everything in one step: nobody may change the source in between.
 pub fn copy_all(from: &Connection, to: &mut Connection) -> rusqlite::Result<()> {
-    const ALL: i32 = -1;
+    const ALL: i32 = i32::MAX;
     Backup::new(from, to)?.run_to_completion(ALL, Duration::from_millis(10), None)
 }
 

@@ -1,6 +1,9 @@
 //! The ledger as a file: made by several at once, too new, damaged, somebody else's, reopened.
 
+mod archive;
 mod reading;
+mod retention;
+mod upgrade;
 
 use std::collections::BTreeMap;
 use std::path::Path;
