@@ -6,9 +6,11 @@ use dirigent::domain::ids::{CommitId, PoolName, RunId, TicketId, TicketKey};
 use dirigent::domain::run::{FinishedRun, Life, LiveRun, Progress, RunKind, RunOutcome, RunReport, Salvage};
 use dirigent::domain::time::Timestamp;
 use dirigent::engine::state::{Note, State};
-use dirigent::ledger::{Ledger, LedgerReader, Pruned, SqliteLedger};
+use dirigent::ledger::{Ledger, LedgerReader, Pruned, SqliteLedger, open_for_reading};
 
 use super::note;
+use super::reading::ledger_of;
+use crate::support::board::{Board, MUTATE};
 
 const DAY: i64 = 86_400_000;
 const TODAY: Timestamp = Timestamp(1000 * DAY);
@@ -136,4 +138,41 @@ fn it_goes_in_small_batches_and_the_file_shrinks_with_it() {
     drop(ledger);
     let after = size(&path);
     assert!(after * 10 < before, "{before} bytes before, {after} after");
+}
+
+/// An old note and an old run, as the ledger of a long life has them.
+fn add_what_is_old(board: &Board) {
+    let mut ledger = SqliteLedger::open(&ledger_of(board)).unwrap();
+    commit(&mut ledger, vec![note(1, "t-1")], vec![finished("old", Timestamp(1))]);
+}
+
+#[test]
+fn a_start_drops_what_is_beyond_its_days() {
+    let board = Board::new("echo work > work.txt\ngit add -A\ngit commit -qm Work\ntk done 'did it'\n", MUTATE);
+    board.ticket("t-1", "Work");
+    board.ok(&["run", "--once"]);
+    add_what_is_old(&board);
+    board.workflow(&format!("{MUTATE}ledger: {{keep_days: 100000}}\n"));
+    board.ok(&["run", "--once"]);
+    assert!(board.ok(&["explain", "t-1"]).contains("note 1\n"), "it was to be kept for longer");
+    board.workflow(MUTATE);
+    board.ok(&["run", "--once"]);
+    let story = board.ok(&["explain", "t-1"]);
+    assert!(!story.contains("note 1\n") && story.contains("came onto the board"), "{story}");
+    let ledger = open_for_reading(&ledger_of(&board)).unwrap();
+    assert!(ledger.finished_run(&RunId::new("old")).unwrap().is_none());
+    assert_eq!(ledger.finished_runs(&TicketId::new("t-1")).unwrap().len(), 1);
+}
+
+#[test]
+fn how_long_things_are_kept_is_said_in_whole_days() {
+    let board = Board::new("", MUTATE);
+    assert!(
+        board.ok(&["config", "show"]).lines().any(|line| line.contains("ledger.keep_days") && line.contains("180"))
+    );
+    for wrong in ["0", "-3", "soon", "1.5"] {
+        board.workflow(&format!("{MUTATE}ledger: {{keep_days: {wrong}}}\n"));
+        let said = board.fails(&["run", "--once"], 3);
+        assert!(said.contains("ledger.keep_days"), "{wrong}: {said}");
+    }
 }
