@@ -14,7 +14,7 @@ use dirigent::domain::ticket::{Dispatchable, Ticket};
 use dirigent::domain::time::Timestamp;
 use dirigent::engine::event::Event;
 use dirigent::engine::{next_due, step};
-use dirigent::ledger::{Ledger, SqliteLedger};
+use dirigent::ledger::{Ledger, LedgerReader, SqliteLedger};
 use dirigent::tracker::tk::TkTracker;
 use dirigent::tracker::{Reading, Tracker};
 

@@ -190,6 +190,32 @@ impl Board {
         panic!("the board is not worked off: {:#?}\n{}", self.tickets(), self.log());
     }
 
+    /// A runner dies in the middle, and the ledger is made one of the version before, as if it had been that one's.
+    fn leave_an_older_ledger(&self) {
+        let first = self.run(&[("DIRIGENT_FAILPOINT", "run.process_spawned")]);
+        assert_eq!(first.signal(), Some(9), "nothing was begun");
+        let ledger = folders(&self.home().join("repos")).pop().unwrap().join("ledger.db");
+        let db = rusqlite::Connection::open(ledger).unwrap();
+        let back = "PRAGMA auto_vacuum = NONE;
+            DROP INDEX notes_by_age; DROP INDEX runs_by_age; DROP INDEX jobs_archived; DROP INDEX jobs_live;
+            ALTER TABLE runs DROP COLUMN spared; ALTER TABLE jobs DROP COLUMN archived;
+            PRAGMA user_version = 1; VACUUM;";
+        db.execute_batch(back).unwrap();
+    }
+
+    /// The ledger is a whole one, can shrink, and of an older one exactly one copy was kept.
+    fn check_ledger(&self, was_older: bool) {
+        let folder = folders(&self.home().join("repos")).pop().unwrap();
+        let db = rusqlite::Connection::open(folder.join("ledger.db")).unwrap();
+        let answer = |sql: &str| db.query_row(sql, [], |row| row.get::<_, rusqlite::types::Value>(0)).unwrap();
+        assert_eq!(answer("PRAGMA integrity_check"), "ok".to_owned().into());
+        assert_eq!(answer("PRAGMA auto_vacuum"), 2.into());
+        let names = std::fs::read_dir(&folder).unwrap().flatten().map(|entry| entry.file_name().into_string().unwrap());
+        let mut kept: Vec<String> = names.filter(|name| name.starts_with("ledger.db.")).collect();
+        kept.sort();
+        assert_eq!(kept, if was_older { vec!["ledger.db.v1"] } else { Vec::new() });
+    }
+
     fn processes(&self) -> Vec<i32> {
         let mark = format!("HOME={}", self.dir.path().display());
         std::fs::read_dir("/proc")
@@ -312,6 +338,10 @@ fn crash_at(place: &str, passage: u32) -> Option<()> {
         let first = board.run(&[("DIRIGENT_FAILPOINT", "run.process_spawned")]);
         assert_eq!(first.signal(), Some(9), "there is no run to recover");
     }
+    let upgrades = place.starts_with("upgrade.");
+    if upgrades {
+        board.leave_an_older_ledger();
+    }
     let reopens = place.ends_with(".reopen_pr");
     if reopens {
         board.lose_a_branch();
@@ -338,6 +368,7 @@ fn crash_at(place: &str, passage: u32) -> Option<()> {
     }
     board.finish();
     board.check();
+    board.check_ledger(upgrades);
     Some(())
 }
 

@@ -181,9 +181,12 @@ pub struct StatusArgs {
     /// Print one value, named by a dotted path
     #[arg(long, value_name = "A.B")]
     pub field: Option<String>,
-    /// More columns and every ticket, finished ones too
+    /// More columns, and tickets that were given back
     #[arg(long, short)]
     pub verbose: bool,
+    /// Every ticket that ever was, also those that are over and archived
+    #[arg(long)]
+    pub all: bool,
     /// Show it again every second until interrupted
     #[arg(long)]
     pub watch: bool,

@@ -76,7 +76,7 @@ fn json(value: &impl Serialize) -> Result<String, Failure> {
 
 /// One record a line: the state as a recording begins with it, then the notes and the finished runs.
 fn ledger(place: &RunnerFolder) -> Result<String, Failure> {
-    let ledger = place.open_ledger()?;
+    let ledger = place.read_ledger()?;
     let state = ledger.load()?;
     let mut text = String::new();
     let mut line = |value: serde_json::Result<String>| -> Result<(), Failure> {

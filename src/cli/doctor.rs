@@ -9,6 +9,7 @@ use crate::config::tracker::TrackerKind;
 use crate::config::worker::Runtime;
 use crate::config::workspace::WorkspaceMode;
 use crate::launcher::LocalLauncher;
+use crate::ledger::LedgerError;
 use crate::runtime;
 use crate::workflow::Loaded;
 
@@ -285,7 +286,7 @@ fn switches(loaded: &Loaded, place: &RunnerFolder, report: &mut Report) {
         let first = folder.map(|folder| format!("mkdir -p {} && ", folder.display())).unwrap_or_default();
         report.ok("switches", format!("{first}touch {} to stop everything", file.display()));
     }
-    if let Ok(state) = place.open_ledger().and_then(|ledger| ledger.load())
+    if let Ok(state) = place.read_ledger().and_then(|ledger| ledger.load())
         && let Some(pause) = &state.meta.pause_all
     {
         report.warn(
@@ -323,14 +324,25 @@ fn open_files(loaded: &Loaded, report: &mut Report) {
 
 fn ledger(loaded: &Loaded, place: &RunnerFolder, report: &mut Report) {
     let passed = !report.has_problems();
-    let result = place.open_ledger().and_then(|mut ledger| {
+    let result = whole_ledger(place).and_then(|known| {
         if passed {
-            ledger.record_preflight(&loaded.hash, runtime::now())?;
+            place.open_ledger()?.record_preflight(&loaded.hash, runtime::now())?;
         }
-        Ok(ledger.load()?.jobs.len())
+        Ok(known)
     });
     match result {
-        Ok(jobs) => report.ok("ledger", format!("{} ({jobs} tickets known)", place.ledger.display())),
+        Ok(known) => report.ok("ledger", format!("{} ({known})", place.ledger.display())),
         Err(error) => report.problem("ledger", error.to_string(), "see above"),
     }
+}
+
+/// Every page is looked at here: nobody else takes the time.
+fn whole_ledger(place: &RunnerFolder) -> Result<String, LedgerError> {
+    let ledger = place.read_ledger()?;
+    ledger.check()?;
+    let known = format!("{} tickets known", ledger.load()?.jobs.len());
+    Ok(match ledger.archived_count()? {
+        0 => known,
+        archived => format!("{known}, {archived} more are over and archived"),
+    })
 }

@@ -7,6 +7,7 @@ use crate::domain::run::FinishedRun;
 use crate::engine::state::Note;
 
 use super::Failure;
+use super::archive;
 use super::args::ExplainArgs;
 use super::context::Context;
 use super::output;
@@ -19,15 +20,15 @@ pub fn explain(context: &Context, args: &ExplainArgs) -> Result<(), Failure> {
     let loaded = context.load(None)?;
     let place = context.place(&loaded);
     let seen = snapshot_source::look(&loaded, &place)?;
-    let job = snapshot_source::job(&seen.snapshot, &args.ticket)?;
-    let ledger = place.open_ledger()?;
+    let job = archive::job(&seen, &loaded, &place, &args.ticket)?;
+    let ledger = place.read_ledger()?;
     let id = TicketId::new(job.id.clone());
     let notes = ledger.notes(Some(&id), NEWEST_NOTES)?;
     let runs = ledger.finished_runs(&id)?;
     if args.json {
         return output::print_json(&json!({ "ticket": job, "notes": notes, "runs": runs }));
     }
-    let mut text = status::one(job, &seen);
+    let mut text = status::one(&job, &seen);
     text.push_str("\n\nThe story so far:\n");
     text.push_str(&story(&notes));
     if !runs.is_empty() {

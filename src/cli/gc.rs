@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use crate::domain::job::{ReleaseReason, Stage};
+use crate::domain::job::{Job, ReleaseReason, Stage};
 use crate::domain::time::Timestamp;
 use crate::engine::permit;
-use crate::engine::state::State;
 use crate::runtime;
 use crate::workspace::{GcAction, GcItem, Workspaces};
 
@@ -23,10 +22,11 @@ pub fn gc(context: &Context, args: &GcArgs) -> Result<(), Failure> {
     let place = context.place(&loaded);
     let workspaces = assembly::workspaces(&loaded.settings)?;
     // Live by the ledger, whether or not a runner is up: a dead runner's runs are recovery's to reclaim.
-    let state = place.open_ledger()?.load()?;
+    let ledger = place.read_ledger()?;
+    let state = ledger.load()?;
     let live: BTreeSet<_> = state.runs.keys().cloned().collect();
     let items = block_on(async { workspaces.gc(args.max_age, args.dry_run, &live).await.map_err(Failure::plain) })?;
-    let branches = closed_by_hand(&state);
+    let branches = closed_by_hand(state.jobs.values().chain(&ledger.archived(usize::MAX)?));
     let base = &loaded.settings.pr.base_branch;
     let branches = block_on(collect_branches(&workspaces, base, &branches, args))?;
     if args.json {
@@ -69,8 +69,8 @@ impl BranchItem {
 }
 
 /// Branch, ticket and since when, of tickets that somebody closed while we had them.
-fn closed_by_hand(state: &State) -> Vec<(String, String, Timestamp)> {
-    let closed = state.jobs.values().filter(|job| {
+fn closed_by_hand<'a>(jobs: impl Iterator<Item = &'a Job>) -> Vec<(String, String, Timestamp)> {
+    let closed = jobs.filter(|job| {
         matches!(job.stage, Stage::Released { why: ReleaseReason::TicketClosed { .. } | ReleaseReason::Gone, .. })
     });
     closed.map(|job| (job.delivery.branch.name.clone(), job.ticket.key.to_string(), job.stage.since())).collect()

@@ -7,8 +7,10 @@ use std::time::Duration;
 use crate::domain::ids::{RunId, TicketId};
 use crate::runtime::RunnerFolder;
 use crate::worker::transcript_path;
+use crate::workflow::Loaded;
 
 use super::Failure;
+use super::archive;
 use super::args::LogsArgs;
 use super::context::Context;
 use super::output;
@@ -19,7 +21,7 @@ pub fn logs(context: &Context, args: &LogsArgs) -> Result<(), Failure> {
     let loaded = context.load(None)?;
     let place = context.place(&loaded);
     let run = match &args.name {
-        Some(name) => named_run(&place, &snapshot_source::look(&loaded, &place)?, name)?,
+        Some(name) => named_run(&loaded, &place, name)?,
         None => newest_run(&place)?,
     };
     let path = transcript_path(&place.state_dir, &run);
@@ -58,22 +60,22 @@ fn copy(file: &mut std::fs::File, page: &mut TranscriptView) -> Result<(), Failu
     }
 }
 
-fn is_live(loaded: &crate::workflow::Loaded, place: &RunnerFolder, run: &RunId) -> Result<bool, Failure> {
+fn is_live(loaded: &Loaded, place: &RunnerFolder, run: &RunId) -> Result<bool, Failure> {
     let seen = snapshot_source::look(loaded, place)?;
     let named = |job: &crate::domain::snapshot::JobView| job.run.as_ref().is_some_and(|live| live.id == run.as_str());
     Ok(seen.behind.is_live() && seen.snapshot.jobs.iter().any(named))
 }
 
-fn named_run(place: &RunnerFolder, seen: &snapshot_source::SnapshotSource, name: &str) -> Result<RunId, Failure> {
+fn named_run(loaded: &Loaded, place: &RunnerFolder, name: &str) -> Result<RunId, Failure> {
     let upper = RunId::new(name.to_uppercase());
     if transcript_path(&place.state_dir, &upper).exists() {
         return Ok(upper);
     }
-    let job = snapshot_source::job(&seen.snapshot, name)?;
+    let job = archive::job(&snapshot_source::look(loaded, place)?, loaded, place, name)?;
     if let Some(run) = &job.run {
         return Ok(RunId::new(run.id.clone()));
     }
-    let ledger = place.open_ledger()?;
+    let ledger = place.read_ledger()?;
     let last = ledger.finished_runs(&TicketId::new(job.id.clone()))?.pop();
     last.map(|finished| finished.run.id)
         .ok_or_else(|| Failure::NotFound(format!("{} has had no run: {}", job.key, job.sentence)))

@@ -1,6 +1,7 @@
 //! The command line: parse, call, word the result. One file a command.
 
 mod agents;
+mod archive;
 mod args;
 mod bundle;
 mod config;

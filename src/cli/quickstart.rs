@@ -44,7 +44,7 @@ pub fn quickstart(context: &Context, args: &QuickstartArgs) -> Result<(), Failur
     let view = if std::io::stdout().is_terminal() { View::Live } else { View::Plain };
     run::work(context, &loaded, &place, Until::Idle, view, None)?;
 
-    let ledger = place.open_ledger()?;
+    let ledger = place.read_ledger()?;
     let snapshot = snapshot_source::from_ledger(&loaded, ledger.as_ref())?;
     let done = snapshot.jobs.iter().filter(|job| job.phase == Phase::Done).count();
     let blocked: Vec<_> = snapshot.jobs.iter().filter(|job| job.phase == Phase::Blocked).collect();

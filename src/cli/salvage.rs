@@ -91,9 +91,15 @@ fn find(place: &RunnerFolder, loaded: &Loaded, entries: &[SalvageEntry], name: &
 
 fn of_ticket(place: &RunnerFolder, loaded: &Loaded, entries: &[SalvageEntry], name: &str) -> Result<RunId, Failure> {
     let nothing = || Failure::NotFound(format!("nothing was salvaged from `{name}`; see `dirigent salvage list`"));
-    let ledger = place.open_ledger()?;
+    let ledger = place.read_ledger()?;
     let snapshot = snapshot_source::from_ledger(loaded, ledger.as_ref())?;
-    let ticket = find_ticket(&snapshot, name).map_err(|_| nothing())?;
+    let ticket = match find_ticket(&snapshot, name) {
+        Ok(ticket) => ticket,
+        Err(_) => match ledger.archived_named(name)?.as_slice() {
+            [job] => job.ticket.id.clone(),
+            _ => return Err(nothing()),
+        },
+    };
     let runs: Vec<RunId> = ledger.finished_runs(&ticket)?.into_iter().map(|finished| finished.run.id).collect();
     // Newest last, as they are listed.
     let saved: Vec<_> = entries.iter().filter(|entry| runs.contains(&entry.run)).collect();

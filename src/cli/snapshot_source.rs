@@ -4,7 +4,7 @@ use crate::domain::job::SwitchSource;
 use crate::domain::snapshot::{JobView, Snapshot, SwitchView};
 use crate::domain::time::Timestamp;
 use crate::engine;
-use crate::ledger::{Holder, Ledger};
+use crate::ledger::{Holder, LedgerReader};
 use crate::runtime::{self, Client, ControlError, Reply, Request, RunnerFolder, find_ticket};
 use crate::workflow::Loaded;
 
@@ -94,7 +94,7 @@ fn live(reply: Reply) -> Result<SnapshotSource, Failure> {
 
 /// What the ledger says, without promising what only a runner could keep.
 pub fn written(loaded: &Loaded, place: &RunnerFolder, behind: Behind) -> Result<SnapshotSource, Failure> {
-    let state = place.open_ledger()?.load()?;
+    let state = place.read_ledger()?.load()?;
     let mut snapshot = engine::snapshot(&state, &loaded.settings.policy(&loaded.hash, false), runtime::now());
     add_the_kill_switch_file(&mut snapshot, loaded);
     if behind == Behind::Nobody {
@@ -116,7 +116,7 @@ fn add_the_kill_switch_file(snapshot: &mut Snapshot, loaded: &Loaded) {
     snapshot.switches.insert(0, SwitchView { source: SwitchSource::File, subject: file.display().to_string(), since });
 }
 
-pub fn from_ledger(loaded: &Loaded, ledger: &dyn Ledger) -> Result<Snapshot, Failure> {
+pub fn from_ledger(loaded: &Loaded, ledger: &dyn LedgerReader) -> Result<Snapshot, Failure> {
     let state = ledger.load()?;
     let policy = loaded.settings.policy(&loaded.hash, false);
     Ok(engine::snapshot(&state, &policy, runtime::now()))

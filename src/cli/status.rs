@@ -11,6 +11,7 @@ use crate::runtime::RunnerFolder;
 use crate::workflow::Loaded;
 
 use super::Failure;
+use super::archive;
 use super::args::{Format, StatusArgs};
 use super::context::Context;
 use super::output;
@@ -18,7 +19,12 @@ use super::snapshot_source::{self, Behind, SnapshotSource};
 
 pub fn status(context: &Context, args: &StatusArgs) -> Result<(), Failure> {
     loop {
-        let text = render(&snapshot_source::now(context)?, args)?;
+        let mut seen = snapshot_source::now(context)?;
+        if args.all {
+            let loaded = context.load(None)?;
+            archive::add_all(&mut seen.snapshot, &loaded, &context.place(&loaded))?;
+        }
+        let text = render(context, &seen, args)?;
         if !args.watch {
             return output::print(&text);
         }
@@ -44,9 +50,18 @@ fn what_to_ask(seen: &SnapshotSource) -> String {
     }
 }
 
-fn render(seen: &SnapshotSource, args: &StatusArgs) -> Result<String, Failure> {
-    let value = match &args.ticket {
-        Some(name) => serde_json::to_value(snapshot_source::job(&seen.snapshot, name)?),
+/// Also one that is over, if the workflow can be read; without it nobody knows where the ledger is.
+fn named(context: &Context, seen: &SnapshotSource, name: &str) -> Result<JobView, Failure> {
+    match context.load(None) {
+        Ok(loaded) => archive::job(seen, &loaded, &context.place(&loaded), name),
+        Err(_) => snapshot_source::job(&seen.snapshot, name).cloned(),
+    }
+}
+
+fn render(context: &Context, seen: &SnapshotSource, args: &StatusArgs) -> Result<String, Failure> {
+    let job = args.ticket.as_deref().map(|name| named(context, seen, name)).transpose()?;
+    let value = match &job {
+        Some(job) => serde_json::to_value(job),
         None => serde_json::to_value(&seen.snapshot),
     }
     .map_err(Failure::plain)?;
@@ -56,8 +71,8 @@ fn render(seen: &SnapshotSource, args: &StatusArgs) -> Result<String, Failure> {
     if args.json || args.format == Format::Json {
         return serde_json::to_string_pretty(&value).map_err(Failure::plain);
     }
-    Ok(match &args.ticket {
-        Some(name) => one(snapshot_source::job(&seen.snapshot, name)?, seen),
+    Ok(match &job {
+        Some(job) => one(job, seen),
         None => match seen.behind.what_to_do() {
             Some(todo) => format!("{}\n\n{}: {todo}", all(seen, args.verbose), seen.behind.name()),
             None => all(seen, args.verbose),

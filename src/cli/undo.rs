@@ -10,6 +10,7 @@ use crate::runtime::{Request, RunnerFolder};
 use crate::workflow::Loaded;
 
 use super::Failure;
+use super::archive;
 use super::args::TicketArgs;
 use super::block_on;
 use super::context::Context;
@@ -24,7 +25,7 @@ pub fn undo(context: &Context, args: &TicketArgs) -> Result<(), Failure> {
     let loaded = context.load(None)?;
     let place = context.place(&loaded);
     let seen = snapshot_source::look(&loaded, &place)?;
-    let job = snapshot_source::job(&seen.snapshot, &args.ticket)?.clone();
+    let job = archive::job(&seen, &loaded, &place, &args.ticket)?;
     if job.phase == Phase::Done {
         return revert(&loaded, &job);
     }
@@ -38,7 +39,8 @@ fn wait_until_stopped(loaded: &Loaded, place: &RunnerFolder, job: &JobView) -> R
     let began = Instant::now();
     loop {
         let seen = snapshot_source::look(loaded, place)?;
-        let now = snapshot_source::job(&seen.snapshot, &job.id)?;
+        // What is over may have left the picture.
+        let Ok(now) = snapshot_source::job(&seen.snapshot, &job.id) else { return Ok(()) };
         if !seen.behind.is_live() || now.run.is_none() {
             return Ok(());
         }

@@ -11,6 +11,7 @@ pub mod codex;
 pub mod exec;
 pub mod gates;
 pub mod hooks;
+pub mod ledger;
 pub mod merge;
 pub mod observability;
 pub mod orchestration;

@@ -12,6 +12,7 @@ use super::codex::{CodexSettings, Timeouts};
 use super::exec::ExecSettings;
 use super::gates::GatesSettings;
 use super::hooks::HooksSettings;
+use super::ledger::LedgerSettings;
 use super::merge::{MergeMode, MergeSettings, MergeStrategy, NoChecks};
 use super::observability::ObservabilitySettings;
 use super::orchestration::{OrchestrationSettings, PhaseStore};
@@ -56,6 +57,7 @@ pub struct Settings {
     pub gates: GatesSettings,
     pub waves: WavesSettings,
     pub budget: BudgetSettings,
+    pub ledger: LedgerSettings,
     pub observability: ObservabilitySettings,
     pub server: ServerSettings,
 }

@@ -189,6 +189,7 @@ impl Step<'_> {
             return;
         };
         facts.known_comments.clone_from(&job.ticket.known_comments);
+        facts.known_until = job.ticket.known_until;
         if ticket.comments.is_none() {
             facts.trusted_comments = job.ticket.trusted_comments;
         }

@@ -14,6 +14,7 @@ use super::select;
 use super::step::Step;
 use super::workpad;
 use crate::config::policy::RolloutMode;
+use crate::domain::fingerprint::Fingerprint;
 use crate::domain::ids::{RunId, TicketId, TicketKey};
 use crate::domain::job::{BlockCause, Job, MergeHold, Stage, Turn, Wait};
 use crate::domain::run::{Life, LiveRun, Progress};
@@ -130,8 +131,15 @@ impl Step<'_> {
             .collect();
         for (id, parts) in changed {
             let Some(job) = self.state.jobs.get_mut(&id) else { continue };
-            let Stage::Blocked { resume, .. } = job.stage.clone() else { continue };
+            let Stage::Blocked { cause, resume, since } = job.stage.clone() else { continue };
             let mut out = Decided::new(self.policy, self.now);
+            if matches!(&cause, BlockCause::NoNewEvidence { fingerprint } if *fingerprint == Fingerprint::default()) {
+                // Blocked by a version that kept another digest: what is new is what comes from now on.
+                let fingerprint = fingerprint::of(job, self.state.base.as_ref(), self.policy);
+                out.amend(job, Stage::Blocked { cause: BlockCause::NoNewEvidence { fingerprint }, resume, since });
+                self.absorb(&id, out, true);
+                continue;
+            }
             job.evidence.no_progress_with = None;
             out.note(job, None, "new_evidence", format!("something is new: {} changed", parts.join(", ")));
             // Not counted anew: what changes often would pay for attempts without end.

@@ -156,6 +156,9 @@ pub struct Note {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Changes {
     pub jobs: BTreeSet<TicketId>,
+    /// Jobs that are over and have left the state, as they were then. Their records stay in the ledger, and a job that comes
+    /// back into the state is no longer archived.
+    pub archived: BTreeMap<TicketId, Job>,
     pub runs: BTreeSet<RunId>,
     pub finished: Vec<FinishedRun>,
     pub outbox: BTreeSet<EffectId>,
@@ -167,7 +170,11 @@ pub struct Changes {
 
 impl Changes {
     pub fn add(&mut self, more: Self) {
+        for id in &more.jobs {
+            self.archived.remove(id);
+        }
         self.jobs.extend(more.jobs);
+        self.archived.extend(more.archived);
         self.runs.extend(more.runs);
         self.finished.extend(more.finished);
         self.outbox.extend(more.outbox);
@@ -179,6 +186,7 @@ impl Changes {
     /// Whether anything has to reach the ledger before the next effect.
     pub fn is_hard(&self) -> bool {
         !(self.jobs.is_empty()
+            && self.archived.is_empty()
             && self.runs.is_empty()
             && self.finished.is_empty()
             && self.outbox.is_empty()

@@ -1,31 +1,52 @@
 //! The durable record: jobs, runs, effects, usage, notes of every decision. Written before anything happens.
 //!
-//! It stores the engine's plain data and decides nothing.
+//! It stores the engine's plain data and decides nothing. Whoever only looks opens it with `open_for_reading`, which waits
+//! for nobody and changes nothing; the runner's own connection is the one that writes.
 
+mod copy;
+mod database;
 mod lock;
 mod migrations;
+mod old_file;
+mod open;
+mod prune;
+mod reading;
 mod sqlite;
+#[cfg(test)]
+mod tests;
+mod upgrade;
+mod write;
 
 use std::path::PathBuf;
 
 use thiserror::Error;
 
 use crate::domain::ids::{RunId, TicketId};
+use crate::domain::job::Job;
 use crate::domain::run::FinishedRun;
 use crate::domain::time::Timestamp;
 use crate::engine::state::{Changes, Note, State};
 
 pub use lock::{Holder, InstanceLock, LockError};
+pub use prune::Pruned;
+pub use reading::open_for_reading;
 pub use sqlite::SqliteLedger;
 
-/// What the runtime and the views need of a store. Synchronous: a call is a few microseconds, and the driver must not go on
-/// before it is over.
-pub trait Ledger: Send {
-    /// Everything that is not over.
+/// What there is to look at in a store. Synchronous: a call is a few microseconds.
+pub trait LedgerReader: Send {
+    /// Everything that is not archived, as one picture.
     fn load(&self) -> Result<State, LedgerError>;
 
-    /// All changes of a step, in one transaction.
-    fn commit(&mut self, state: &State, changes: &Changes) -> Result<(), LedgerError>;
+    /// The jobs of these tickets, archived or not. Tickets without a job are left out.
+    fn jobs(&self, ids: &[TicketId]) -> Result<Vec<Job>, LedgerError>;
+
+    /// The archived jobs that a person may mean: the one with this id or key, else those whose key contains it.
+    fn archived_named(&self, name: &str) -> Result<Vec<Job>, LedgerError>;
+
+    /// The archived jobs that changed last, newest first.
+    fn archived(&self, newest: usize) -> Result<Vec<Job>, LedgerError>;
+
+    fn archived_count(&self) -> Result<usize, LedgerError>;
 
     /// The notes about a ticket, oldest first; all notes for `None`.
     fn notes(&self, ticket: Option<&TicketId>, newest: usize) -> Result<Vec<Note>, LedgerError>;
@@ -35,10 +56,23 @@ pub trait Ledger: Send {
 
     fn finished_run(&self, run: &RunId) -> Result<Option<FinishedRun>, LedgerError>;
 
+    fn has_preflight(&self, hash: &str) -> Result<bool, LedgerError>;
+
+    /// Looks at every page of the file. Takes as long as reading all of it, so only `doctor` asks.
+    fn check(&self) -> Result<(), LedgerError>;
+}
+
+/// What the runtime needs besides. The driver must not go on before a call is over.
+pub trait Ledger: LedgerReader {
+    /// All changes of a step, in one transaction. Costs what was changed, however many jobs there are.
+    fn commit(&mut self, state: &State, changes: &Changes) -> Result<(), LedgerError>;
+
     /// `doctor` passed for this content of WORKFLOW.md.
     fn record_preflight(&mut self, hash: &str, at: Timestamp) -> Result<(), LedgerError>;
 
-    fn has_preflight(&self, hash: &str) -> Result<bool, LedgerError>;
+    /// Drops a small batch of notes and finished runs that are older than `keep_days`, and gives freed space back. To be
+    /// called again soon while `Pruned::more` says so.
+    fn prune(&mut self, now: Timestamp, keep_days: u32) -> Result<Pruned, LedgerError>;
 }
 
 #[derive(Debug, Error)]
@@ -55,6 +89,12 @@ pub enum LedgerError {
         "the ledger {path} is of version {found}, and this program knows {known}: it was written by a newer dirigent\n  fix: use that version, or set DIRIGENT_HOME to another folder"
     )]
     TooNew { path: PathBuf, found: i64, known: i64 },
+    #[error("the ledger {path} has to be brought from version {found} to {known}, which needs it alone: {source}")]
+    InUse { path: PathBuf, found: i64, known: i64, source: LockError },
+    #[error(
+        "the ledger {path} is of an older version, and no copy of it can be kept as {copy}: {source}; nothing was changed\n  fix: make room in that folder, and check its permissions"
+    )]
+    NotKept { path: PathBuf, copy: PathBuf, source: std::io::Error },
     #[error(
         "the ledger {path} is damaged ({detail}); it was left as it is\n  fix: move it away to start afresh (branches, tickets and salvaged work are in git and on the board), or restore a copy"
     )]

@@ -37,6 +37,9 @@ const RETRY_WRITE_EVERY: Duration = Duration::from_secs(1);
 const PULSE: Duration = Duration::from_secs(2);
 /// So much more than a pulse that it was no mere delay.
 const ABSENCE: Duration = Duration::from_secs(6);
+/// What is beyond its days is dropped at the start and then this often; a batch at a time, with a pause in between.
+const PRUNE_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
+const PRUNE_PAUSE: Duration = Duration::from_millis(250);
 /// How long unfinished effects are waited for once all runs are over.
 const LAST_EFFECTS: Duration = Duration::from_secs(10);
 
@@ -52,6 +55,8 @@ pub struct DriverParts {
     pub state: State,
     pub policy: Arc<Policy>,
     pub ledger: Box<dyn Ledger>,
+    /// `ledger.keep_days`.
+    pub keep_days: u32,
     pub adapters: Adapters,
     pub gatekeeper: Arc<Gatekeeper>,
     pub plan: watch::Sender<PollPlan>,
@@ -73,6 +78,8 @@ pub struct Driver {
     state: State,
     policy: Arc<Policy>,
     ledger: Box<dyn Ledger>,
+    keep_days: u32,
+    prune_at: Instant,
     performer: Performer,
     gatekeeper: Arc<Gatekeeper>,
     inbox: mpsc::Receiver<Message>,
@@ -114,6 +121,8 @@ impl Driver {
             state: parts.state,
             policy: parts.policy,
             ledger: parts.ledger,
+            keep_days: parts.keep_days,
+            prune_at: Instant::now(),
             performer,
             gatekeeper: parts.gatekeeper,
             inbox,
@@ -151,6 +160,7 @@ impl Driver {
         }
         self.take(Message::Event(first));
         self.flush()?;
+        self.prune();
         let mut pulse = tokio::time::interval(PULSE);
         pulse.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -180,6 +190,7 @@ impl Driver {
                 _ = pulse.tick(), if !self.state.runs.is_empty() => self.notice_absence(last_pass),
             }
             self.flush()?;
+            self.prune();
         }
     }
 
@@ -313,6 +324,27 @@ impl Driver {
         Ok(())
     }
 
+    /// Comes after what has to be written. A ledger that cannot be written now is pruned another time.
+    fn prune(&mut self) {
+        if self.write_failed_at.is_some() || Instant::now() < self.prune_at {
+            return;
+        }
+        let more = match self.ledger.prune(now(), self.keep_days) {
+            Ok(pruned) => {
+                if pruned.notes > 0 || !pruned.runs.is_empty() {
+                    let (notes, runs) = (pruned.notes, pruned.runs.len());
+                    tracing::debug!(notes, runs, "notes and finished runs beyond ledger.keep_days were dropped");
+                }
+                pruned.more
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the ledger could not be pruned; it is tried again tomorrow");
+                false
+            }
+        };
+        self.prune_at = Instant::now() + if more { PRUNE_PAUSE } else { PRUNE_EVERY };
+    }
+
     /// Whoever is told "done" must find it in the ledger and in `status`. While the ledger cannot be written they are told so.
     fn answer(&mut self) {
         for (reply, answer) in std::mem::take(&mut self.unanswered) {
@@ -364,7 +396,8 @@ impl Driver {
         let ending = self.ending_since.map(|_| Instant::now() + Duration::from_millis(50));
         // The wall clock may jump: look at it at least once a minute.
         let at_least = Instant::now() + Duration::from_secs(60);
-        [due, publish, checkpoint, write, ending].into_iter().flatten().fold(at_least, Instant::min)
+        let prune = self.write_failed_at.is_none().then_some(self.prune_at);
+        [due, publish, checkpoint, write, ending, prune].into_iter().flatten().fold(at_least, Instant::min)
     }
 
     fn reload(&mut self, in_force: InForce) {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::ledger::{Ledger, LedgerError, SqliteLedger};
+use crate::ledger::{Ledger, LedgerError, LedgerReader, SqliteLedger, open_for_reading};
 use crate::worker::desk;
 use crate::workflow::{self, Env};
 
@@ -33,7 +33,13 @@ impl RunnerFolder {
         Self { ledger: state_dir.join("ledger.db"), socket, state_dir }
     }
 
+    /// For whoever writes: made if it is not there, brought to this version.
     pub fn open_ledger(&self) -> Result<Box<dyn Ledger>, LedgerError> {
         Ok(Box::new(SqliteLedger::open(&self.ledger)?))
+    }
+
+    /// For whoever only looks.
+    pub fn read_ledger(&self) -> Result<Box<dyn LedgerReader>, LedgerError> {
+        open_for_reading(&self.ledger)
     }
 }

@@ -380,7 +380,7 @@ impl Tracker for MemoryTracker {
             if same_state(&ticket.state, state) {
                 return Ok(Move::Already);
             }
-            if !state_in(&ticket.state, expected_from) {
+            if !expected_from.is_empty() && !state_in(&ticket.state, expected_from) {
                 return Ok(Move::Elsewhere(ticket.state.clone()));
             }
             ticket.state = state.to_owned();

@@ -175,6 +175,7 @@ pub fn needs_restart(old: &Settings, new: &Settings) -> Vec<&'static str> {
         ("workspace.root", old.workspace.root != new.workspace.root),
         ("workspace.repo", old.workspace.repo != new.workspace.repo),
         ("pr.forge", old.pr.forge != new.pr.forge),
+        ("ledger.keep_days", old.ledger.keep_days != new.ledger.keep_days),
         ("server.port", old.server.port != new.server.port),
         ("server.host", old.server.host != new.server.host),
     ]

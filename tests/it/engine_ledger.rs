@@ -1,7 +1,7 @@
 //! What the ledger holds after each step is what the engine would go on with.
 
 use dirigent::engine::state::State;
-use dirigent::ledger::{Ledger, SqliteLedger};
+use dirigent::ledger::{Ledger, LedgerReader, SqliteLedger};
 use proptest::prelude::*;
 
 use crate::engine::machine::Machine;

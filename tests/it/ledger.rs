@@ -1,11 +1,29 @@
 //! The ledger as a file: made by several at once, too new, damaged, somebody else's, reopened.
 
+mod archive;
+mod reading;
+mod retention;
+mod upgrade;
+
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use dirigent::domain::ids::TicketId;
 use dirigent::domain::time::Timestamp;
 use dirigent::engine::state::Note;
-use dirigent::ledger::{Holder, InstanceLock, Ledger, LedgerError, LockError, SqliteLedger};
+use dirigent::ledger::{
+    Holder, InstanceLock, Ledger, LedgerError, LedgerReader, LockError, SqliteLedger, open_for_reading,
+};
+
+pub fn note(at: i64, ticket: &str) -> Note {
+    Note {
+        at: Timestamp(at),
+        ticket: Some(TicketId::new(ticket)),
+        run: None,
+        code: "c".into(),
+        text: format!("note {at}"),
+    }
+}
 
 #[test]
 fn many_programs_may_open_a_new_ledger_at_once() {
@@ -45,27 +63,48 @@ fn a_damaged_ledger_is_refused_kept_and_named() {
         assert!(error.to_string().contains(&path.display().to_string()));
         assert_eq!(std::fs::read(&path).unwrap(), damage, "the damaged file was changed");
     }
-    // Damage in the middle of a real one.
-    let path = folder.path().join("real.db");
-    let mut ledger = SqliteLedger::open(&path).unwrap();
+}
+
+/// A ledger of some size with a hole in the middle of its notes.
+fn with_a_hole(path: &Path) {
+    let mut ledger = SqliteLedger::open(path).unwrap();
     let mut state = ledger.load().unwrap();
-    state.changes.notes = (0..2000)
-        .map(|n| Note {
-            at: Timestamp(n),
-            ticket: None,
-            run: None,
-            code: "x".into(),
-            text: format!("note {n} {}", "y".repeat(60)),
-        })
-        .collect();
+    state.changes.notes =
+        (0..2000).map(|n| Note { text: format!("note {n} {}", "y".repeat(60)), ..note(n, "t") }).collect();
     let changes = state.take_changes();
     ledger.commit(&state, &changes).unwrap();
     drop(ledger);
-    let mut bytes = std::fs::read(&path).unwrap();
+    let mut bytes = std::fs::read(path).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle - 6000..middle + 6000].fill(0xff);
-    std::fs::write(&path, &bytes).unwrap();
-    let error = SqliteLedger::open(&path).unwrap_err();
+    std::fs::write(path, &bytes).unwrap();
+}
+
+#[test]
+fn damage_is_named_by_a_check_and_by_whoever_reads_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.db");
+    with_a_hole(&path);
+    let ledger = open_for_reading(&path).unwrap();
+    for error in [ledger.check().unwrap_err(), ledger.notes(None, 5000).unwrap_err()] {
+        assert!(matches!(error, LedgerError::Corrupt { .. }), "{error}");
+        assert!(error.to_string().contains(&path.display().to_string()));
+    }
+    assert_eq!(ledger.load().unwrap().jobs, BTreeMap::new(), "what is whole can be read");
+}
+
+#[test]
+fn after_an_unclean_end_a_ledger_is_looked_through_before_it_is_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, killed) = (folder.path().join("ledger.db"), folder.path().join("killed.db"));
+    with_a_hole(&path);
+    let mut ledger = SqliteLedger::open(&path).unwrap();
+    ledger.record_preflight("hash", Timestamp(1)).unwrap();
+    // As it lies there when its writer is killed now.
+    for ending in ["", "-wal"] {
+        std::fs::copy(format!("{}{ending}", path.display()), format!("{}{ending}", killed.display())).unwrap();
+    }
+    let error = SqliteLedger::open(&killed).unwrap_err();
     assert!(matches!(error, LedgerError::Corrupt { .. }), "{error}");
 }
 
@@ -84,13 +123,6 @@ fn notes_and_preflights_come_back() {
     let path = folder.path().join("ledger.db");
     let mut ledger = SqliteLedger::open(&path).unwrap();
     let mut state = ledger.load().unwrap();
-    let note = |n: i64, ticket: &str| Note {
-        at: Timestamp(n),
-        ticket: Some(TicketId::new(ticket)),
-        run: None,
-        code: "c".into(),
-        text: format!("note {n}"),
-    };
     state.changes.notes = vec![note(1, "a"), note(2, "b"), note(3, "a"), note(4, "a")];
     let changes = state.take_changes();
     ledger.commit(&state, &changes).unwrap();

@@ -14,11 +14,11 @@ const DIRTY_FIRST: &str =
     "if [ \"$DIRIGENT_ATTEMPT\" = 1 ]; then echo unsaved > \"$DIRIGENT_TICKET_KEY.txt\"; exit 3; fi\n";
 
 /// Goes with its test.
-struct Mount(PathBuf);
+pub struct Mount(pub PathBuf);
 
 impl Mount {
     /// A small file system of its own, where that is allowed.
-    fn new(place: PathBuf) -> Option<Self> {
+    pub fn new(place: PathBuf) -> Option<Self> {
         std::fs::create_dir_all(&place).unwrap();
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=64m", "tmpfs"]).arg(&place).output();
         if mounted.is_ok_and(|output| output.status.success()) {
@@ -28,7 +28,7 @@ impl Mount {
         None
     }
 
-    fn remount(&self, how: &str) {
+    pub fn remount(&self, how: &str) {
         let done = Command::new("mount").args(["-o", &format!("remount,{how}")]).arg(&self.0).output().unwrap();
         assert!(done.status.success(), "{}", text(&done.stderr));
     }

@@ -28,6 +28,9 @@ impl Ledger {
                 self.jobs.insert(id.clone(), job.clone());
             }
         }
+        for id in changes.archived.keys().filter(|id| !state.jobs.contains_key(*id)) {
+            self.jobs.remove(id);
+        }
         for id in &changes.runs {
             match state.runs.get(id) {
                 Some(run) => self.runs.insert(id.clone(), run.clone()),

@@ -33,6 +33,9 @@ pub struct TicketFacts {
     /// Comments that were taken in, each in the version that was: others are news.
     #[serde(default)]
     pub known_comments: Vec<u64>,
+    /// Comments that are no younger were taken in by a version that did not keep each of them.
+    #[serde(default)]
+    pub known_until: Option<Timestamp>,
     /// Changes when what trusted people wrote in comments does.
     #[serde(default)]
     pub trusted_comments: u64,
@@ -59,12 +62,14 @@ impl TicketFacts {
             created_at: ticket.created_at,
             updated_at: ticket.updated_at,
             known_comments: Vec::new(),
+            known_until: None,
             trusted_comments: 0,
         }
     }
 
     pub fn knows(&self, comment: &Comment) -> bool {
-        self.known_comments.contains(&comment_hash(comment))
+        let is_old = self.known_until.is_some() && comment.created_at.is_some_and(|at| Some(at) <= self.known_until);
+        is_old || self.known_comments.contains(&comment_hash(comment))
     }
 
     pub fn take_in(&mut self, comment: &Comment) {

@@ -12,7 +12,7 @@ use crate::config::tracker::TrackerKind;
 use crate::config::workspace::WorkspaceMode;
 use crate::forge::Forge;
 use crate::forge::local::LocalForge;
-use crate::ledger::{Ledger, LedgerError};
+use crate::ledger::{LedgerError, LedgerReader};
 use crate::tracker::Tracker;
 use crate::tracker::tk::TkTracker;
 use crate::workflow::Loaded;
@@ -87,7 +87,7 @@ impl ForgeInUse {
 }
 
 /// The policy as the engine gets it: by the forge that is really used, and with what `doctor` recorded.
-pub fn policy(loaded: &Loaded, ledger: &dyn Ledger) -> Result<Policy, LedgerError> {
+pub fn policy(loaded: &Loaded, ledger: &dyn LedgerReader) -> Result<Policy, LedgerError> {
     let checked = ledger.has_preflight(&loaded.hash)?;
     let mut policy = loaded.settings.policy(&loaded.hash, !checked);
     policy.pr.forge = forge_kind(&loaded.settings);

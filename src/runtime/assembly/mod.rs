@@ -25,7 +25,7 @@ use super::record::Recorder;
 use super::{recovery, switches};
 use crate::engine::event::Event;
 use crate::engine::state::State;
-use crate::ledger::Ledger;
+use crate::ledger::LedgerReader;
 use crate::worker::{ReclaimOrder, Workplace};
 use crate::workflow::{Env, Loaded, Texts};
 
@@ -90,6 +90,7 @@ impl Runner {
             state,
             policy,
             ledger,
+            keep_days: settings.ledger.keep_days,
             adapters,
             gatekeeper: Arc::new(Gatekeeper::new(&kill_file)),
             plan,
@@ -131,7 +132,7 @@ fn texts(loaded: &Loaded) -> Texts {
 async fn reclaim_strays(
     parts: &WorkerParts,
     state: &State,
-    ledger: &dyn Ledger,
+    ledger: &dyn LedgerReader,
     host: &dyn RunHost,
 ) -> Result<(), AssemblyError> {
     let Workplace::Worktrees(workspaces) = &parts.workplace else { return Ok(()) };

@@ -95,6 +95,6 @@ fn policy_of(
         return Err(missing.to_string());
     }
     let unreadable = |error| format!("the ledger cannot be read: {error}");
-    let ledger = folder.open_ledger().map_err(unreadable)?;
+    let ledger = folder.read_ledger().map_err(unreadable)?;
     policy(loaded, ledger.as_ref()).map_err(unreadable)
 }

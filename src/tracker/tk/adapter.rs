@@ -194,7 +194,7 @@ impl Tracker for TkTracker {
                     return Ok(Move::Already);
                 }
                 // The file is locked: what is read here is what is written over.
-                if !state_in(&record.status, &expected) {
+                if !expected.is_empty() && !state_in(&record.status, &expected) {
                     return Ok(Move::Elsewhere(record.status.clone()));
                 }
                 match state.as_str() {

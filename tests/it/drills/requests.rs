@@ -16,7 +16,7 @@ use dirigent::domain::permit::Permit;
 use dirigent::domain::phase::Phase;
 use dirigent::domain::run::{ProcessMark, RunOutcome, RunReport, StopReason};
 use dirigent::domain::ticket::{Dispatchable, NewTicket, Ticket};
-use dirigent::ledger::{Ledger, SqliteLedger};
+use dirigent::ledger::{LedgerReader, SqliteLedger};
 use dirigent::runtime::{
     self, Adapters, Driver, DriverParts, GateOrder, Gatekeeper, HaltReceiver, PollerParts, RunHost, Until, plan_of,
 };
@@ -214,6 +214,7 @@ async fn an_hour_with_five_hundred_candidates_and_ten_minutes_of_errors() {
         state,
         policy,
         ledger: Box::new(ledger),
+        keep_days: 180,
         adapters: Adapters { tracker: board.clone(), forge: None, host: host.clone(), texts },
         gatekeeper: Arc::new(Gatekeeper::new(&kill_file)),
         plan,

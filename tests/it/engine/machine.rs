@@ -272,6 +272,9 @@ fn apply(kept: &mut State, state: &State, changes: &Changes) {
             kept.jobs.insert(id.clone(), job.clone());
         }
     }
+    for id in changes.archived.keys().filter(|id| !state.jobs.contains_key(*id)) {
+        kept.jobs.remove(id);
+    }
     for id in &changes.runs {
         match state.runs.get(id) {
             Some(run) => kept.runs.insert(id.clone(), run.clone()),

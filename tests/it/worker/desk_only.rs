@@ -14,7 +14,7 @@ use dirigent::domain::permit::Permit;
 use dirigent::domain::phase::Phase;
 use dirigent::domain::run::RunReport;
 use dirigent::forge::local::LocalForge;
-use dirigent::ledger::{Ledger, SqliteLedger};
+use dirigent::ledger::{LedgerReader, SqliteLedger};
 use dirigent::runtime::{
     self, Adapters, Driver, DriverParts, GateOrder, Gatekeeper, HaltReceiver, PollerParts, RunHost, Until, plan_of,
 };
@@ -107,6 +107,7 @@ async fn a_script_of_tk_commands_completes_a_ticket_of_another_board() {
         state,
         policy,
         ledger: Box::new(ledger),
+        keep_days: 180,
         adapters: Adapters { tracker: board.clone(), forge: Some(forge), host: host.clone(), texts },
         gatekeeper: Arc::new(Gatekeeper::new(&kill_file)),
         plan,

@@ -1,7 +1,9 @@
-//! Numbered migrations. A number once released is never changed; the next one is added below it.
+//! Version 1: the first tables.
 
-/// The SQL that leads from version `n` to `n + 1`, in order.
-pub const MIGRATIONS: [&str; 1] = ["
+use super::{Migration, Records};
+
+pub const MIGRATION: Migration = Migration {
+    sql: "
     CREATE TABLE meta (name TEXT PRIMARY KEY, json TEXT NOT NULL) STRICT;
     CREATE TABLE jobs (
         ticket TEXT PRIMARY KEY, key TEXT NOT NULL, phase TEXT NOT NULL, updated_at INTEGER NOT NULL, json TEXT NOT NULL
@@ -19,4 +21,6 @@ pub const MIGRATIONS: [&str; 1] = ["
     ) STRICT;
     CREATE INDEX notes_by_ticket ON notes (ticket, id);
     CREATE TABLE preflight (hash TEXT PRIMARY KEY, at INTEGER NOT NULL) STRICT;
-"];
+",
+    records: Records::UNCHANGED,
+};

@@ -1,0 +1,44 @@
+//! Tickets that are over: they have left the running instance's picture, and the ledger still has their records.
+
+use crate::domain::job::Job;
+use crate::domain::snapshot::{JobView, Snapshot};
+use crate::engine;
+use crate::engine::state::State;
+use crate::runtime;
+use crate::workflow::Loaded;
+
+use super::Failure;
+use super::snapshot_source::{self, SnapshotSource};
+use crate::runtime::RunnerFolder;
+
+/// A ticket by its name: among those that are looked after, else among those that are over.
+pub fn job(seen: &SnapshotSource, loaded: &Loaded, place: &RunnerFolder, name: &str) -> Result<JobView, Failure> {
+    let missing = match snapshot_source::job(&seen.snapshot, name) {
+        Err(Failure::NotFound(missing)) => missing,
+        found => return found.cloned(),
+    };
+    let found = place.read_ledger()?.archived_named(name.trim())?;
+    match found.as_slice() {
+        [_] => views(loaded, found).pop().ok_or(Failure::NotFound(missing)),
+        [] => Err(Failure::NotFound(missing)),
+        many => {
+            let keys: Vec<&str> = many.iter().map(|job| job.ticket.key.as_str()).collect();
+            Err(Failure::NotFound(format!("`{name}` could be {}; name one", keys.join(", "))))
+        }
+    }
+}
+
+/// Puts every ticket that is over into the picture.
+pub fn add_all(snapshot: &mut Snapshot, loaded: &Loaded, place: &RunnerFolder) -> Result<(), Failure> {
+    let archived = views(loaded, place.read_ledger()?.archived(usize::MAX)?);
+    // A ticket that came back a moment ago may be in both.
+    let known: std::collections::BTreeSet<String> = snapshot.jobs.iter().map(|job| job.id.clone()).collect();
+    snapshot.jobs.extend(archived.into_iter().filter(|job| !known.contains(&job.id)));
+    Ok(())
+}
+
+fn views(loaded: &Loaded, jobs: Vec<Job>) -> Vec<JobView> {
+    let jobs = jobs.into_iter().map(|job| (job.ticket.id.clone(), job)).collect();
+    let state = State { jobs, ..State::default() };
+    engine::snapshot(&state, &loaded.settings.policy(&loaded.hash, false), runtime::now()).jobs
+}

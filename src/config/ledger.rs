@@ -1,0 +1,18 @@
+//! `ledger`: how long the record of what happened is kept.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct LedgerSettings {
+    /// Notes and finished runs older than this are dropped. Salvaged work, receipts and totals stay.
+    #[schemars(range(min = 1))]
+    pub keep_days: u32,
+}
+
+impl Default for LedgerSettings {
+    fn default() -> Self {
+        Self { keep_days: 180 }
+    }
+}

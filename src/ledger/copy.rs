@@ -1,0 +1,82 @@
+//! A copy of a ledger's files, for when the ledger itself cannot be read in place: a writer that was stopped while nobody
+//! else may read, or a folder in which SQLite cannot make the file it needs for reading.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use tempfile::TempDir;
+
+use super::Holder;
+
+const NAME: &str = "ledger.db";
+/// A writer that is at work may spoil a copy; one that is stopped does not.
+const TRIES: usize = 20;
+
+/// Copies database and log to a folder of their own, and answers with it and the path of the copy.
+///
+/// Not in the process that writes the ledger: closing any descriptor of a file gives up all locks that a process has on it.
+pub fn of(ledger: &Path) -> io::Result<(TempDir, PathBuf)> {
+    if is_ours(ledger) {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "this process writes it"));
+    }
+    let folder = tempfile::tempdir()?;
+    let copy = folder.path().join(NAME);
+    for _ in 0..TRIES {
+        let before = Mark::of(ledger)?;
+        std::fs::copy(ledger, &copy)?;
+        copy_log(ledger, &copy)?;
+        if Mark::of(ledger)? == before {
+            return Ok((folder, copy));
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::ResourceBusy, "it changes all the time"))
+}
+
+fn is_ours(ledger: &Path) -> bool {
+    let holder = ledger.parent().and_then(Holder::named_in);
+    holder.is_some_and(|holder| holder.pid == std::process::id())
+}
+
+/// What changes when a copy may be torn. While the log has the same beginning it only grows, and holds every page that was
+/// moved from it to the database meanwhile: the log of the copy, which was made last, makes up for a database that was
+/// changed under way. Without a log the database itself has to be the same.
+#[derive(PartialEq, Eq)]
+enum Mark {
+    Log([u8; LOG_HEADER]),
+    Database { length: u64, changed: Option<SystemTime> },
+}
+
+const LOG_HEADER: usize = 32;
+
+impl Mark {
+    fn of(ledger: &Path) -> io::Result<Self> {
+        let mut header = [0; LOG_HEADER];
+        match File::open(log_of(ledger)).and_then(|mut log| log.read_exact(&mut header)) {
+            Ok(()) => Ok(Self::Log(header)),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof) => {
+                let found = std::fs::metadata(ledger)?;
+                Ok(Self::Database { length: found.len(), changed: found.modified().ok() })
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn copy_log(ledger: &Path, copy: &Path) -> io::Result<()> {
+    let log = log_of(copy);
+    match std::fs::copy(log_of(ledger), &log) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match std::fs::remove_file(&log) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            result => result,
+        },
+        result => result.map(|_| ()),
+    }
+}
+
+fn log_of(ledger: &Path) -> PathBuf {
+    let mut name = ledger.as_os_str().to_owned();
+    name.push("-wal");
+    name.into()
+}

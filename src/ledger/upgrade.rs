@@ -1,0 +1,171 @@
+//! Brings a ledger to this version: the old file is kept beside it first, then everything changes in one transaction.
+//!
+//! A crash at any moment leaves either the old ledger as it was or the new one complete.
+
+use std::path::Path;
+
+use rusqlite::params;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::database::{APPLICATION_ID, Database};
+use super::lock::InstanceLock;
+use super::migrations::{CURRENT, MIGRATIONS, Records, Rewrite};
+use super::old_file::keep_old;
+use super::write::Write;
+use super::{Holder, LedgerError, LockError};
+use crate::domain::job::Job;
+use crate::domain::run::{FinishedRun, LiveRun};
+use crate::domain::time::Timestamp;
+use crate::engine::state::{Meta, Pending};
+
+/// Records that are read and written back in one go.
+const BATCH: usize = 500;
+
+/// Whatever the file is now (new, older, current), it is a complete ledger of this version afterwards.
+pub fn bring_up(database: &Database) -> Result<(), LedgerError> {
+    if database.pragma("user_version")? < CURRENT || database.meta()?.is_none() {
+        // Under the write lock, because two programs may open a new ledger at the same moment.
+        database.batch("BEGIN IMMEDIATE")?;
+        let alone = bring_up_locked(database);
+        let ended = database.batch(if alone.is_ok() { "COMMIT" } else { "ROLLBACK" });
+        // Held to the end, then let go.
+        drop(alone?);
+        ended?;
+    }
+    make_it_shrink(database)
+}
+
+/// Nobody else may work with what is being changed, not even an older dirigent that knows nothing of it: answers with the
+/// lock that keeps it out.
+fn bring_up_locked(database: &Database) -> Result<Option<InstanceLock>, LedgerError> {
+    let version = database.pragma("user_version")?;
+    let alone = if (1..CURRENT).contains(&version) {
+        let alone = alone(&database.path).map_err(|source| LedgerError::InUse {
+            path: database.path.clone(),
+            found: version,
+            known: CURRENT,
+            source,
+        })?;
+        keep_old(database, version)?;
+        failpoint!("upgrade.old_kept");
+        migrate(database, version)?;
+        failpoint!("upgrade.migrated");
+        alone
+    } else {
+        migrate(database, version)?;
+        None
+    };
+    if database.meta()?.is_none() {
+        failpoint!("ledger.being_born");
+        initialise(database)?;
+    }
+    Ok(alone)
+}
+
+/// Runs every migration after this version on whatever is open, a file or a copy in memory. All or nothing is the caller's
+/// transaction.
+pub fn migrate(database: &Database, version: i64) -> Result<(), LedgerError> {
+    for (number, migration) in (1..).zip(&MIGRATIONS).skip_while(|(number, _)| *number <= version) {
+        database.batch(&format!(
+            "{}; PRAGMA user_version = {number}; PRAGMA application_id = {APPLICATION_ID};",
+            migration.sql
+        ))?;
+        rewrite_records(database, &migration.records)?;
+    }
+    if (1..CURRENT).contains(&version) { understand_everything(database) } else { Ok(()) }
+}
+
+fn rewrite_records(database: &Database, records: &Records) -> Result<(), LedgerError> {
+    for (table, rewrite) in
+        [("jobs", records.job), ("runs", records.run), ("outbox", records.effect), ("meta", records.meta)]
+    {
+        if let Some(rewrite) = rewrite {
+            rewrite_table(database, table, rewrite)?;
+        }
+    }
+    Ok(())
+}
+
+fn rewrite_table(database: &Database, table: &str, rewrite: Rewrite) -> Result<(), LedgerError> {
+    let failed = |source| database.sql("migrated", source);
+    let select = format!("SELECT rowid, json FROM {table} WHERE rowid > ?1 ORDER BY rowid LIMIT {BATCH}");
+    let update = format!("UPDATE {table} SET json = ?2 WHERE rowid = ?1");
+    let mut last = i64::MIN;
+    loop {
+        let rows: Vec<(i64, String)> = database
+            .db
+            .prepare_cached(&select)
+            .and_then(|mut statement| {
+                statement.query_map(params![last], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+            })
+            .map_err(failed)?;
+        let Some((newest, _)) = rows.last() else { return Ok(()) };
+        last = *newest;
+        for (id, json) in rows {
+            let record: Value = database.decode(format!("{table}, row {id}"), &json)?;
+            let json = database.encode(table, &rewrite(record))?;
+            let written = database.db.prepare_cached(&update).and_then(|mut update| update.execute(params![id, json]));
+            written.map_err(failed)?;
+        }
+    }
+}
+
+/// A record that this version could not read afterwards would be lost with the old file: better no migration at all.
+fn understand_everything(database: &Database) -> Result<(), LedgerError> {
+    each::<Job>(database, "job", "SELECT json FROM jobs")?;
+    each::<LiveRun>(database, "run", "SELECT json FROM runs WHERE ended_at IS NULL")?;
+    each::<FinishedRun>(database, "finished run", "SELECT json FROM runs WHERE ended_at IS NOT NULL")?;
+    each::<Pending>(database, "effect", "SELECT json FROM outbox")?;
+    database.meta().map(|_| ())
+}
+
+fn each<T: DeserializeOwned>(database: &Database, what: &str, sql: &str) -> Result<(), LedgerError> {
+    let read = |source| database.sql("read", source);
+    let mut statement = database.db.prepare(sql).map_err(read)?;
+    let mut rows = statement.query([]).map_err(read)?;
+    while let Some(row) = rows.next().map_err(read)? {
+        let json = row.get_ref(0).and_then(|value| Ok(value.as_str()?)).map_err(read)?;
+        database.decode::<T>(what, json)?;
+    }
+    Ok(())
+}
+
+/// The one random number of the engine's life.
+pub fn initialise(database: &Database) -> Result<(), LedgerError> {
+    let random: i64 = database
+        .db
+        .query_row("SELECT random()", [], |row| row.get(0))
+        .map_err(|source| database.sql("read", source))?;
+    let meta = Meta { seed: random.unsigned_abs(), ..Meta::default() };
+    let write = Write::Meta(database.encode("meta", &meta)?);
+    write.apply(&database.db).map_err(|source| database.sql("written", source))
+}
+
+/// Holds the folder of the ledger as a runner does. `None` when this process holds it already.
+fn alone(ledger: &Path) -> Result<Option<InstanceLock>, LockError> {
+    let Some(folder) = ledger.parent() else { return Ok(None) };
+    let now = Timestamp(jiff::Timestamp::now().as_millisecond());
+    let ourselves = Holder { pid: std::process::id(), started_at: now };
+    match InstanceLock::take(&[folder], &ourselves) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(LockError::Held { holder: Some(holder), .. }) if holder.pid == ourselves.pid => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// A ledger that was made before files could shrink is made over once. That it cannot be done now (no room, or a runner is
+/// at work) is no reason not to work: the next start tries again.
+fn make_it_shrink(database: &Database) -> Result<(), LedgerError> {
+    const INCREMENTAL: i64 = 2;
+    if database.pragma("auto_vacuum")? == INCREMENTAL {
+        return Ok(());
+    }
+    let Ok(_alone) = alone(&database.path) else { return Ok(()) };
+    failpoint!("upgrade.before_shrinking");
+    let made_over = "PRAGMA auto_vacuum = INCREMENTAL; VACUUM; PRAGMA wal_checkpoint(TRUNCATE);";
+    if let Err(error) = database.batch(made_over) {
+        tracing::warn!(%error, "the file of the ledger cannot be made smaller for now");
+    }
+    Ok(())
+}
