@@ -10,7 +10,7 @@ use dirigent::domain::run::{RunOutcome, StopReason};
 use dirigent::domain::ticket::{Blocker, Dispatchable, Ticket};
 use dirigent::domain::time::Timestamp;
 use dirigent::engine::effect::Action;
-use dirigent::engine::event::{EffectError, Event, OperatorCommand};
+use dirigent::engine::event::{EffectError, Event, Lookup, OperatorCommand};
 use dirigent::engine::state::PendingStatus;
 
 use super::fixtures::{blocker, commit, done_report, failed, id, in_state, labelled, policy, report, ticket};
@@ -183,7 +183,7 @@ fn spec_8_reconcile_not_active_not_eligible_or_gone_stops_and_keeps() {
     assert_eq!(unlabelled.phase("a"), Phase::Implementing);
 
     let mut gone = Machine::working(super::fixtures::policy());
-    gone.step(Event::TicketsRefreshed { asked: vec![id("a")], tickets: Vec::new() });
+    gone.looked_up("a", Lookup::Gone { because: "it was deleted".into() });
     assert!(gone.emitted_last(is_stop));
     gone.run_ends("a", report(RunOutcome::Killed { reason: StopReason::NotActive }));
     assert_eq!(gone.phase("a"), Phase::Released);
@@ -274,9 +274,9 @@ fn a_ticket_given_back_stays_so_until_a_retry() {
 #[test]
 fn a_reopened_ticket_starts_anew_on_a_new_branch() {
     let mut machine = Machine::with_pr(policy());
-    machine.observe("a", machine.good_pr("a"));
+    machine.lands("a");
     machine.merge_succeeds();
-    let old = machine.job("a").branch.name.clone();
+    let old = machine.job("a").delivery.branch.name.clone();
     machine.poll(vec![ticket("a")]);
     assert_eq!(machine.phase("a"), Phase::Done, "the board has not caught up yet");
     machine.refresh(Ticket { updated_at: Some(Timestamp(50)), ..in_state("a", "Done") });
@@ -285,8 +285,8 @@ fn a_reopened_ticket_starts_anew_on_a_new_branch() {
     machine.pass(std::time::Duration::from_secs(120));
     machine.poll(vec![Ticket { updated_at: Some(Timestamp(60)), ..ticket("a") }]);
     assert_eq!(machine.phase("a"), Phase::Implementing);
-    assert_ne!(machine.job("a").branch.name, old);
-    assert!(machine.job("a").pr.is_none());
+    assert_ne!(machine.job("a").delivery.branch.name, old);
+    assert!(machine.job("a").delivery.pr.is_none());
 }
 
 #[test]
@@ -301,7 +301,7 @@ fn a_label_that_comes_back_goes_on_with_the_open_pull_request() {
     assert_eq!(machine.phase("a"), Phase::Released);
     machine.poll(vec![labelled("a", &["agent"])]);
     assert_eq!(machine.emitted(|action| matches!(action, Action::StartRun { .. })), 1, "the work is there already");
-    machine.observe("a", machine.good_pr("a"));
+    machine.lands("a");
     assert_eq!(machine.phase("a"), Phase::Merging);
 }
 

@@ -6,12 +6,12 @@ use dirigent::config::policy::{ClosedPrPolicy, ForgeKind, RolloutMode};
 use dirigent::domain::comment::{Author, TrustLevel};
 use dirigent::domain::job::{BlockCause, DoneHow, HumanWait, MergeHold, Stage};
 use dirigent::domain::phase::Phase;
-use dirigent::domain::pr::{Check, CheckStatus, Mergeability, PrState, PullRequest, Verdict};
+use dirigent::domain::pr::{CheckStatus, Mergeability, PrState, PullRequest, Verdict};
 use dirigent::engine::effect::Action;
 use dirigent::engine::event::{EffectError, EffectResult, Event, OperatorCommand};
 use dirigent::engine::state::PendingStatus;
 
-use super::fixtures::{check, commit, id, in_state, policy, pr, review, ticket};
+use super::fixtures::{at_head, check, commit, id, in_state, policy, pr, review, ticket};
 use super::machine::Machine;
 
 fn is_merge(action: &Action) -> bool {
@@ -34,12 +34,12 @@ fn a_ticket_goes_from_the_board_to_done() {
     machine.run_starts("a");
     machine.run_delivers("a", "one");
     assert_eq!(machine.code("a"), "checks");
-    machine.observe("a", machine.good_pr("a"));
+    machine.lands("a");
     assert_eq!(machine.phase("a"), Phase::Merging);
     machine.merge_succeeds();
     assert!(matches!(machine.stage("a"), Stage::Done { how: DoneHow::Merged { by_us: true, .. }, .. }));
     assert!(
-        machine.effects.iter().any(|effect| matches!(&effect.action, Action::MoveTicket { state } if state == "Done"))
+        machine.effects.iter().any(|effect| matches!(&effect.action, Action::MoveTicket { state, .. } if state == "Done"))
     );
     assert!(machine.state.outbox.is_empty(), "{:?}", machine.state.outbox);
 }
@@ -47,7 +47,7 @@ fn a_ticket_goes_from_the_board_to_done() {
 #[test]
 fn done_comes_only_after_a_confirmed_merge_and_the_ticket_write_is_retried_alone() {
     let mut machine = Machine::with_pr(policy());
-    machine.observe("a", machine.good_pr("a"));
+    machine.lands("a");
     machine.fail(is_merge, transient());
     assert_eq!(machine.phase("a"), Phase::Merging, "an unconfirmed merge is not done");
     machine.wake();
@@ -111,7 +111,7 @@ fn a_closed_pr_stops_the_job_and_an_opened_again_one_goes_on() {
     assert!(matches!(machine.stage("a"), Stage::Blocked { cause: BlockCause::PrClosed { .. }, .. }));
     machine.observe("a", closed(&machine));
     assert_eq!(machine.code("a"), "pr_closed");
-    machine.observe("a", machine.good_pr("a"));
+    machine.lands("a");
     assert_eq!(machine.phase("a"), Phase::Merging);
 }
 
@@ -124,7 +124,7 @@ fn a_retry_of_a_closed_pr_opens_it_again() {
     machine.observe("a", closed(&machine));
     assert_ne!(machine.phase("a"), Phase::Blocked, "it is being opened again");
     machine.succeed(|action| matches!(action, Action::ReopenPr { .. }), EffectResult::Plain);
-    machine.observe("a", machine.good_pr("a"));
+    machine.lands("a");
     assert_eq!(machine.phase("a"), Phase::Merging);
 }
 
@@ -138,7 +138,7 @@ fn a_closed_pr_is_reopened_once_when_the_policy_says_so() {
     machine.observe("a", closed(&machine));
     assert_eq!(machine.emitted(|action| matches!(action, Action::ReopenPr { .. })), 1);
     machine.succeed(|action| matches!(action, Action::ReopenPr { .. }), EffectResult::Plain);
-    machine.observe("a", machine.good_pr("a"));
+    machine.lands("a");
     assert_eq!(machine.phase("a"), Phase::Merging);
 }
 
@@ -147,7 +147,7 @@ fn a_closed_pr_leads_to_a_really_new_branch_when_the_policy_says_so() {
     let mut policy = policy();
     policy.pr.closed_pr = ClosedPrPolicy::NewBranch;
     let mut machine = Machine::with_pr(policy);
-    let old = machine.job("a").branch.clone();
+    let old = machine.job("a").delivery.branch.clone();
     machine.observe("a", closed(&machine));
     let job = machine.job("a");
     assert_ne!(job.delivery.branch.name, old.name);
@@ -155,7 +155,7 @@ fn a_closed_pr_leads_to_a_really_new_branch_when_the_policy_says_so() {
     assert_eq!(job.rework_cycles, 1);
     assert!(job.delivery.pr.is_none());
     assert!(machine.emitted_last(
-        |action| matches!(action, Action::StartRun { branch, .. } if *branch == machine.job("a").branch.name)
+        |action| matches!(action, Action::StartRun { branch, .. } if *branch == machine.job("a").delivery.branch.name)
     ));
 }
 
@@ -163,7 +163,7 @@ fn a_closed_pr_leads_to_a_really_new_branch_when_the_policy_says_so() {
 fn a_pr_closed_during_rework_follows_the_policy_too() {
     let rework = |mut machine: Machine| {
         let mut failing = machine.good_pr("a");
-        failing.checks = vec![check("build", CheckStatus::Failed)];
+        failing.checks = Some(vec![check("build", CheckStatus::Failed)]);
         machine.observe("a", failing);
         machine.run_starts("a");
         machine
@@ -176,7 +176,7 @@ fn a_pr_closed_during_rework_follows_the_policy_too() {
     let mut queued = Machine::with_pr(policy());
     queued.policy.agent.max_concurrent = 0;
     let mut failing = queued.good_pr("a");
-    failing.checks = vec![check("build", CheckStatus::Failed)];
+    failing.checks = Some(vec![check("build", CheckStatus::Failed)]);
     queued.observe("a", failing);
     assert_eq!(queued.phase("a"), Phase::Queued);
     queued.observe("a", closed(&queued));
@@ -189,11 +189,11 @@ fn a_pr_closed_while_gates_run_on_new_work_does_not_lose_that_work() {
     policy.pr.closed_pr = ClosedPrPolicy::Reopen;
     let mut machine = Machine::with_pr(policy);
     let mut failing = machine.good_pr("a");
-    failing.checks = vec![check("build", CheckStatus::Failed)];
+    failing.checks = Some(vec![check("build", CheckStatus::Failed)]);
     machine.observe("a", failing);
     machine.policy.gates.has_task_gates = true;
     machine.run_starts("a");
-    let before = machine.job("a").head.clone();
+    let before = machine.job("a").delivery.head.clone();
     let report = super::fixtures::done_report(&commit("two"));
     machine.run_ends("a", dirigent::domain::run::RunReport { head_before: before, ..report });
     assert_eq!(machine.code("a"), "gates");
@@ -210,7 +210,7 @@ fn a_pr_closed_while_gates_run_on_new_work_does_not_lose_that_work() {
 #[test]
 fn no_checks_are_pending_until_the_grace_is_over_and_then_wait_for_a_person() {
     let mut machine = Machine::with_pr(policy());
-    let none = PullRequest { checks: Vec::new(), ..machine.good_pr("a") };
+    let none = PullRequest { checks: Some(Vec::new()), ..machine.good_pr("a") };
     machine.observe("a", none.clone());
     assert_eq!(machine.code("a"), "checks");
     machine.pass(Duration::from_secs(59));
@@ -219,7 +219,7 @@ fn no_checks_are_pending_until_the_grace_is_over_and_then_wait_for_a_person() {
     machine.pass(Duration::from_secs(1));
     machine.observe("a", none.clone());
     assert_eq!(machine.code("a"), "no_checks");
-    machine.operator(OperatorCommand::Approve { ticket: id("a") });
+    machine.approve("a");
     machine.observe("a", none);
     assert_eq!(machine.phase("a"), Phase::Merging);
 }
@@ -229,7 +229,7 @@ fn no_checks_pass_after_the_grace_when_the_policy_says_so() {
     let mut policy = policy();
     policy.merge.no_checks_pass = true;
     let mut machine = Machine::with_pr(policy);
-    let none = PullRequest { checks: Vec::new(), ..machine.good_pr("a") };
+    let none = PullRequest { checks: Some(Vec::new()), ..machine.good_pr("a") };
     machine.observe("a", none.clone());
     assert_eq!(machine.code("a"), "checks", "CI may still register its checks");
     machine.pass(Duration::from_secs(60));
@@ -238,23 +238,53 @@ fn no_checks_pass_after_the_grace_when_the_policy_says_so() {
 }
 
 #[test]
-fn optional_checks_never_block_and_unknown_ones_count_as_required() {
+fn optional_checks_never_block_where_the_forge_names_the_required_ones() {
     let mut machine = Machine::with_pr(policy());
-    let optional = |status| Check { required: Some(false), ..check("lint", status) };
     let mut shown = machine.good_pr("a");
-    shown.checks = vec![
+    shown.checks = Some(vec![
         check("build", CheckStatus::Passed),
-        optional(CheckStatus::Failed),
-        optional(CheckStatus::Pending),
+        check("lint", CheckStatus::Failed),
+        check("slow", CheckStatus::Pending),
         check("docs", CheckStatus::Neutral),
-    ];
-    machine.observe("a", shown.clone());
+    ]);
+    machine.lands_as("a", shown.clone());
     assert_eq!(machine.phase("a"), Phase::Merging);
 
+    // One that is required and has not registered yet is still to come.
     let mut machine = Machine::with_pr(policy());
-    shown.checks.push(Check { required: None, ..check("unknown", CheckStatus::Pending) });
-    machine.observe("a", shown);
+    shown.required_checks = Some(vec!["build".into(), "deploy".into()]);
+    machine.observe("a", shown.clone());
     assert_eq!(machine.code("a"), "checks");
+
+    // Where nobody can say which are required, every check counts.
+    for unknown in [None, Some(Vec::new())] {
+        let mut machine = Machine::with_pr(policy());
+        machine.observe("a", PullRequest { required_checks: unknown, ..shown.clone() });
+        assert_eq!(machine.phase("a"), Phase::Rework, "lint has failed");
+    }
+}
+
+/// A fast lint must not pass for a build that has not registered yet.
+#[test]
+fn without_a_list_of_required_checks_the_grace_applies_to_every_head() {
+    let mut machine = Machine::with_pr(policy());
+    let shown = |machine: &Machine| PullRequest { required_checks: None, ..machine.good_pr("a") };
+    machine.observe("a", shown(&machine));
+    assert_eq!(machine.code("a"), "checks", "others may still register");
+    machine.pass(Duration::from_secs(60));
+    machine.lands_as("a", shown(&machine));
+    assert_eq!(machine.phase("a"), Phase::Merging);
+
+    // A name that was seen on another head counts as pending until it reports.
+    let mut machine = Machine::with_pr(policy());
+    let mut both = shown(&machine);
+    both.checks = Some(vec![check("build", CheckStatus::Passed), check("deploy", CheckStatus::Pending)]);
+    machine.observe("a", both);
+    let pushed = at_head(shown(&machine), "theirs");
+    machine.observe("a", pushed.clone());
+    machine.pass(Duration::from_secs(600));
+    machine.observe("a", pushed);
+    assert_eq!(machine.code("a"), "checks", "deploy has not reported on this head");
 }
 
 #[test]
@@ -263,7 +293,7 @@ fn unknown_mergeability_is_pending_never_a_pass() {
     machine.observe("a", PullRequest { mergeability: Mergeability::Unknown, ..machine.good_pr("a") });
     assert_eq!(machine.code("a"), "mergeability");
     assert_eq!(machine.emitted(is_merge), 0);
-    machine.observe("a", machine.good_pr("a"));
+    machine.lands("a");
     assert_eq!(machine.phase("a"), Phase::Merging);
 }
 
@@ -274,12 +304,12 @@ fn approval_is_bound_to_the_head_it_was_given_for() {
     let mut machine = Machine::with_pr(policy);
     machine.observe("a", machine.good_pr("a"));
     assert!(matches!(machine.stage("a"), Stage::WaitingForHuman { on: HumanWait::Approval { .. }, .. }));
-    machine.operator(OperatorCommand::Approve { ticket: id("a") });
-    let pushed = PullRequest { head: commit("theirs"), ..machine.good_pr("a") };
+    machine.approve("a");
+    let pushed = at_head(machine.good_pr("a"), "theirs");
     machine.observe("a", pushed.clone());
     assert_eq!(machine.code("a"), "approval", "a commit after the approval needs a new one");
     let approved = |trust, head: &str| PullRequest {
-        reviews: vec![review(1, trust, Verdict::Approved, &commit(head))],
+        reviews: Some(vec![review(1, trust, Verdict::Approved, &commit(head))]),
         ..pushed.clone()
     };
     machine.observe("a", approved(TrustLevel::Member, "one"));
@@ -287,7 +317,7 @@ fn approval_is_bound_to_the_head_it_was_given_for() {
     machine.observe("a", approved(TrustLevel::Stranger, "theirs"));
     assert_eq!(machine.code("a"), "approval", "a stranger's approval");
     let mut ours = approved(TrustLevel::Admin, "theirs");
-    ours.reviews[0].author = Author { ourselves: true, ..Author::new("dirigent", TrustLevel::Admin) };
+    ours.reviews.as_mut().unwrap()[0].author = Author { ourselves: true, ..Author::new("dirigent", TrustLevel::Admin) };
     machine.observe("a", ours);
     assert_eq!(machine.code("a"), "approval", "our own approval");
     machine.observe("a", approved(TrustLevel::Member, "theirs"));
@@ -304,7 +334,7 @@ fn moving_the_ticket_to_an_approval_state_approves_the_current_head() {
     let mut machine = Machine::with_pr(policy);
     machine.observe("a", machine.good_pr("a"));
     machine.poll(vec![in_state("a", "Approved")]);
-    machine.observe("a", machine.good_pr("a"));
+    machine.lands("a");
     assert_eq!(machine.phase("a"), Phase::Merging);
 }
 
@@ -313,7 +343,7 @@ fn requested_changes_on_this_head_are_never_merged_over() {
     let mut machine = Machine::with_pr(policy());
     machine.policy.orchestration.max_rework_cycles = 0;
     let mut shown = machine.good_pr("a");
-    shown.reviews = vec![review(1, TrustLevel::Member, Verdict::ChangesRequested, &shown.head)];
+    shown.reviews = Some(vec![review(1, TrustLevel::Member, Verdict::ChangesRequested, &shown.head)]);
     machine.observe("a", shown.clone());
     assert_eq!(machine.code("a"), "rework_limit_exceeded");
     machine.observe("a", shown);
@@ -323,11 +353,11 @@ fn requested_changes_on_this_head_are_never_merged_over() {
 #[test]
 fn changes_requested_while_blocked_are_not_forgotten() {
     let mut machine = Machine::with_pr(policy());
-    machine.observe("a", machine.good_pr("a"));
+    machine.lands("a");
     machine.fail(is_merge, EffectError::Permanent { detail: "protected branch".into() });
     assert_eq!(machine.code("a"), "merge_refused");
     let mut shown = machine.good_pr("a");
-    shown.reviews = vec![review(1, TrustLevel::Member, Verdict::ChangesRequested, &shown.head)];
+    shown.reviews = Some(vec![review(1, TrustLevel::Member, Verdict::ChangesRequested, &shown.head)]);
     machine.observe("a", shown.clone());
     machine.operator(OperatorCommand::Retry { ticket: id("a") });
     machine.observe("a", shown);
@@ -337,13 +367,13 @@ fn changes_requested_while_blocked_are_not_forgotten() {
 #[test]
 fn a_merge_race_is_looked_at_again_and_the_new_head_is_judged_anew() {
     let mut machine = Machine::with_pr(policy());
-    machine.observe("a", machine.good_pr("a"));
+    machine.lands("a");
     machine.fail(is_merge, EffectError::HeadMoved { actual: commit("theirs") });
     assert_eq!(machine.code("a"), "mergeability");
     assert!(machine.emitted_last(|action| matches!(action, Action::InspectPr { .. })));
     let mut pushed = machine.good_pr("a");
     pushed.head = commit("theirs");
-    pushed.checks = vec![check("build", CheckStatus::Pending)];
+    pushed.checks = Some(vec![check("build", CheckStatus::Pending)]);
     machine.observe("a", pushed);
     assert_eq!(machine.code("a"), "checks");
 }
@@ -358,7 +388,7 @@ fn one_merge_at_a_time_and_the_others_are_looked_at_again_after_it() {
         machine.run_ends(name, super::fixtures::done_report(&head));
         machine.perform_small();
         machine.succeed(|action| matches!(action, Action::PushBranch { .. }), EffectResult::Plain);
-        let shown = pr(number, &machine.job(name).branch.name, &head);
+        let shown = pr(number, &machine.job(name).delivery.branch.name, &head);
         machine.succeed(|action| matches!(action, Action::OpenPr { .. }), EffectResult::Opened { pr: shown });
     }
     machine.observe("a", machine.good_pr("a"));
@@ -372,7 +402,7 @@ fn one_merge_at_a_time_and_the_others_are_looked_at_again_after_it() {
     machine.observe("b", PullRequest { mergeability: Mergeability::Behind, ..machine.good_pr("b") });
     assert_eq!(machine.code("b"), "branch_update");
     machine.succeed(|action| matches!(action, Action::UpdateBranch { .. }), EffectResult::Plain);
-    machine.observe("b", PullRequest { head: commit("updated"), ..machine.good_pr("b") });
+    machine.observe("b", at_head(machine.good_pr("b"), "updated"));
     assert_eq!(machine.phase("b"), Phase::Merging);
 }
 
@@ -394,7 +424,7 @@ fn a_branch_update_that_never_shows_is_asked_for_again_and_then_given_up() {
 #[test]
 fn something_in_the_way_of_a_merge_is_tried_again_later_and_lets_others_pass() {
     let mut machine = Machine::with_pr(policy());
-    machine.observe("a", machine.good_pr("a"));
+    machine.lands("a");
     machine.fail(is_merge, EffectError::NotNow { because: "src/x.rs is dirty".into() });
     assert_eq!(machine.code("a"), "merge_held");
     assert!(machine.job("a").stage.reason(machine.now).sentence.contains("src/x.rs"));
@@ -421,7 +451,7 @@ fn mutate_never_merges_and_says_so() {
 #[test]
 fn a_merge_that_fell_out_of_the_mode_is_not_tried_again() {
     let mut machine = Machine::with_pr(policy());
-    machine.observe("a", machine.good_pr("a"));
+    machine.lands("a");
     machine.fail(is_merge, transient());
     machine.policy.rollout.mode = RolloutMode::Mutate;
     machine.step(Event::PolicyReloaded);
@@ -477,7 +507,7 @@ fn a_look_at_another_pull_request_changes_nothing() {
 #[test]
 fn late_news_of_effects_change_nothing() {
     let mut machine = Machine::with_pr(policy());
-    machine.observe("a", machine.good_pr("a"));
+    machine.lands("a");
     let merge = machine.pending(is_merge).unwrap();
     machine.merge_succeeds();
     let before = machine.state.clone();
@@ -485,8 +515,8 @@ fn late_news_of_effects_change_nothing() {
         Event::EffectDone { effect: merge, result: EffectResult::Merged { commit: None } },
         Event::EffectFailed { effect: merge, error: transient() },
         Event::EffectFailed { effect: merge, error: EffectError::Conflict { files: Vec::new() } },
-        Event::PrObserved { ticket: id("a"), pr: Some(pr(1, "x", &commit("one"))) },
-        Event::PrObserved { ticket: id("nobody"), pr: Some(pr(1, "x", &commit("one"))) },
+        Event::PrObserved { ticket: id("a"), pr: pr(1, "x", &commit("one")), basis: machine.basis() },
+        Event::PrObserved { ticket: id("nobody"), pr: pr(1, "x", &commit("one")), basis: machine.basis() },
     ] {
         machine.step(event.clone());
         assert_eq!(machine.state, before, "{event:?}");
@@ -513,7 +543,7 @@ impl Machine {
     fn run_starts_only(&mut self, name: &str) {
         let run = self.run_of(name);
         let process = dirigent::domain::run::ProcessMark { pid: 1, started_ticks: 1 };
-        let head = commit("base");
+        let head = Some(commit("base"));
         self.step(Event::RunStarted { run, process, worktree: "/w".into(), base: head.clone(), head });
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dirigent::config::policy::{
-    AgentPolicy, BudgetPolicy, ClosedPrPolicy, ForgeKind, GatesPolicy, MergePolicy, OrchestrationPolicy, Order, Policy,
-    PrPolicy, ReviewPolicy, RolloutMode, RolloutPolicy, TrackerPolicy,
+    AgentPolicy, BudgetPolicy, ClosedPrPolicy, ForgeKind, GatesPolicy, MergePolicy, OnComment, OrchestrationPolicy,
+    Order, Policy, PrPolicy, ReviewPolicy, RolloutMode, RolloutPolicy, RoutePolicy, RuntimeTimeouts, TrackerPolicy,
 };
 use dirigent::domain::comment::{Author, Comment, TrustLevel};
 use dirigent::domain::failure::{RunFailure, TurnError};
@@ -13,6 +13,8 @@ use dirigent::domain::ids::{CommentId, CommitId, PoolName, PrNumber, TicketId};
 use dirigent::domain::pr::{
     Check, CheckStatus, MergeMethod, Mergeability, PrState, PullRequest, Review, ReviewThread, Verdict,
 };
+use dirigent::domain::remark::{RemarkKey, RemarkKind};
+use dirigent::domain::route::Route;
 use dirigent::domain::run::{Declared, RunOutcome, RunReport};
 use dirigent::domain::ticket::{Blocker, Dispatchable, Ticket};
 use dirigent::domain::time::Timestamp;
@@ -28,10 +30,14 @@ pub fn policy() -> Policy {
             required_labels: Vec::new(),
             authors: Vec::new(),
             trusted: vec![TrustLevel::Admin, TrustLevel::Member, TrustLevel::Write],
+            trusted_accounts: Vec::new(),
+            mention: "dirigent".into(),
+            acknowledgements: vec!["lgtm".into(), "thanks".into()],
             completion_state: Some("Done".into()),
         },
         agent: AgentPolicy {
-            pool: PoolName::new("default"),
+            routes: vec![route("codex", "default")],
+            timeouts: BTreeMap::from([("codex".to_owned(), TIMEOUTS)]),
             max_concurrent: 10,
             max_concurrent_by_state: BTreeMap::new(),
             max_turns: 20,
@@ -39,8 +45,6 @@ pub fn policy() -> Policy {
             max_retry_backoff: Duration::from_secs(300),
             max_run: Duration::ZERO,
             fresh_start: Duration::ZERO,
-            stall_timeout: Duration::from_secs(300),
-            turn_timeout: Duration::from_secs(3600),
             tool_timeout: Duration::from_secs(1800),
             start_timeout: Duration::from_secs(120),
             order: Order::Oldest,
@@ -49,6 +53,7 @@ pub fn policy() -> Policy {
             max_rework_cycles: 3,
             rework_states: vec!["Rework".into()],
             required_label: None,
+            on_comment: OnComment::Hold,
             workpad: false,
             workpad_min_interval: Duration::from_secs(30),
             states: BTreeMap::new(),
@@ -67,7 +72,7 @@ pub fn policy() -> Policy {
             labels: Vec::new(),
             reviewers: Vec::new(),
         },
-        review: ReviewPolicy { enabled: false, max_passes: 2 },
+        review: ReviewPolicy { enabled: false, max_passes: 2, bots: Vec::new() },
         merge: MergePolicy {
             auto: true,
             method: MergeMethod::Squash,
@@ -90,6 +95,22 @@ pub fn policy() -> Policy {
         branch_prefix: "dirigent/".into(),
         polling_interval: Duration::from_secs(30),
     }
+}
+
+pub const TIMEOUTS: RuntimeTimeouts =
+    RuntimeTimeouts { stall: Duration::from_secs(300), turn: Duration::from_secs(3600) };
+
+/// Every ticket goes to this runtime, with the credentials of this pool.
+pub fn route(runtime: &str, pool: &str) -> RoutePolicy {
+    let route = Route {
+        runtime: runtime.into(),
+        model: None,
+        model_provider: None,
+        thinking_level: None,
+        prompt: None,
+        pool: PoolName::new(pool),
+    };
+    RoutePolicy { labels: Vec::new(), priority: Vec::new(), states: Vec::new(), role: None, route }
 }
 
 pub fn id(name: &str) -> TicketId {
@@ -119,8 +140,15 @@ pub fn ticket(name: &str) -> Ticket {
         created_at: Some(Timestamp(1_000)),
         updated_at: None,
         native_ref: None,
-        comments: Vec::new(),
+        comments: Some(Vec::new()),
+        state_changed: None,
+        labelled: Vec::new(),
     }
+}
+
+/// The ticket with these comments on it, and no others.
+pub fn with_comments(ticket: Ticket, comments: Vec<Comment>) -> Ticket {
+    Ticket { comments: Some(comments), ..ticket }
 }
 
 pub fn in_state(name: &str, state: &str) -> Ticket {
@@ -153,22 +181,37 @@ pub fn pr(number: u64, branch: &str, head: &CommitId) -> PullRequest {
         title: "A change".into(),
         state: PrState::Open,
         draft: false,
+        author: Some(Author::ourselves()),
         head_branch: branch.into(),
         head: head.clone(),
+        head_repo: None,
+        ref_head: Some(head.clone()),
         base_branch: "main".into(),
         base: Some(commit("base")),
         mergeability: Mergeability::Clean,
-        checks: vec![check("build", CheckStatus::Passed)],
-        reviews: Vec::new(),
-        threads: Vec::new(),
-        comments: Vec::new(),
+        checks: Some(vec![check("build", CheckStatus::Passed)]),
+        required_checks: Some(vec!["build".into()]),
+        reviews: Some(Vec::new()),
+        threads: Some(Vec::new()),
+        comments: Some(Vec::new()),
         labels: Vec::new(),
+        in_queue: false,
         pushed_at: None,
     }
 }
 
 pub fn check(name: &str, status: CheckStatus) -> Check {
-    Check { name: name.into(), status, required: Some(true), url: None, log_tail: Some("the log".into()) }
+    Check { id: name.into(), name: name.into(), status, url: None, log_tail: Some("the log".into()) }
+}
+
+/// The same pull request after somebody pushed this commit, on the forge and on its git remote.
+pub fn at_head(pr: PullRequest, head: &str) -> PullRequest {
+    PullRequest { head: commit(head), ref_head: Some(commit(head)), ..pr }
+}
+
+/// What the engine calls this comment on a ticket.
+pub fn comment_key(comment: &Comment) -> RemarkKey {
+    RemarkKey { kind: RemarkKind::TicketComment, id: comment.id.clone(), version: comment.version() }
 }
 
 pub fn review(number: u32, trust: TrustLevel, verdict: Verdict, head: &CommitId) -> Review {
@@ -186,6 +229,7 @@ pub fn thread(number: u32, resolved: bool) -> ReviewThread {
     ReviewThread {
         id: CommentId::new(format!("thread-{number}")),
         resolved,
+        review: None,
         path: Some("src/lib.rs".into()),
         line: Some(7),
         comments: vec![comment(900 + number, TrustLevel::Member, "why?")],

@@ -199,9 +199,10 @@ fn what_is_waited_for_exists(state: &State, policy: &Policy, id: &TicketId, job:
             CheckWait::Publishing { head } => pending(
                 &|action| matches!(action, Action::PushBranch { head: on, .. } | Action::OpenPr { head: on, .. } if on == head),
             ),
-            CheckWait::Forge { .. } | CheckWait::Mergeability { .. } | CheckWait::BranchUpdate { .. } => {
-                job.delivery.pr.is_some()
-            }
+            CheckWait::Forge { .. }
+            | CheckWait::Mergeability { .. }
+            | CheckWait::BranchUpdate { .. }
+            | CheckWait::TicketClosed { .. } => job.delivery.pr.is_some(),
         },
         Stage::WaitingForHuman { on: HumanWait::Branch { .. } | HumanWait::Plan, .. } => true,
         Stage::WaitingForHuman { .. } | Stage::ReadyToMerge { .. } => job.delivery.pr.is_some(),

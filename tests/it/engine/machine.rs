@@ -3,15 +3,17 @@
 use std::time::Duration;
 
 use dirigent::config::policy::Policy;
+use dirigent::domain::basis::Basis;
 use dirigent::domain::ids::{CommentId, EffectId, RunId, TicketId};
 use dirigent::domain::job::{Job, Stage};
 use dirigent::domain::phase::Phase;
 use dirigent::domain::pr::PullRequest;
+use dirigent::domain::remark::{RemarkAnswer, RemarkKey, RemarkStatus};
 use dirigent::domain::run::{Activity, ProcessMark, RunReport};
 use dirigent::domain::ticket::Ticket;
 use dirigent::domain::time::Timestamp;
 use dirigent::engine::effect::{Action, Effect};
-use dirigent::engine::event::{EffectError, EffectResult, Event, LostRun, OperatorCommand};
+use dirigent::engine::event::{EffectError, EffectResult, Event, Lookup, LostRun, OperatorCommand};
 use dirigent::engine::state::{Changes, Meta, State};
 use dirigent::engine::{next_due, step};
 
@@ -70,9 +72,11 @@ impl Machine {
             Event::Polled { tickets, .. } => self.listed = Some(tickets.clone()),
             Event::PollFailed { .. } | Event::PolicyReloaded => self.listed = None,
             // A board that has gone on since lists anew.
-            Event::TicketsRefreshed { tickets, .. } => {
-                self.listed.take_if(|listed| tickets.iter().any(|ticket| !listed.contains(ticket)));
+            Event::TicketsRefreshed { found, .. } => {
+                let news = |lookup: &Lookup, listed: &[Ticket]| !matches!(lookup, Lookup::Found { ticket } if listed.contains(ticket));
+                self.listed.take_if(|listed| found.iter().any(|(_, lookup)| news(lookup, listed)));
             }
+            Event::PolledChanges { tickets, .. } if !tickets.is_empty() => self.listed = None,
             _ => {}
         }
         self.last = step(&mut self.state, &self.policy, self.now, event);
@@ -123,11 +127,44 @@ impl Machine {
     }
 
     pub fn poll(&mut self, tickets: Vec<Ticket>) {
-        self.step(Event::Polled { tickets, base: Some(commit("base")) });
+        self.poll_asked(tickets, self.basis());
+    }
+
+    /// What a question that leaves now rests on.
+    pub fn basis(&self) -> Basis {
+        Basis { asked_at: self.now, after: self.state.moment() }
+    }
+
+    /// A list whose question left earlier.
+    pub fn poll_asked(&mut self, tickets: Vec<Ticket>, basis: Basis) {
+        self.step(Event::Polled { tickets, base: Some(commit("base")), basis });
+    }
+
+    pub fn unchanged(&mut self) {
+        let basis = self.basis();
+        self.step(Event::PolledUnchanged { base: Some(commit("base")), basis });
     }
 
     pub fn refresh(&mut self, ticket: Ticket) {
-        self.step(Event::TicketsRefreshed { asked: vec![ticket.id.clone()], tickets: vec![ticket] });
+        self.refresh_asked(ticket, self.basis());
+    }
+
+    pub fn refresh_asked(&mut self, ticket: Ticket, basis: Basis) {
+        self.step(Event::TicketsRefreshed { found: vec![(ticket.id.clone(), Lookup::Found { ticket })], basis });
+    }
+
+    /// The answer to a question about this ticket is not a ticket.
+    pub fn looked_up(&mut self, name: &str, lookup: Lookup) {
+        let basis = self.basis();
+        self.step(Event::TicketsRefreshed { found: vec![(id(name), lookup)], basis });
+    }
+
+    pub fn says(&mut self, name: &str, text: &str) {
+        self.step(Event::HumanSaid { ticket: id(name), by: "ann".into(), text: text.into(), urgent: false });
+    }
+
+    pub fn approve(&mut self, name: &str) {
+        self.operator(OperatorCommand::Approve { ticket: id(name), head: None, overrule: Vec::new() });
     }
 
     pub fn operator(&mut self, command: OperatorCommand) {
@@ -135,7 +172,22 @@ impl Machine {
     }
 
     pub fn observe(&mut self, name: &str, pr: PullRequest) {
-        self.step(Event::PrObserved { ticket: id(name), pr: Some(pr) });
+        self.observe_asked(name, pr, self.basis());
+    }
+
+    /// A look whose question left earlier.
+    pub fn observe_asked(&mut self, name: &str, pr: PullRequest, basis: Basis) {
+        self.step(Event::PrObserved { ticket: id(name), pr, basis });
+    }
+
+    /// One look shows that it is ready, and another one, asked in its turn, lets it be merged.
+    pub fn lands(&mut self, name: &str) {
+        self.lands_as(name, self.good_pr(name));
+    }
+
+    pub fn lands_as(&mut self, name: &str, pr: PullRequest) {
+        self.observe(name, pr.clone());
+        self.observe(name, pr);
     }
 
     pub fn job(&self, name: &str) -> &Job {
@@ -158,11 +210,39 @@ impl Machine {
         self.job(name).stage.run().unwrap_or_else(|| panic!("{name} has no run: {:?}", self.stage(name))).clone()
     }
 
+    /// The process of the run is there, and its prompt has carried what people said.
     pub fn run_starts(&mut self, name: &str) {
+        self.run_starts_silently(name);
+        self.delivers(name);
+    }
+
+    /// What no run has taken up yet reaches the agent.
+    pub fn delivers(&mut self, name: &str) {
+        let remarks: Vec<RemarkKey> =
+            self.job(name).people.undelivered().into_iter().map(|message| message.key).collect();
+        if !remarks.is_empty() {
+            self.progress(name, Activity::Delivered { remarks });
+        }
+    }
+
+    /// The worker answers everything that its run was told.
+    pub fn answers(&mut self, name: &str, answer: RemarkAnswer) {
+        let run = self.run_of(name);
+        let told = |status: &RemarkStatus| matches!(status, RemarkStatus::Delivered { run: to } if *to == run);
+        let remarks = self.job(name).people.remarks.iter();
+        let keys: Vec<RemarkKey> = remarks.filter(|one| told(&one.status)).map(|one| one.key.clone()).collect();
+        for remark in keys {
+            self.progress(name, Activity::AnsweredRemark { remark, answer: answer.clone() });
+        }
+    }
+
+    /// The process is there; whether anybody read a prompt is not known.
+    pub fn run_starts_silently(&mut self, name: &str) {
         let run = self.run_of(name);
         let process = ProcessMark { pid: 4711, started_ticks: 1 };
-        let head = self.job(name).head.clone().unwrap_or_else(|| commit("base"));
-        self.step(Event::RunStarted { run, process, worktree: "/w".into(), base: commit("base"), head });
+        let head = self.job(name).delivery.head.clone().unwrap_or_else(|| commit("base"));
+        let (base, head) = (Some(commit("base")), Some(head));
+        self.step(Event::RunStarted { run, process, worktree: "/w".into(), base, head });
         self.perform_small();
     }
 
@@ -178,7 +258,7 @@ impl Machine {
 
     /// The run ends well with `head`; the branch is pushed and the pull request is open.
     pub fn run_delivers(&mut self, name: &str, head: &str) {
-        let before = self.job(name).head.clone();
+        let before = self.job(name).delivery.head.clone();
         self.run_ends(name, RunReport { head_before: before, ..done_report(&commit(head)) });
         self.perform_small();
         self.publish(name);
@@ -186,12 +266,11 @@ impl Machine {
 
     pub fn publish(&mut self, name: &str) {
         self.succeed(|action| matches!(action, Action::PushBranch { .. }), EffectResult::Plain);
-        let head = self.job(name).head.clone().expect("a head");
-        let shown = pr(1, &self.job(name).branch.name, &head);
-        match &mut self.state.jobs.get_mut(&id(name)).expect("a job").pr {
-            // It was open, and the next look shows what was pushed.
-            Some(facts) => facts.head = head,
-            None => self.succeed(|action| matches!(action, Action::OpenPr { .. }), EffectResult::Opened { pr: shown }),
+        let head = self.job(name).delivery.head.clone().expect("a head");
+        let shown = pr(1, &self.job(name).delivery.branch.name, &head);
+        // One that is open shows what was pushed.
+        if self.job(name).delivery.pr.is_none() {
+            self.succeed(|action| matches!(action, Action::OpenPr { .. }), EffectResult::Opened { pr: shown });
         }
         self.perform_small();
     }
@@ -200,7 +279,8 @@ impl Machine {
     pub fn good_pr(&self, name: &str) -> PullRequest {
         let job = self.job(name);
         let facts = job.delivery.pr.as_ref().expect("a pull request");
-        PullRequest { number: facts.number, ..pr(facts.number.0, &job.delivery.branch.name, &facts.head) }
+        let head = job.delivery.remote_head.as_ref().unwrap_or(&facts.head);
+        pr(facts.number.0, &job.delivery.branch.name, head)
     }
 
     pub fn pending(&self, wanted: impl Fn(&Action) -> bool) -> Option<EffectId> {
@@ -233,9 +313,8 @@ impl Machine {
                 Action::Comment { .. } | Action::WriteWorkpad { .. } => {
                     Some((*id, EffectResult::Commented { comment: CommentId::new(format!("our-{}", id.0)) }))
                 }
-                Action::MoveTicket { .. } | Action::CleanUp { .. } | Action::CreateTicket { .. } => {
-                    Some((*id, EffectResult::Plain))
-                }
+                Action::MoveTicket { .. } => Some((*id, EffectResult::Moved { version: None })),
+                Action::CleanUp { .. } | Action::CreateTicket { .. } => Some((*id, EffectResult::Plain)),
                 _ => None,
             })
             .collect();

@@ -5,22 +5,25 @@ use std::time::Duration;
 use dirigent::config::policy::{Caps, ClosedPrPolicy, Policy, RolloutMode};
 use dirigent::domain::comment::TrustLevel;
 use dirigent::domain::failure::TurnError;
-use dirigent::domain::ids::{CommentId, EffectId, RunId, SessionId};
-use dirigent::domain::job::{HumanMessage, SwitchSource};
+use dirigent::domain::ids::{CommentId, EffectId, RunId, SessionId, TicketId};
+use dirigent::domain::basis::{Basis, Moment};
+use dirigent::domain::job::SwitchSource;
+use dirigent::domain::lane::Lane;
 use dirigent::domain::phase::Phase;
 use dirigent::domain::pr::{CheckStatus, Mergeability, PrState, PullRequest, Verdict};
+use dirigent::domain::remark::{RemarkAnswer, RemarkKey, RemarkKind};
 use dirigent::domain::run::{Activity, Declared, RunOutcome, RunReport, StopReason};
 use dirigent::domain::ticket::Ticket;
 use dirigent::domain::time::Timestamp;
 use dirigent::domain::usage::Usage;
 use dirigent::engine::effect::Action;
-use dirigent::engine::event::{EffectError, EffectResult, Event, OperatorCommand};
+use dirigent::engine::event::{EffectError, EffectResult, Event, Lookup, OperatorCommand, RemarkFound};
 use dirigent::engine::permit::Refusal;
 use dirigent::engine::state::State;
 use proptest::prelude::*;
 
 use super::fixtures::{
-    SWITCH_LABEL, blocker, check, comment, commit, done_report, exit, failed, id, policy, pr, report, review, thread,
+    SWITCH_LABEL, blocker, check, comment, comment_key, commit, done_report, exit, failed, id, policy, pr, report, review, thread,
     ticket, turn_error,
 };
 use super::machine::Machine;
@@ -65,11 +68,37 @@ fn board(a: u8, b: u8) -> Vec<Ticket> {
             }
             if a & 32 != 0 {
                 let trust = if b & 1 == 0 { TrustLevel::Member } else { TrustLevel::Stranger };
-                shown.comments = (0..=u32::from(a >> 6)).map(|n| comment(n, trust, "@dirigent more")).collect();
+                let text = ["@dirigent more", "hm", "lgtm", "@dirigent no"][usize::from(b >> 2) & 3];
+                shown.comments = Some((0..=u32::from(a >> 6)).map(|n| comment(n, trust, text)).collect());
+            }
+            if a & 64 != 0 && b & 8 != 0 {
+                shown.comments = None;
             }
             shown
         })
         .collect()
+}
+
+fn looked_up(a: u8, b: u8) -> Vec<(TicketId, Lookup)> {
+    let mut found: Vec<(TicketId, Lookup)> =
+        board(a, b).into_iter().map(|ticket| (ticket.id.clone(), Lookup::Found { ticket })).collect();
+    for name in NAMES.map(id) {
+        if !found.iter().any(|(known, _)| *known == name) {
+            let lookup = match b % 3 {
+                0 => Lookup::Gone { because: "deleted".into() },
+                1 => Lookup::NotVisible,
+                _ => Lookup::Unreadable { because: "no state".into() },
+            };
+            found.push((name, lookup));
+        }
+    }
+    found
+}
+
+/// Most questions are as old as their answers; some left long ago.
+fn basis_of(machine: &Machine, a: u8) -> Basis {
+    let now = machine.basis();
+    if a.is_multiple_of(5) { Basis { after: Moment(now.after.0 / 2), ..now } } else { now }
 }
 
 fn shown_pr(machine: &Machine, name: &str, b: u8) -> PullRequest {
@@ -80,18 +109,24 @@ fn shown_pr(machine: &Machine, name: &str, b: u8) -> PullRequest {
     };
     let number = job.and_then(|job| job.delivery.pr.as_ref()).map_or(1, |facts| facts.number.0);
     let mut shown = pr(number, "branch", &head);
-    match b % 13 {
-        0 => shown.checks = vec![check("build", CheckStatus::Failed)],
-        1 => shown.checks = vec![check("build", CheckStatus::Pending)],
-        2 => shown.checks.clear(),
+    match b % 20 {
+        0 => shown.checks = Some(vec![check("build", CheckStatus::Failed)]),
+        1 => shown.checks = Some(vec![check("build", CheckStatus::Pending)]),
+        2 => shown.checks = Some(Vec::new()),
         3 => shown.mergeability = Mergeability::Behind,
         4 => shown.mergeability = Mergeability::Conflicting { files: vec!["x".into()] },
         5 => shown.state = PrState::Closed,
         6 => shown.state = PrState::Merged { commit: None },
         7 => shown.labels = vec![SWITCH_LABEL.into()],
-        8 => shown.reviews = vec![review(1, TrustLevel::Member, Verdict::ChangesRequested, &head)],
-        9 => shown.threads = vec![thread(u32::from(b), false)],
-        10 => shown.reviews = vec![review(2, TrustLevel::Member, Verdict::Approved, &head)],
+        8 => shown.reviews = Some(vec![review(1, TrustLevel::Member, Verdict::ChangesRequested, &head)]),
+        9 => shown.threads = Some(vec![thread(u32::from(b), false)]),
+        10 => shown.reviews = Some(vec![review(2, TrustLevel::Member, Verdict::Approved, &head)]),
+        11 => shown.head = commit("older"),
+        12 => shown.base_branch = "develop".into(),
+        13 => shown.mergeability = Mergeability::Refused { because: "a rule".into() },
+        14 => (shown.threads, shown.ref_head) = (None, None),
+        15 => shown.comments = Some(vec![comment(u32::from(b), TrustLevel::Member, "@dirigent see here")]),
+        16 => shown.threads = Some(vec![thread(9, true)]),
         _ => {}
     }
     shown
@@ -113,15 +148,32 @@ fn finished(machine: &Machine, b: u8) -> RunReport {
     }
 }
 
-fn activity(b: u8, now: Timestamp) -> Activity {
+fn activity(machine: &Machine, run: &RunId, b: u8) -> Activity {
     let usage = Usage { output: u64::from(b), ..Usage::default() };
-    match b % 6 {
+    let job = machine.state.runs.get(run).and_then(|live| machine.state.jobs.get(&live.ticket));
+    let remarks = job.map(|job| job.people.remarks.as_slice()).unwrap_or_default();
+    let mut keys: Vec<RemarkKey> = remarks.iter().map(|remark| remark.key.clone()).collect();
+    match b % 9 {
         0 => Activity::SessionKnown { session: SessionId::new(format!("s{b}")) },
         1 => Activity::TurnEnded { turns: u32::from(b) },
         2 => Activity::Commented { text: "hi".into() },
         3 => Activity::Committed { head: commit(&format!("h{b}")) },
         4 => Activity::Asked { question: "?".into() },
-        _ => Activity::Agent { usage, tool_open_since: (b > 200).then_some(now), said: None },
+        5 => {
+            // Also words that no reading has brought yet.
+            keys.extend((b & 1 == 0).then(|| comment_key(&comment(u32::from(b), TrustLevel::Member, "hm"))));
+            Activity::Delivered { remarks: keys }
+        }
+        6 if !keys.is_empty() => {
+            let text = "because".to_owned();
+            let answer = match b % 3 {
+                0 => RemarkAnswer::Fixed { text },
+                1 => RemarkAnswer::Explained { text },
+                _ => RemarkAnswer::Declined { text },
+            };
+            Activity::AnsweredRemark { remark: keys.remove(0), answer }
+        }
+        _ => Activity::Agent { usage, tool_open_since: (b > 200).then_some(machine.now), said: None },
     }
 }
 
@@ -139,6 +191,9 @@ fn effect_event(machine: &Machine, a: u8, b: u8) -> Event {
         3 => Some(EffectError::HeadMoved { actual: commit("theirs") }),
         4 => Some(EffectError::Conflict { files: vec!["x".into()] }),
         5 => Some(EffectError::NotNow { because: "dirty".into() }),
+        6 => Some(EffectError::MaybeDone { detail: "504".into() }),
+        7 => Some(EffectError::Auth { detail: "401".into() }),
+        8 => Some(EffectError::OtherBase { actual: "develop".into() }),
         _ => None,
     };
     if let Some(error) = error {
@@ -147,6 +202,12 @@ fn effect_event(machine: &Machine, a: u8, b: u8) -> Event {
     let result = match action {
         Some(Action::OpenPr { branch, head }) => EffectResult::Opened { pr: pr(u64::from(a) + 1, &branch, &head) },
         Some(Action::MergePr { .. }) => EffectResult::Merged { commit: Some(commit("merged")) },
+        Some(Action::UpdateBranch { .. }) if b & 1 == 0 => {
+            EffectResult::Updated { head: commit(&format!("up{b}")), same_diff: b & 2 == 0 }
+        }
+        Some(Action::MoveTicket { .. }) if b & 3 == 0 => EffectResult::FoundElsewhere { state: "Backlog".into() },
+        Some(Action::MoveTicket { .. }) => EffectResult::Moved { version: (b & 1 == 0).then_some(machine.now) },
+        Some(Action::WriteWorkpad { .. }) if b & 1 == 0 => EffectResult::CommentGone,
         Some(Action::RunGate { .. }) => EffectResult::Gated { results: Vec::new() },
         Some(Action::Comment { .. } | Action::WriteWorkpad { .. }) => {
             EffectResult::Commented { comment: CommentId::new("c") }
@@ -164,45 +225,61 @@ fn run_of(machine: &Machine, a: u8) -> RunId {
     }
 }
 
+fn remark_checked(machine: &Machine, name: &str, b: u8) -> Event {
+    let remarks = machine.state.jobs.get(&id(name)).map(|job| job.people.remarks.as_slice()).unwrap_or_default();
+    let key = remarks.first().map(|remark| remark.key.clone());
+    let found = [RemarkFound::There, RemarkFound::Gone, RemarkFound::NotVisible][usize::from(b >> 2) % 3];
+    let (kind, id_of) = key.map_or((RemarkKind::Thread, CommentId::new("unknown")), |key| (key.kind, key.id));
+    Event::RemarkChecked { ticket: id(name), kind, id: id_of, found }
+}
+
 fn command(a: u8, b: u8) -> OperatorCommand {
     let ticket = id(NAMES[usize::from(a) % 3]);
-    match b % 8 {
+    match b % 9 {
         0 => OperatorCommand::PauseAll,
         1 => OperatorCommand::ResumeAll,
         2 => OperatorCommand::Pause { ticket },
         3 => OperatorCommand::Resume { ticket },
         4 => OperatorCommand::Stop { ticket },
-        5 => OperatorCommand::Approve { ticket },
+        5 => OperatorCommand::Approve { ticket, head: (a & 8 != 0).then(|| commit("one")), overrule: Vec::new() },
         6 => OperatorCommand::Forget { ticket },
+        7 => OperatorCommand::Reject { ticket, text: "no".into() },
         _ => OperatorCommand::Retry { ticket },
     }
 }
 
 /// Does what the choice means now. Repeats some events right away.
 pub fn apply(machine: &mut Machine, (kind, a, b): Choice) {
+    let basis = basis_of(machine, a);
     let name = NAMES[usize::from(a) % 3];
     let event = match kind % 20 {
-        0 if machine.listed.is_some() => Event::PolledUnchanged { base: Some(commit("base")) },
-        0..=2 => Event::Polled { tickets: board(a & !7, 0), base: Some(commit("base")) },
-        3 => Event::Polled { tickets: board(a, b), base: Some(commit(&format!("base{}", b & 1))) },
-        4 => Event::TicketsRefreshed { asked: NAMES.map(id).to_vec(), tickets: board(a, b) },
+        0 if machine.listed.is_some() => Event::PolledUnchanged { base: Some(commit("base")), basis },
+        0..=2 => Event::Polled { tickets: board(a & !7, 0), base: Some(commit("base")), basis },
+        3 if a & 2 != 0 => Event::PolledChanges { tickets: board(a, b), base: None, basis },
+        3 => Event::Polled { tickets: board(a, b), base: Some(commit(&format!("base{}", b & 1))), basis },
+        4 => Event::TicketsRefreshed { found: looked_up(a, b), basis },
         5 => {
             let process = dirigent::domain::run::ProcessMark { pid: 1, started_ticks: 1 };
-            let (base, head) = (commit("base"), commit("base"));
+            let (base, head) = (Some(commit("base")), Some(commit("base")));
             Event::RunStarted { run: run_of(machine, a), process, worktree: "/w".into(), base, head }
         }
-        6..=7 => Event::RunProgress { run: run_of(machine, a), activity: activity(b, machine.now) },
+        6..=7 => {
+            let run = run_of(machine, a);
+            Event::RunProgress { activity: activity(machine, &run, b), run }
+        }
         8..=9 => Event::RunFinished { run: run_of(machine, a), report: finished(machine, b) },
-        10..=11 => Event::PrObserved { ticket: id(name), pr: Some(shown_pr(machine, name, b)) },
+        10..=11 => Event::PrObserved { ticket: id(name), pr: shown_pr(machine, name, b), basis },
         12..=14 => effect_event(machine, a, b),
         15 => Event::Operator { command: command(a, b), by: "ann".into() },
         16 => match b % 4 {
             0 => Event::SwitchesChanged { file: a & 1 == 0 },
             1 if a & 1 == 0 => Event::WasAway { away: Duration::from_secs(u64::from(a) * 60) },
             1 => Event::PollFailed { error: "500".into() },
-            2 => {
-                let word = HumanMessage { from: "ann".into(), text: "go".into(), at: machine.now, urgent: true };
-                Event::HumanSaid { ticket: id(name), word }
+            2 if a & 1 == 0 => remark_checked(machine, name, b),
+            2 => Event::HumanSaid { ticket: id(name), by: "ann".into(), text: "go".into(), urgent: true },
+            3 if a & 1 == 0 => {
+                let until = (b & 8 == 0).then(|| machine.now + Duration::from_secs(60));
+                Event::LanePaused { lane: Lane::Forge, until, why: "401".into(), locked_out: b & 16 == 0 }
             }
             _ => Event::Recovered { lost: Vec::new() },
         },
@@ -242,11 +319,12 @@ pub fn apply(machine: &mut Machine, (kind, a, b): Choice) {
 
 /// Whether the board says "nothing new" or the same list again must not matter.
 fn unchanged_means_the_same_list(machine: &Machine) {
-    let Some(tickets) = machine.listed.clone().filter(|_| machine.state.doubted.is_empty()) else { return };
+    let Some(tickets) = machine.listed.clone().filter(|_| machine.state.unsettled.is_empty()) else { return };
+    let basis = machine.basis();
     let base = machine.state.base.clone();
     let (mut listed, mut unchanged) = (machine.clone(), machine.clone());
-    listed.step(Event::Polled { tickets, base: base.clone() });
-    unchanged.step(Event::PolledUnchanged { base });
+    listed.step(Event::Polled { tickets, base: base.clone(), basis });
+    unchanged.step(Event::PolledUnchanged { base, basis });
     assert_eq!(listed.last, unchanged.last);
     if listed.state != unchanged.state {
         let (left, right) = (format!("{:#?}", listed.state), format!("{:#?}", unchanged.state));

@@ -42,9 +42,9 @@ fn live_runs_of_the_old_life_are_lost_and_retried_with_their_salvage_told() {
     machine.state.recovered = false;
     machine.step(Event::Recovered { lost: vec![LostRun { run, salvage: Some(salvage), head: Some(commit("h")) }] });
     assert!(matches!(machine.stage("a"), Stage::Queued { wait: Wait::Retry { error: RunFailure::Lost, .. }, .. }));
-    assert_eq!(machine.job("a").head, Some(commit("h")));
+    assert_eq!(machine.job("a").delivery.head, Some(commit("h")));
     assert!(machine.emitted_last(|action| matches!(action, Action::Comment { said: Said::Salvaged { .. }, .. })));
-    assert!(machine.job("a").no_progress_with.is_none());
+    assert!(machine.job("a").evidence.no_progress_with.is_none());
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn a_restart_during_rework_keeps_branch_conversation_and_counters() {
     use dirigent::domain::run::Activity;
     let mut machine = Machine::with_pr(policy());
     let mut failing = machine.good_pr("a");
-    failing.checks = vec![super::fixtures::check("build", CheckStatus::Failed)];
+    failing.checks = Some(vec![super::fixtures::check("build", CheckStatus::Failed)]);
     machine.observe("a", failing);
     machine.run_starts("a");
     machine.progress("a", Activity::SessionKnown { session: dirigent::domain::ids::SessionId::new("talk") });
@@ -142,7 +142,7 @@ fn a_restart_during_rework_keeps_branch_conversation_and_counters() {
     machine.wake();
     let after = machine.job("a");
     assert_eq!(machine.phase("a"), Phase::Rework);
-    assert_eq!((&after.branch, after.rework_cycles, &after.session), (&before.branch, 1, &before.session));
+    assert_eq!((&after.delivery.branch, after.rework_cycles, &after.session), (&before.delivery.branch, 1, &before.session));
     assert!(machine.emitted_last(|action| matches!(action, Action::StartRun { resume: Some(_), .. })));
 }
 

@@ -14,7 +14,7 @@ use dirigent::engine::effect::Action;
 use dirigent::engine::event::{EffectError, EffectResult, OperatorCommand};
 use dirigent::engine::select;
 
-use super::fixtures::{SWITCH_LABEL, blocker, comment, commit, id, in_state, labelled, policy, ticket};
+use super::fixtures::{SWITCH_LABEL, at_head, blocker, comment, commit, id, in_state, labelled, policy, ticket};
 use super::machine::Machine;
 
 fn is_reopen(action: &Action) -> bool {
@@ -36,17 +36,17 @@ fn at(updated: i64, ticket: Ticket) -> Ticket {
 #[test]
 fn giving_back_a_finished_ticket_forgets_nothing() {
     let mut machine = Machine::with_pr(policy());
-    machine.observe("a", machine.good_pr("a"));
+    machine.lands("a");
     machine.merge_succeeds();
     machine.operator(OperatorCommand::Forget { ticket: id("a") });
     assert_eq!(machine.phase("a"), Phase::Done);
-    assert!(machine.job("a").pr.is_some(), "what was merged is known");
+    assert!(machine.job("a").delivery.pr.is_some(), "what was merged is known");
 }
 
 #[test]
 fn giving_back_during_a_merge_waits_for_the_merge() {
     let mut machine = Machine::with_pr(policy());
-    machine.observe("a", machine.good_pr("a"));
+    machine.lands("a");
     assert_eq!(machine.phase("a"), Phase::Merging);
     machine.operator(OperatorCommand::Forget { ticket: id("a") });
     machine.merge_succeeds();
@@ -58,7 +58,7 @@ fn giving_back_during_a_merge_waits_for_the_merge() {
 fn what_a_label_holds_back_on_a_released_ticket_goes_on_when_the_label_goes() {
     let mut machine = Machine::with_pr(policy());
     let said =
-        |n, ticket: Ticket| Ticket { comments: vec![comment(n, TrustLevel::Member, "@dirigent more")], ..ticket };
+        |n, ticket: Ticket| Ticket { comments: Some(vec![comment(n, TrustLevel::Member, "@dirigent more")]), ..ticket };
     machine.refresh(labelled("a", &[SWITCH_LABEL]));
     machine.refresh(said(1, labelled("a", &[SWITCH_LABEL])));
     machine.refresh(said(1, Ticket { state: "Backlog".into(), ..labelled("a", &[SWITCH_LABEL]) }));
@@ -97,18 +97,18 @@ fn the_head_that_a_look_brings_is_written_down_even_if_nothing_else_is_new() {
     reopening.pr.closed_pr = ClosedPrPolicy::Reopen;
     let mut machine = Machine::with_pr(reopening);
     machine.observe("a", closed(&machine));
-    let moved = PullRequest { head: commit("theirs"), ..closed(&machine) };
+    let moved = at_head(closed(&machine), "theirs");
     machine.observe("a", moved.clone());
     // The machine compares the ledger with the state after each step.
     machine.observe("a", moved);
-    assert_eq!(machine.job("a").head, Some(commit("theirs")));
+    assert_eq!(machine.job("a").delivery.head, Some(commit("theirs")));
 }
 
 #[test]
 fn a_ticket_reopened_before_anybody_saw_it_closed_starts_anew() {
     let mut machine = Machine::with_pr(policy());
     machine.refresh(at(1, ticket("a")));
-    machine.observe("a", machine.good_pr("a"));
+    machine.lands("a");
     machine.merge_succeeds();
     machine.refresh(at(1, ticket("a")));
     assert_eq!(machine.phase("a"), Phase::Done, "a reading no newer than our own move is an old one");
@@ -127,7 +127,7 @@ fn a_start_that_was_decided_on_is_called_off_when_a_blocker_opens_again() {
         dirigent::domain::job::TicketFacts::of(&ticket)
     };
     assert_eq!(select::too_late(Some(&facts("Done")), &policy), None);
-    assert_eq!(select::too_late(Some(&facts("Rework")), &policy), Some(StopReason::Superseded));
+    assert_eq!(select::too_late(Some(&facts("Rework")), &policy), Some(StopReason::BlockerOpened));
     assert_eq!(select::too_late(None, &policy), Some(StopReason::NotActive));
 }
 
@@ -139,7 +139,7 @@ fn nothing_is_reopened_for_a_ticket_that_is_given_back_in_the_same_breath() {
     machine.operator(OperatorCommand::Pause { ticket: id("a") });
     machine.observe("a", closed(&machine));
     assert!(machine.pending(is_reopen).is_some());
-    machine.refresh(Ticket { comments: vec![comment(1, TrustLevel::Member, "@dirigent more")], ..ticket("a") });
+    machine.refresh(Ticket { comments: Some(vec![comment(1, TrustLevel::Member, "@dirigent more")]), ..ticket("a") });
     machine.refresh(labelled("a", &[SWITCH_LABEL]));
     machine.operator(OperatorCommand::Resume { ticket: id("a") });
     machine.refresh(in_state("a", "Backlog"));
@@ -157,9 +157,9 @@ fn a_closed_pull_request_is_not_reopened_beside_the_one_that_is_being_opened() {
     let down = EffectError::Transient { detail: "down".into(), retry_after: None };
     machine.fail(is_reopen, down);
     // A round is asked for meanwhile; its end opens a pull request of its own.
-    machine.refresh(Ticket { comments: vec![comment(1, TrustLevel::Member, "@dirigent more")], ..ticket("a") });
+    machine.refresh(Ticket { comments: Some(vec![comment(1, TrustLevel::Member, "@dirigent more")]), ..ticket("a") });
     machine.run_starts("a");
-    let before = machine.job("a").head.clone();
+    let before = machine.job("a").delivery.head.clone();
     let report = super::fixtures::done_report(&commit("two"));
     machine.run_ends("a", dirigent::domain::run::RunReport { head_before: before, ..report });
     machine.perform_small();
@@ -173,7 +173,7 @@ fn an_old_look_after_reopening_does_not_close_the_pull_request_again() {
     afresh.pr.closed_pr = ClosedPrPolicy::NewBranch;
     afresh.orchestration.max_rework_cycles = 0;
     let mut machine = Machine::with_pr(afresh);
-    let branch = machine.job("a").branch.clone();
+    let branch = machine.job("a").delivery.branch.clone();
     machine.policy.pr.closed_pr = ClosedPrPolicy::Stop;
     machine.observe("a", closed(&machine));
     assert_eq!(machine.phase("a"), Phase::Blocked);
@@ -182,18 +182,17 @@ fn an_old_look_after_reopening_does_not_close_the_pull_request_again() {
     machine.operator(OperatorCommand::Retry { ticket: id("a") });
     machine.succeed(is_reopen, EffectResult::Plain);
     machine.observe("a", late.clone());
-    assert_eq!(machine.job("a").branch, branch, "the look was under way while it was opened again");
+    assert_eq!(machine.job("a").delivery.branch, branch, "the look was under way while it was opened again");
     machine.pass(Duration::from_secs(300));
     machine.observe("a", late);
-    assert_ne!(machine.job("a").branch, branch, "what lasts is believed");
+    assert_ne!(machine.job("a").delivery.branch, branch, "what lasts is believed");
 }
 
 #[test]
 fn a_workpad_that_is_under_way_wakes_nobody() {
     let mut shown = policy();
     shown.orchestration.workpad = true;
-    shown.agent.stall_timeout = Duration::ZERO;
-    shown.agent.turn_timeout = Duration::ZERO;
+    shown.agent.timeouts.clear();
     let mut machine = Machine::new(shown);
     machine.poll(vec![ticket("a")]);
     assert!(machine.pending(|action| matches!(action, Action::WriteWorkpad { .. })).is_some());
@@ -212,9 +211,9 @@ fn a_workpad_that_is_under_way_wakes_nobody() {
 fn no_second_pull_request_is_opened_for_one_that_somebody_merged_meanwhile() {
     let mut machine = Machine::with_pr(policy());
     let first = machine.good_pr("a");
-    machine.refresh(Ticket { comments: vec![comment(1, TrustLevel::Member, "@dirigent more")], ..ticket("a") });
+    machine.refresh(Ticket { comments: Some(vec![comment(1, TrustLevel::Member, "@dirigent more")]), ..ticket("a") });
     machine.run_starts("a");
-    let before = machine.job("a").head.clone();
+    let before = machine.job("a").delivery.head.clone();
     let report = super::fixtures::done_report(&commit("two"));
     machine.run_ends("a", dirigent::domain::run::RunReport { head_before: before, ..report });
     machine.perform_small();
@@ -233,7 +232,7 @@ fn a_late_gate_result_is_not_taken_for_the_new_head() {
     let mut machine = Machine::working(gated);
     machine.run_ends("a", super::fixtures::done_report(&commit("one")));
     let first = machine.pending(|action| matches!(action, Action::RunGate { .. })).expect("a gate");
-    machine.refresh(Ticket { comments: vec![comment(1, TrustLevel::Member, "@dirigent more")], ..ticket("a") });
+    machine.refresh(Ticket { comments: Some(vec![comment(1, TrustLevel::Member, "@dirigent more")]), ..ticket("a") });
     machine.run_starts("a");
     machine.run_ends("a", super::fixtures::done_report(&commit("two")));
     let passed = EffectResult::Gated { results: Vec::new() };
@@ -253,12 +252,12 @@ fn a_column_that_was_doubted_is_asked_for_while_the_board_is_unchanged() {
     machine.poll(vec![ticket("a")]);
     assert_eq!(machine.job("a").ticket.state, "In Progress", "it may be an old reading");
     machine.pass(Duration::from_secs(3600));
-    machine.step(dirigent::engine::event::Event::PolledUnchanged { base: None });
+    machine.unchanged();
     let asked = |action: &Action| matches!(action, Action::RefreshTickets { ids } if ids.contains(&id("a")));
     assert!(machine.emitted_last(asked));
     machine.refresh(ticket("a"));
     assert_eq!(machine.job("a").ticket.state, "Todo", "what lasts is believed");
-    machine.step(dirigent::engine::event::Event::PolledUnchanged { base: None });
+    machine.unchanged();
     assert!(!machine.emitted_last(asked), "and is not asked for any more");
 }
 
@@ -281,7 +280,7 @@ fn a_head_that_failed_its_gates_is_gated_again_when_its_ticket_comes_back() {
     let of = |action: &Action| matches!(action, Action::RunGate { .. });
     machine.succeed(of, EffectResult::Gated { results: vec![gate(true)] });
     machine.publish("a");
-    let pushed = PullRequest { head: commit("two"), ..machine.good_pr("a") };
+    let pushed = at_head(machine.good_pr("a"), "two");
     machine.observe("a", pushed.clone());
     machine.succeed(of, EffectResult::Gated { results: vec![gate(false)] });
     assert_eq!(machine.code("a"), "rework");

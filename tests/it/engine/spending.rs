@@ -61,7 +61,7 @@ fn what_failed_runs_spent_counts() {
     let mut machine = Machine::working(capped(100));
     machine.progress("a", tokens(60));
     machine.run_ends("a", RunReport { unreported_usage: Usage { output: 40, ..Usage::default() }, ..failed(exit()) });
-    assert_eq!(machine.job("a").spent.output, 100);
+    assert_eq!(machine.job("a").spending.total.output, 100);
     machine.wake();
     assert_eq!(machine.code("a"), "budget_exceeded");
     assert_eq!(machine.emitted(|action| matches!(action, Action::StartRun { .. })), 1);
@@ -151,7 +151,7 @@ fn time_while_the_runner_was_down_is_nobodys_run_time() {
     machine.seconds(1);
     machine.pass(Duration::from_secs(10 * 3600));
     machine.restart();
-    assert!(machine.job("a").budget_run_ms < 120_000, "{} ms", machine.job("a").budget_run_ms);
+    assert!(machine.job("a").spending.run_ms_since_reset < 120_000, "{} ms", machine.job("a").spending.run_ms_since_reset);
     machine.poll(vec![ticket("a")]);
     machine.wake();
     assert_eq!(machine.phase("a"), Phase::Implementing);

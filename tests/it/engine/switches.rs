@@ -107,7 +107,7 @@ fn every_switch_stops_a_live_run_without_costing_a_retry_and_it_goes_on_afterwar
 fn no_switch_lets_a_merge_or_a_retried_write_out_and_afterwards_both_happen() {
     for switch in ALL {
         let mut machine = Machine::with_pr(policy());
-        machine.observe("a", machine.good_pr("a"));
+        machine.lands("a");
         let merge = |action: &Action| matches!(action, Action::MergePr { .. });
         machine.fail(merge, EffectError::Transient { detail: "502".into(), retry_after: None });
         pull(&mut machine, switch);
@@ -118,7 +118,7 @@ fn no_switch_lets_a_merge_or_a_retried_write_out_and_afterwards_both_happen() {
         assert_eq!(mutations(&machine), before, "{switch:?}");
         assert_ne!(machine.phase("a"), Phase::Merging, "{switch:?}: nothing is being merged");
         release(&mut machine, switch);
-        machine.observe("a", machine.good_pr("a"));
+        machine.lands("a");
         assert_eq!(machine.phase("a"), Phase::Merging, "{switch:?}");
         machine.merge_succeeds();
         assert_eq!(machine.phase("a"), Phase::Done);
@@ -186,7 +186,7 @@ fn a_ticket_closed_while_a_switch_stops_its_run_is_not_started_again() {
 #[test]
 fn a_pr_label_stops_a_merge_that_is_retried() {
     let mut machine = Machine::with_pr(policy());
-    machine.observe("a", machine.good_pr("a"));
+    machine.lands("a");
     let merge = |action: &Action| matches!(action, Action::MergePr { .. });
     machine.fail(merge, EffectError::Transient { detail: "502".into(), retry_after: None });
     machine.poll(vec![ticket("a")]);

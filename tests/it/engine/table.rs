@@ -5,23 +5,26 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dirigent::config::policy::RolloutMode;
+use dirigent::domain::basis::Moment;
 use dirigent::domain::comment::TrustLevel;
 use dirigent::domain::failure::{RunFailure, TurnError};
+use dirigent::domain::fingerprint::Fingerprint;
 use dirigent::domain::ids::{EffectId, PoolName, PrNumber, RunId, SessionId};
 use dirigent::domain::job::{
-    BlockCause, CheckWait, DoneHow, HumanMessage, HumanWait, MergeHold, ReleaseReason, ReworkCause, ReworkTrigger,
-    Stage, SwitchSource, Wait, Work,
+    BlockCause, CheckWait, DoneHow, HumanWait, MergeHold, ReleaseReason, ReworkCause, ReworkTrigger, Stage,
+    SwitchSource, Turn, Wait, Work,
 };
+use dirigent::domain::lane::Lane;
 use dirigent::domain::pr::{CheckStatus, MergeMethod, Mergeability, PrState, PullRequest, Verdict};
 use dirigent::domain::run::{Activity, Declared, Life, LiveRun, Progress, RunOutcome, RunReport, StopReason};
 use dirigent::domain::usage::Usage;
 use dirigent::engine::effect::{Action, Effect};
-use dirigent::engine::event::{EffectError, EffectResult, Event, OperatorCommand};
+use dirigent::engine::event::{EffectError, EffectResult, Event, Lookup, OperatorCommand};
 use dirigent::engine::permit::Refusal;
 use dirigent::engine::state::{Pending, PendingStatus};
 
 use super::fixtures::{
-    SWITCH_LABEL, check, comment, commit, done_report, exit, failed, id, in_state, labelled, policy, report, review,
+    SWITCH_LABEL, at_head, check, comment, comment_key, commit, done_report, exit, failed, id, in_state, labelled, policy, report, review,
     thread, ticket, turn_error,
 };
 use super::machine::Machine;
@@ -81,6 +84,9 @@ fn stops() -> Vec<Option<StopReason>> {
         Some(StopReason::FreshStart),
         Some(StopReason::Shutdown),
         Some(StopReason::Quota),
+        Some(StopReason::DailyBudget),
+        Some(StopReason::NotVisible),
+        Some(StopReason::BlockerOpened),
         Some(StopReason::Superseded),
         Some(StopReason::Limit { failure: RunFailure::Stalled { silent_ms: 1, limit_ms: 1 } }),
     ]
@@ -91,7 +97,8 @@ fn blocks() -> Vec<BlockCause> {
         BlockCause::RetriesExhausted { attempts: 6, last: exit() },
         BlockCause::Permanent { failure: turn_error(TurnError::Auth) },
         BlockCause::Permanent { failure: RunFailure::Prompt { detail: "x".into() } },
-        BlockCause::NoNewEvidence { fingerprint: "old".into() },
+        BlockCause::NoNewEvidence { fingerprint: Fingerprint { head: "old".into(), ..Fingerprint::default() } },
+        BlockCause::LostAgain { times: 10 },
         BlockCause::ReworkLimitExceeded { limit: 3, trigger: ReworkTrigger::CheckFailed },
         BlockCause::BudgetExceeded { what: "tokens".into(), figure: "9".into(), cap: "9".into() },
         BlockCause::WorkerAsked { question: "which?".into() },
@@ -123,6 +130,7 @@ fn stages(machine: &Machine) -> Vec<Stage> {
         CheckWait::Forge { head: head.clone() },
         CheckWait::Mergeability { head: head.clone() },
         CheckWait::BranchUpdate { head: head.clone() },
+        CheckWait::TicketClosed { state: "Done".into() },
     ] {
         all.push(Stage::WaitingForChecks { on, since });
     }
@@ -132,6 +140,10 @@ fn stages(machine: &Machine) -> Vec<Stage> {
         HumanWait::NoChecks { head: head.clone() },
         HumanWait::Plan,
         HumanWait::Draft,
+        HumanWait::Remarks { head: head.clone(), by: vec!["ann".into()] },
+        HumanWait::Rule { head: head.clone(), because: "two reviews are required".into() },
+        HumanWait::OtherBase { head: head.clone(), base: "develop".into() },
+        HumanWait::MergeStuck { head: head.clone(), because: "502".into() },
     ] {
         all.push(Stage::WaitingForHuman { on, since });
     }
@@ -143,11 +155,19 @@ fn stages(machine: &Machine) -> Vec<Stage> {
         MergeHold::Slot { behind: Some("b".into()) },
         MergeHold::MergeDisabled,
         MergeHold::RolloutForbids,
+        MergeHold::LastLook,
         MergeHold::Forge { because: "dirty".into(), retry_at: since + Duration::from_secs(5) },
     ];
     holds.extend(SOURCES.map(|source| MergeHold::KillSwitch { source }));
-    all.extend(holds.into_iter().map(|hold| Stage::ReadyToMerge { head: head.clone(), hold, since }));
-    all.push(Stage::Merging { head, since });
+    all.extend(holds.into_iter().map(|hold| Stage::ReadyToMerge {
+        head: head.clone(),
+        turn: (hold == MergeHold::LastLook).then_some(Turn { moment: Moment(1), since }),
+        hold,
+        since,
+    }));
+    for withdrawn in [false, true] {
+        all.push(Stage::Merging { head: head.clone(), withdrawn, since });
+    }
     for ticket_closed in [false, true] {
         all.push(Stage::Done { how: DoneHow::Merged { commit: None, by_us: true }, ticket_closed, since });
     }
@@ -182,7 +202,10 @@ fn at(stage: Stage) -> Machine {
         Stage::WaitingForChecks { on: CheckWait::BranchUpdate { .. }, .. } => {
             add(Action::UpdateBranch { number: PrNumber(1), head });
         }
-        Stage::Merging { .. } => add(Action::MergePr { number: PrNumber(1), head, method: MergeMethod::Squash }),
+        Stage::Merging { .. } => {
+            let (number, base_branch) = (PrNumber(1), "main".into());
+            add(Action::MergePr { number, head, base_branch, method: MergeMethod::Squash });
+        }
         Stage::Working { work, run, .. } => {
             let live = LiveRun {
                 id: run.clone(),
@@ -191,6 +214,7 @@ fn at(stage: Stage) -> Machine {
                 kind: work.kind(),
                 attempt: 2,
                 pool: PoolName::new("default"),
+                runtime: "codex".into(),
                 branch,
                 ticket_state: "Todo".into(),
                 started_at: now,
@@ -223,9 +247,9 @@ fn pull_requests(machine: &Machine) -> Vec<PullRequest> {
     };
     vec![
         good.clone(),
-        shown(&|pr| pr.checks = vec![check("build", CheckStatus::Pending)]),
-        shown(&|pr| pr.checks = vec![check("build", CheckStatus::Failed)]),
-        shown(&|pr| pr.checks.clear()),
+        shown(&|pr| pr.checks = Some(vec![check("build", CheckStatus::Pending)])),
+        shown(&|pr| pr.checks = Some(vec![check("build", CheckStatus::Failed)])),
+        shown(&|pr| pr.checks = Some(Vec::new())),
         shown(&|pr| pr.mergeability = Mergeability::Unknown),
         shown(&|pr| pr.mergeability = Mergeability::Behind),
         shown(&|pr| pr.mergeability = Mergeability::Conflicting { files: vec!["x".into()] }),
@@ -233,11 +257,15 @@ fn pull_requests(machine: &Machine) -> Vec<PullRequest> {
         shown(&|pr| pr.state = PrState::Closed),
         shown(&|pr| pr.state = PrState::Merged { commit: None }),
         shown(&|pr| pr.draft = true),
-        shown(&|pr| pr.head = commit("theirs")),
+        at_head(good.clone(), "theirs"),
+        shown(&|pr| pr.head = commit("older")),
+        shown(&|pr| pr.base_branch = "develop".into()),
+        shown(&|pr| pr.ref_head = None),
+        shown(&|pr| pr.reviews = None),
         shown(&|pr| pr.labels = vec![SWITCH_LABEL.into()]),
-        shown(&|pr| pr.reviews = vec![review(1, TrustLevel::Member, Verdict::ChangesRequested, &pr.head.clone())]),
-        shown(&|pr| pr.reviews = vec![review(1, TrustLevel::Member, Verdict::Approved, &pr.head.clone())]),
-        shown(&|pr| pr.threads = vec![thread(1, false)]),
+        shown(&|pr| pr.reviews = Some(vec![review(1, TrustLevel::Member, Verdict::ChangesRequested, &pr.head)])),
+        shown(&|pr| pr.reviews = Some(vec![review(1, TrustLevel::Member, Verdict::Approved, &pr.head)])),
+        shown(&|pr| pr.threads = Some(vec![thread(1, false)])),
         shown(&|pr| pr.number = PrNumber(99)),
     ]
 }
@@ -248,8 +276,8 @@ fn run_events(run: RunId) -> Vec<Event> {
         run: run.clone(),
         process,
         worktree: "/w".into(),
-        base: commit("base"),
-        head: commit("one"),
+        base: Some(commit("base")),
+        head: Some(commit("one")),
     }];
     let killed = |reason| report(RunOutcome::Killed { reason });
     let mut reports = vec![
@@ -282,7 +310,7 @@ fn run_events(run: RunId) -> Vec<Event> {
         Activity::TurnEnded { turns: 1 },
         Activity::Committed { head: commit("two") },
         Activity::Commented { text: "hello".into() },
-        Activity::Delivered { words: Vec::new() },
+        Activity::Delivered { remarks: vec![comment_key(&comment(1, TrustLevel::Member, "hm"))] },
         Activity::Asked { question: "?".into() },
     ] {
         all.push(Event::RunProgress { run: run.clone(), activity });
@@ -292,15 +320,20 @@ fn run_events(run: RunId) -> Vec<Event> {
 
 fn events(machine: &Machine) -> Vec<Event> {
     let a = id("a");
-    let refreshed = |ticket| Event::TicketsRefreshed { asked: vec![id("a")], tickets: vec![ticket] };
+    let basis = machine.basis();
+    let looked_up = |lookup| Event::TicketsRefreshed { found: vec![(id("a"), lookup)], basis };
+    let refreshed = |ticket| looked_up(Lookup::Found { ticket });
     let mut asked_for = ticket("a");
-    asked_for.comments = vec![comment(1, TrustLevel::Member, "@dirigent please")];
+    asked_for.comments = Some(vec![comment(1, TrustLevel::Member, "@dirigent please")]);
     let mut all = vec![
         Event::Recovered { lost: Vec::new() },
-        Event::Polled { tickets: vec![ticket("a")], base: Some(commit("newer")) },
-        Event::Polled { tickets: Vec::new(), base: None },
+        Event::Polled { tickets: vec![ticket("a")], base: Some(commit("newer")), basis },
+        Event::Polled { tickets: Vec::new(), base: None, basis },
+        Event::PolledChanges { tickets: vec![in_state("a", "In Progress")], base: None, basis },
         Event::PollFailed { error: "500".into() },
-        Event::TicketsRefreshed { asked: vec![a.clone()], tickets: Vec::new() },
+        looked_up(Lookup::Gone { because: "deleted".into() }),
+        looked_up(Lookup::NotVisible),
+        looked_up(Lookup::Unreadable { because: "no state".into() }),
         refreshed(asked_for),
         refreshed(labelled("a", &[SWITCH_LABEL])),
         Event::SwitchesChanged { file: true },
@@ -308,17 +341,17 @@ fn events(machine: &Machine) -> Vec<Event> {
         Event::PolicyReloaded,
         Event::TimerFired,
         Event::Shutdown,
-        Event::HumanSaid {
-            ticket: a.clone(),
-            word: HumanMessage { from: "ann".into(), text: "go".into(), at: machine.now, urgent: false },
-        },
-        Event::PrObserved { ticket: a.clone(), pr: None },
+        Event::HumanSaid { ticket: a.clone(), by: "ann".into(), text: "go".into(), urgent: false },
+        Event::PrLookFailed { ticket: a.clone(), number: PrNumber(1), error: "502".into() },
+        Event::LanePaused { lane: Lane::Forge, until: None, why: "401".into(), locked_out: true },
+        Event::LaneWorks { lane: Lane::Forge },
+        Event::WasAway { away: Duration::from_secs(3600) },
     ];
     all.extend(
         ["Done", "Cancelled", "Backlog", "In Progress", "Rework", "Approved"].map(|s| refreshed(in_state("a", s))),
     );
     all.extend(commands().into_iter().map(|command| Event::Operator { command, by: "ann".into() }));
-    all.extend(pull_requests(machine).into_iter().map(|pr| Event::PrObserved { ticket: a.clone(), pr: Some(pr) }));
+    all.extend(pull_requests(machine).into_iter().map(|pr| Event::PrObserved { ticket: a.clone(), pr, basis }));
     all.extend(run_events(RunId::new("live")));
     all.extend(run_events(RunId::new("over")));
     let mut effects: Vec<EffectId> = machine.state.outbox.keys().copied().collect();
@@ -328,6 +361,7 @@ fn events(machine: &Machine) -> Vec<Event> {
         let result = match action {
             Some(Action::MergePr { .. }) => EffectResult::Merged { commit: None },
             Some(Action::RunGate { .. }) => EffectResult::Gated { results: Vec::new() },
+            Some(Action::UpdateBranch { .. }) => EffectResult::Updated { head: commit("updated"), same_diff: true },
             _ => EffectResult::Plain,
         };
         all.push(Event::EffectDone { effect, result });
@@ -339,6 +373,9 @@ fn events(machine: &Machine) -> Vec<Event> {
             EffectError::HeadMoved { actual: commit("theirs") },
             EffectError::Conflict { files: vec!["x".into()] },
             EffectError::NotNow { because: "dirty".into() },
+            EffectError::MaybeDone { detail: "504".into() },
+            EffectError::Auth { detail: "401".into() },
+            EffectError::OtherBase { actual: "develop".into() },
         ] {
             all.push(Event::EffectFailed { effect, error });
         }
@@ -355,7 +392,8 @@ fn commands() -> Vec<OperatorCommand> {
         OperatorCommand::Resume { ticket: ticket.clone() },
         OperatorCommand::Stop { ticket: ticket.clone() },
         OperatorCommand::Retry { ticket: ticket.clone() },
-        OperatorCommand::Approve { ticket: ticket.clone() },
+        OperatorCommand::Approve { ticket: ticket.clone(), head: None, overrule: Vec::new() },
+        OperatorCommand::Reject { ticket: ticket.clone(), text: "no".into() },
         OperatorCommand::Forget { ticket },
     ]
 }
@@ -390,12 +428,12 @@ fn deeds() -> BTreeMap<&'static str, fn(&mut Machine)> {
         machine.operator(OperatorCommand::Retry { ticket: id("a") });
     }
     fn approve(machine: &mut Machine) {
-        machine.operator(OperatorCommand::Approve { ticket: id("a") });
-        machine.observe("a", PullRequest { checks: Vec::new(), ..machine.good_pr("a") });
+        machine.approve("a");
+        machine.observe("a", PullRequest { checks: Some(Vec::new()), ..machine.good_pr("a") });
     }
     fn say(machine: &mut Machine) {
         let mut shown = ticket("a");
-        shown.comments = vec![comment(1, TrustLevel::Member, "the blue one")];
+        shown.comments = Some(vec![comment(1, TrustLevel::Member, "the blue one")]);
         machine.poll(vec![shown]);
     }
     fn close(machine: &mut Machine) {
@@ -431,7 +469,7 @@ fn deeds() -> BTreeMap<&'static str, fn(&mut Machine)> {
         ("mark it ready", look),
         ("approve the pull request", |machine| {
             let mut pr = machine.good_pr("a");
-            pr.reviews = vec![review(1, TrustLevel::Member, Verdict::Approved, &pr.head.clone())];
+            pr.reviews = Some(vec![review(1, TrustLevel::Member, Verdict::Approved, &pr.head)]);
             machine.observe("a", pr);
         }),
         ("move the ticket to an active state", activate),
