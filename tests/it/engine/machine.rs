@@ -219,7 +219,7 @@ impl Machine {
     /// What no run has taken up yet reaches the agent.
     pub fn delivers(&mut self, name: &str) {
         let remarks: Vec<RemarkKey> =
-            self.job(name).people.undelivered().into_iter().map(|message| message.key).collect();
+            self.job(name).people.undelivered().into_iter().filter_map(|message| message.key).collect();
         if !remarks.is_empty() {
             self.progress(name, Activity::Delivered { remarks });
         }

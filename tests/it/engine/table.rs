@@ -191,7 +191,7 @@ fn at(stage: Stage) -> Machine {
         let effect = EffectId(machine.state.meta.next_effect);
         machine.state.meta.next_effect += 1;
         let effect_id = effect;
-        let effect = Effect { id: effect, ticket: Some(id("a")), action };
+        let effect = Effect { id: effect, ticket: Some(id("a")), decided_at: now, action };
         let pending = Pending { effect, attempts: 0, status: PendingStatus::InFlight };
         machine.state.outbox.insert(effect_id, pending);
     };
