@@ -30,7 +30,9 @@ fn job(name: &str) -> Job {
         created_at: None,
         updated_at: None,
         native_ref: None,
-        comments: Vec::new(),
+        comments: None,
+        state_changed: None,
+        labelled: Vec::new(),
     };
     let branch = BranchName { name: name.into(), generation: 0 };
     Job::new(TicketFacts::of(&ticket), branch, Timestamp(1))

@@ -28,6 +28,7 @@ fn finished(id: &str, ended_at: Timestamp) -> FinishedRun {
         kind: RunKind::Implement,
         attempt: 1,
         pool: PoolName::new("p"),
+        runtime: "exec".into(),
         branch: "b".into(),
         ticket_state: "open".into(),
         started_at: Timestamp(ended_at.0 - 1000),
