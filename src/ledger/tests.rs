@@ -30,7 +30,7 @@ fn job(name: &str) -> Job {
         created_at: None,
         updated_at: None,
         native_ref: None,
-        comments: Some(Vec::new()),
+        comments: None,
         state_changed: None,
         labelled: Vec::new(),
     };

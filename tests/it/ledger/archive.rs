@@ -8,20 +8,29 @@ use dirigent::domain::job::{BranchName, Job, TicketFacts};
 use dirigent::domain::time::Timestamp;
 use dirigent::engine::state::{Changes, State};
 use dirigent::ledger::{Ledger, LedgerReader, SqliteLedger, open_for_reading};
+use serde_json::json;
 
 use super::reading::ledger_of;
-use crate::engine::fixtures::ticket;
 use crate::support::board::{Board, MERGE, MUTATE};
 
 fn id(name: &str) -> TicketId {
     TicketId::new(name)
 }
 
+fn facts(name: &str) -> TicketFacts {
+    let plain = json!({
+        "id": name, "key": name, "title": format!("Do {name}"), "state": "open", "priority": null, "labels": [],
+        "blocked_by": [], "parent": null, "author": null, "assignee": null, "url": null,
+        "dispatchable": {"is": "yes"}, "created_at": null, "updated_at": null,
+    });
+    serde_json::from_value(plain).unwrap()
+}
+
 /// A state with jobs of these names.
 fn state_with(names: &[&str]) -> State {
     let job = |name: &&str| {
         let branch = BranchName { name: format!("dirigent/{name}"), generation: 0 };
-        (id(name), Job::new(TicketFacts::of(&ticket(name)), branch, Timestamp(0)))
+        (id(name), Job::new(facts(name), branch, Timestamp(0)))
     };
     State { jobs: names.iter().map(job).collect(), ..State::default() }
 }
