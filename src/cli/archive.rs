@@ -38,7 +38,6 @@ pub fn add_all(snapshot: &mut Snapshot, loaded: &Loaded, place: &RunnerFolder) -
 }
 
 fn views(loaded: &Loaded, jobs: Vec<Job>) -> Vec<JobView> {
-    let jobs = jobs.into_iter().map(|job| (job.ticket.id.clone(), job)).collect();
-    let state = State { jobs, ..State::default() };
+    let state = State { jobs: jobs.into_iter().collect(), ..State::default() };
     engine::snapshot(&state, &loaded.settings.policy(&loaded.hash, false), runtime::now()).jobs
 }

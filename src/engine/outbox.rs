@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::decided::Decided;
 use super::effect::{Action, Effect};
 use super::event::{EffectError, EffectResult};
 use super::permit::{self, Circumstances, Refusal};
@@ -36,28 +35,19 @@ impl Step<'_> {
         match (pending.effect.action, result) {
             // Somebody deleted it: it is written anew.
             (Action::WriteWorkpad { .. }, EffectResult::CommentGone) => {
-                if let Some(job) = self.state.jobs.get_mut(&ticket) {
-                    job.workpad = Workpad::default();
-                    self.touch(&ticket);
-                }
+                self.state.jobs.edit(&ticket, |job| job.workpad = Workpad::default());
             }
             (Action::WriteWorkpad { .. }, EffectResult::Commented { comment }) => {
-                if let Some(job) = self.state.jobs.get_mut(&ticket) {
-                    job.workpad.comment = Some(comment);
-                    self.touch(&ticket);
-                }
+                self.state.jobs.edit(&ticket, |job| job.workpad.comment = Some(comment));
             }
             (Action::PushBranch { head, .. }, _) => {
                 self.pr_write_answered(&ticket, PrWriteKind::Push, true);
-                if let Some(job) = self.state.jobs.get_mut(&ticket) {
-                    job.delivery.remote_head = Some(head.clone());
-                    self.touch(&ticket);
-                }
+                self.state.jobs.edit(&ticket, |job| job.delivery.remote_head = Some(head.clone()));
                 self.decide(&ticket, Observation::BranchPushed { head });
             }
             (Action::OpenPr { branch, .. }, EffectResult::Opened { pr }) => {
                 let moment = self.state.next_moment();
-                let Some(job) = self.state.jobs.get_mut(&ticket) else { return };
+                let Some(job) = self.state.jobs.get(&ticket) else { return };
                 // Opened for a branch that was given up meanwhile, or beside a merge that came first.
                 if job.delivery.branch.name != branch || matches!(job.stage, Stage::Done { .. }) {
                     let text = format!("{} was opened too late; nothing more is done with it", pr.number);
@@ -65,16 +55,15 @@ impl Step<'_> {
                     return;
                 }
                 let facts = facts_of_opened(job, &pr, self.policy, self.now, moment);
-                job.delivery.pr = Some(facts);
-                self.touch(&ticket);
+                self.state.jobs.edit(&ticket, |job| job.delivery.pr = Some(facts));
                 self.decide(&ticket, Observation::PrOpened { number: pr.number, url: pr.url });
             }
             (Action::ReopenPr { number }, _) => {
-                let job = self.state.jobs.get_mut(&ticket);
-                if let Some(pr) = job.and_then(|job| job.delivery.pr.as_mut()).filter(|pr| pr.number == number) {
-                    pr.state = PrState::Open;
-                    self.touch(&ticket);
-                }
+                self.edit_pr(&ticket, |pr| {
+                    if pr.number == number {
+                        pr.state = PrState::Open;
+                    }
+                });
                 self.pr_write_answered(&ticket, PrWriteKind::Reopen, true);
                 self.emit(Some(&ticket), Action::InspectPr { number });
             }
@@ -89,10 +78,7 @@ impl Step<'_> {
             (Action::MergePr { .. }, EffectResult::Merged { commit }) => {
                 self.pr_write_answered(&ticket, PrWriteKind::Merge, true);
                 self.state.base_written = self.state.next_moment();
-                if let Some(pr) = self.state.jobs.get_mut(&ticket).and_then(|job| job.delivery.pr.as_mut()) {
-                    pr.state = PrState::Merged { commit: commit.clone() };
-                    self.touch(&ticket);
-                }
+                self.edit_pr(&ticket, |pr| pr.state = PrState::Merged { commit: commit.clone() });
                 self.decide(&ticket, Observation::PrMerged { commit, by_us: true });
                 self.base_moved();
             }
@@ -116,23 +102,27 @@ impl Step<'_> {
     /// The column is written: nobody has to see it to know it. Until a reading shows it, older readings are told apart from it.
     fn ticket_moved(&mut self, id: &TicketId, state: String, version: Option<Timestamp>) {
         let moment = self.state.next_moment();
-        let Some(job) = self.state.jobs.get_mut(id) else { return };
-        let Some(write) = job.column.as_mut().filter(|write| same_state(&write.to, &state)) else { return };
-        write.status = WriteStatus::Confirmed { at: self.now, moment, version };
-        job.ticket.state.clone_from(&state);
-        job.ticket.updated_at = job.ticket.updated_at.max(version);
-        self.touch(id);
+        let status = WriteStatus::Confirmed { at: self.now, moment, version };
+        let is_there = self.state.jobs.edit(id, |job| {
+            let Some(write) = job.column.as_mut().filter(|write| same_state(&write.to, &state)) else { return false };
+            write.status = status;
+            job.ticket.state.clone_from(&state);
+            job.ticket.updated_at = job.ticket.updated_at.max(version);
+            true
+        });
+        if is_there != Some(true) {
+            return;
+        }
         self.state.unsettled.insert(id.clone(), self.now);
         self.follow_run(id, &state);
     }
 
     /// The ticket was not where we thought: somebody moved it, and it was left there.
     fn found_elsewhere(&mut self, id: &TicketId, wanted: &str, actual: String) {
-        let Some(job) = self.state.jobs.get_mut(id) else { return };
-        if job.column.as_ref().is_some_and(|write| same_state(&write.to, wanted)) {
-            job.column = None;
-            self.touch(id);
+        if !self.state.jobs.contains(id) {
+            return;
         }
+        self.never_moved(id, wanted);
         self.note(Some(id), "column_taken", format!("the ticket is in `{actual}`, so it was not moved to `{wanted}`"));
         self.emit(None, Action::RefreshTickets { ids: vec![id.clone()] });
     }
@@ -147,17 +137,16 @@ impl Step<'_> {
             .map(|(id, _)| id.clone())
             .collect();
         for id in ready {
-            let Some(job) = self.state.jobs.get_mut(&id) else { continue };
-            let (Stage::ReadyToMerge { head, .. }, Some(number)) =
-                (job.stage.clone(), job.delivery.pr.as_ref().map(|pr| pr.number))
-            else {
-                continue;
-            };
-            let mut out = Decided::new(self.policy, self.now);
-            let on = CheckWait::Mergeability { head };
-            out.move_to(job, Stage::WaitingForChecks { on, since: self.now });
-            out.act(Action::InspectPr { number });
-            self.absorb(&id, out, true);
+            self.decide_with(&id, |job, out| {
+                let (Stage::ReadyToMerge { head, .. }, Some(number)) =
+                    (job.stage.clone(), job.delivery.pr.as_ref().map(|pr| pr.number))
+                else {
+                    return;
+                };
+                let on = CheckWait::Mergeability { head };
+                out.move_to(job, Stage::WaitingForChecks { on, since: out.now });
+                out.act(Action::InspectPr { number });
+            });
         }
     }
 
@@ -278,29 +267,27 @@ impl Step<'_> {
                 format!("{name} failed and is tried again: {detail}"),
             );
         }
-        if let Some(entry) = self.state.outbox.get_mut(&id) {
-            entry.attempts = attempts;
-            entry.status = PendingStatus::Due { at: self.now + wait, last_error: detail };
-            self.state.changes.outbox.insert(id);
-        }
+        let at = self.now + wait;
+        self.state.outbox.edit(id, |tried, status| {
+            *tried = attempts;
+            *status = PendingStatus::Due { at, last_error: detail };
+        });
     }
 
     fn maybe_moved(&mut self, ticket: &TicketId, state: &str) {
-        let column = self.state.jobs.get_mut(ticket).and_then(|job| job.column.as_mut());
-        if let Some(write) = column.filter(|write| same_state(&write.to, state)) {
-            write.status = WriteStatus::MaybeDone { at: self.now };
-            self.touch(ticket);
-        }
+        let at = self.now;
+        self.state.jobs.edit(ticket, |job| {
+            if let Some(write) = job.column.as_mut().filter(|write| same_state(&write.to, state)) {
+                write.status = WriteStatus::MaybeDone { at };
+            }
+        });
     }
 
     /// A column that the tracker refuses was never ours: a person may still put the ticket there.
     fn never_moved(&mut self, ticket: &TicketId, state: &str) {
-        if let Some(job) = self.state.jobs.get_mut(ticket)
-            && job.column.as_ref().is_some_and(|write| same_state(&write.to, state))
-        {
-            job.column = None;
-            self.touch(ticket);
-        }
+        self.state.jobs.edit(ticket, |job| {
+            job.column.take_if(|write| same_state(&write.to, state));
+        });
     }
 
     fn refused(&mut self, id: EffectId, refusal: Refusal) {
@@ -323,39 +310,34 @@ impl Step<'_> {
     }
 
     fn hold(&mut self, id: EffectId, refusal: Refusal) {
-        if let Some(entry) = self.state.outbox.get_mut(&id) {
-            entry.status = PendingStatus::Held { refusal };
-            self.state.changes.outbox.insert(id);
-        }
+        self.state.outbox.edit(id, |_, status| *status = PendingStatus::Held { refusal });
     }
 
     fn never_started(&mut self, ticket: &TicketId, run: &crate::domain::ids::RunId, refusal: Refusal) {
         self.state.runs.remove(run);
         self.state.changes.runs.insert(run.clone());
-        let Some(job) = self.state.jobs.get_mut(ticket) else { return };
-        let Stage::Working { work, run: current, .. } = job.stage.clone() else { return };
-        if current != *run {
-            return;
-        }
-        job.attempts = job.attempts.saturating_sub(1);
-        let mut out = Decided::new(self.policy, self.now);
-        out.note(job, Some(run), "refused", format!("the start of run {run} was refused: {refusal}"));
-        out.queue(job, work, Wait::Ready);
-        self.absorb(ticket, out, true);
+        self.decide_with(ticket, |job, out| {
+            let Stage::Working { work, run: current, .. } = job.stage.clone() else { return };
+            if current != *run {
+                return;
+            }
+            job.attempts = job.attempts.saturating_sub(1);
+            out.note(job, Some(run), "refused", format!("the start of run {run} was refused: {refusal}"));
+            out.queue(job, work, Wait::Ready);
+        });
     }
 
     fn merge_refused_by_permit(&mut self, ticket: &TicketId, refusal: Refusal) {
-        let Some(job) = self.state.jobs.get_mut(ticket) else { return };
-        let Stage::Merging { head, .. } = job.stage.clone() else { return };
         let hold = match refusal {
             Refusal::KillSwitch { switch } => MergeHold::KillSwitch { source: switch },
             Refusal::Observe | Refusal::MergeForbidden | Refusal::Preflight | Refusal::NotOwned => {
                 MergeHold::RolloutForbids
             }
         };
-        let mut out = Decided::new(self.policy, self.now);
-        out.move_to(job, Stage::ReadyToMerge { head, hold, turn: None, since: self.now });
-        self.absorb(ticket, out, true);
+        self.decide_with(ticket, |job, out| {
+            let Stage::Merging { head, .. } = job.stage.clone() else { return };
+            out.move_to(job, Stage::ReadyToMerge { head, hold, turn: None, since: out.now });
+        });
     }
 
     /// Effects that are due again, or that the permit would allow now.
@@ -386,10 +368,7 @@ impl Step<'_> {
             self.refused(id, refusal);
             return;
         }
-        if let Some(entry) = self.state.outbox.get_mut(&id) {
-            entry.status = PendingStatus::InFlight;
-            self.state.changes.outbox.insert(id);
-        }
+        self.state.outbox.edit(id, |_, status| *status = PendingStatus::InFlight);
         self.effects.push(effect);
     }
 

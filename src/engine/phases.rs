@@ -3,6 +3,8 @@
 //! One match on the observation, inside it on the stage. What an observation means nothing to stays as it is: late and
 //! duplicate news are harmless.
 
+pub mod moves;
+
 use super::assess::Assessment;
 use super::decided::Decided;
 use super::delivery;
@@ -228,11 +230,10 @@ pub fn observe(job: &mut Job, observation: Observation, out: &mut Decided<'_>) {
 
 /// Asks a live run to stop, once. A reason that takes the work away replaces one that would only interrupt it.
 pub fn stop(job: &mut Job, reason: StopReason, out: &mut Decided<'_>) {
-    let Stage::Working { run, stopping, .. } = &mut job.stage else { return };
+    let Stage::Working { run, stopping, .. } = &job.stage else { return };
     if let Some(known) = stopping {
         if takes_away(&reason) && !takes_away(known) {
-            *known = reason.clone();
-            job.updated_at = out.now;
+            moves::set_stopping(job, reason.clone(), out.now);
             out.note(
                 job,
                 None,
@@ -242,9 +243,8 @@ pub fn stop(job: &mut Job, reason: StopReason, out: &mut Decided<'_>) {
         }
         return;
     }
-    *stopping = Some(reason.clone());
     let run = run.clone();
-    job.updated_at = out.now;
+    moves::set_stopping(job, reason.clone(), out.now);
     out.note(job, Some(&run), reason.code(), format!("stopping run {run}: {}", reason.code()));
     out.act(Action::StopRun { run, reason });
 }
@@ -294,8 +294,8 @@ pub fn wait_for_human(job: &mut Job, on: HumanWait, out: &mut Decided<'_>) {
 }
 
 fn ticket_terminal(job: &mut Job, state: String, out: &mut Decided<'_>) {
-    if let Stage::Done { ticket_closed, .. } = &mut job.stage {
-        *ticket_closed = true;
+    if matches!(job.stage, Stage::Done { .. }) {
+        moves::saw_ticket_closed(job);
         return;
     }
     close(job, state, out);

@@ -24,14 +24,13 @@ impl Step<'_> {
     /// A look at the job's pull request.
     pub fn pr_observed(&mut self, ticket: TicketId, pr: PullRequest, basis: Basis) {
         self.lane_works(Lane::Forge);
-        let Some(job) = self.state.jobs.get_mut(&ticket) else { return };
+        let Some(job) = self.state.jobs.get(&ticket) else { return };
         // A look that was under way while the job took a new branch is about another pull request.
-        let Some(facts) = job.delivery.pr.as_mut().filter(|facts| facts.number == pr.number) else { return };
+        let Some(facts) = job.delivery.pr.as_ref().filter(|facts| facts.number == pr.number) else { return };
         let labels = normalise_labels(&pr.labels);
         if facts.labels != labels {
             // A label may be a kill switch, also on what is over.
-            facts.labels = labels;
-            self.touch(&ticket);
+            self.edit_pr(&ticket, |facts| facts.labels = labels);
         }
         let Some(job) = self.state.jobs.get(&ticket) else { return };
         if job.stage.phase().is_terminal() {
@@ -48,25 +47,23 @@ impl Step<'_> {
     }
 
     fn pr_is_merged(&mut self, ticket: &TicketId, pr: &PullRequest, commit: Option<CommitId>) {
-        if let Some(facts) = self.state.jobs.get_mut(ticket).and_then(|job| job.delivery.pr.as_mut()) {
+        self.edit_pr(ticket, |facts| {
             facts.state = pr.state.clone();
             // It was merged at the head that the forge shows with it.
             facts.head = pr.head.clone();
             facts.write = None;
-            self.touch(ticket);
-        }
+        });
         self.state.look_again.remove(ticket);
         self.decide(ticket, Observation::PrMerged { commit, by_us: false });
     }
 
     fn pr_is_closed(&mut self, ticket: &TicketId, pr: &PullRequest, basis: Basis) {
-        let Some(facts) = self.state.jobs.get_mut(ticket).and_then(|job| job.delivery.pr.as_mut()) else { return };
+        let Some(facts) = self.state.jobs.get(ticket).and_then(|job| job.delivery.pr.as_ref()) else { return };
         if opens_it(facts.write.as_ref()) && !is_settled(facts.write.as_ref(), basis, self.now) {
             self.look_again_soon(ticket);
             return;
         }
-        facts.state = PrState::Closed;
-        self.touch(ticket);
+        self.edit_pr(ticket, |facts| facts.state = PrState::Closed);
         self.decide(ticket, Observation::PrClosed { number: pr.number });
     }
 
@@ -75,10 +72,10 @@ impl Step<'_> {
         if !self.take_in_head(ticket, &pr, basis) {
             return;
         }
-        let Some(job) = self.state.jobs.get_mut(ticket) else { return };
-        let before = job.delivery.pr.clone();
-        let mut facts = assess::remember(before.as_ref(), &pr, self.policy, self.now);
-        if before.as_ref().is_some_and(|known| is_settled(known.write.as_ref(), basis, self.now)) {
+        let Some(job) = self.state.jobs.get(ticket) else { return };
+        let before = job.delivery.pr.as_ref();
+        let mut facts = assess::remember(before, &pr, self.policy, self.now);
+        if before.is_some_and(|known| is_settled(known.write.as_ref(), basis, self.now)) {
             facts.write = None;
         }
         let base_settled = basis.is_after(self.state.base_written);
@@ -87,22 +84,19 @@ impl Step<'_> {
             facts.mergeability = Mergeability::Unknown;
         }
         let approval = approval_by_review(job, &pr, self.policy, self.now);
-        if job.people.approval != approval {
-            if let Some(approval) = &approval {
-                remarks::accept(job, &approval.by, &approval.head, &[]);
-            }
-            job.people.approval = approval;
-            self.touch(ticket);
-        }
-        let Some(job) = self.state.jobs.get_mut(ticket) else { return };
         let judges = phases::judges_pr(&job.stage);
-        let head = if judges { Some(pr.head.clone()) } else { job.delivery.head.clone() };
-        let changed = before.as_ref() != Some(&facts) || job.delivery.head != head;
-        job.delivery.head = head;
-        job.delivery.pr = Some(facts);
-        if changed {
-            self.touch(ticket);
-        }
+        self.state.jobs.edit(ticket, |job| {
+            if job.people.approval != approval {
+                if let Some(approval) = &approval {
+                    remarks::accept(job, &approval.by, &approval.head, &[]);
+                }
+                job.people.approval = approval;
+            }
+            if judges {
+                job.delivery.head = Some(pr.head.clone());
+            }
+            job.delivery.pr = Some(facts);
+        });
         if !judges {
             return;
         }
@@ -142,15 +136,13 @@ impl Step<'_> {
         let secret = self.state.meta.comment_key.clone();
         let ours = |comment: &crate::domain::comment::Comment| is_ours(&secret, ticket, comment);
         let readings = remarks::from_look(pr, ours, self.policy, self.now);
-        let Some(job) = self.state.jobs.get_mut(ticket) else { return };
-        let before = job.people.remarks.clone();
         let mut news = Vec::new();
-        for reading in readings {
-            news.extend(remarks::take_in(job, reading, self.now));
-        }
-        if job.people.remarks != before {
-            self.touch(ticket);
-        }
+        let now = self.now;
+        self.state.jobs.edit(ticket, |job| {
+            for reading in readings {
+                news.extend(remarks::take_in(job, reading, now));
+            }
+        });
         for remark in news {
             self.note(Some(ticket), "human_said", format!("{}: {}", remark.author, remarks::first_line(&remark.text)));
             let told = self.state.jobs.get(ticket).and_then(|job| remarks::tell(job, &remark));
@@ -175,7 +167,7 @@ impl Step<'_> {
 
     /// Whether what the look says about the head can be believed. A head that a person pushed is adopted.
     fn take_in_head(&mut self, ticket: &TicketId, pr: &PullRequest, basis: Basis) -> bool {
-        let Some(job) = self.state.jobs.get_mut(ticket) else { return false };
+        let Some(job) = self.state.jobs.get(ticket) else { return false };
         let Some(at_remote) = pr.ref_head.clone() else {
             // Not read to the end: the next tick asks again.
             return false;
@@ -197,10 +189,8 @@ impl Step<'_> {
 
     /// A head that we did not push: a person's. It is judged as it is; no worker is started for what it makes unnecessary.
     fn adopt_head(&mut self, ticket: &TicketId, head: CommitId) {
-        let Some(job) = self.state.jobs.get_mut(ticket) else { return };
-        let known = job.delivery.remote_head.replace(head.clone());
-        self.touch(ticket);
-        if known.is_some() {
+        let known = self.state.jobs.edit(ticket, |job| job.delivery.remote_head.replace(head.clone()));
+        if known.flatten().is_some() {
             self.note(Some(ticket), "head_adopted", format!("somebody pushed {}; it is judged next", head.short()));
         }
     }
@@ -244,22 +234,23 @@ impl Step<'_> {
 
     /// A write to the job's pull request leaves.
     pub fn pr_write_sent(&mut self, ticket: &TicketId, what: PrWriteKind) {
-        if let Some(facts) = self.state.jobs.get_mut(ticket).and_then(|job| job.delivery.pr.as_mut()) {
-            facts.write = Some(PrWrite::Sent { what });
-            self.touch(ticket);
-        }
+        self.edit_pr(ticket, |facts| facts.write = Some(PrWrite::Sent { what }));
     }
 
     pub fn pr_write_answered(&mut self, ticket: &TicketId, what: PrWriteKind, certain: bool) {
         let (moment, at) = (self.state.next_moment(), self.now);
-        if let Some(facts) = self.state.jobs.get_mut(ticket).and_then(|job| job.delivery.pr.as_mut()) {
+        self.edit_pr(ticket, |facts| {
             facts.write = Some(if certain {
                 PrWrite::Answered { what, moment, at }
             } else {
                 PrWrite::MaybeDone { what, moment, at }
             });
-            self.touch(ticket);
-        }
+        });
+    }
+
+    /// Changes what is known of the job's pull request, if it has one.
+    pub fn edit_pr(&mut self, ticket: &TicketId, change: impl FnOnce(&mut PrFacts)) {
+        self.state.jobs.edit(ticket, |job| job.delivery.pr.as_mut().map(change));
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::effect::Action;
 use super::event::Lookup;
 use super::phases::Observation;
+use super::phases::moves::saw_ticket_closed;
 use super::provenance::{is_ours, is_trusted};
 use super::remarks;
 use super::select;
@@ -93,7 +94,7 @@ impl Step<'_> {
 
     /// A ticket's own time of change does not move when its blocker closes: the blockers are asked for themselves.
     fn blockers_to_ask_for(&self) -> BTreeSet<TicketId> {
-        let on_board = |id: &TicketId| self.state.jobs.contains_key(id) && !self.state.off_list.contains(id);
+        let on_board = |id: &TicketId| self.state.jobs.contains(id) && !self.state.off_list.contains(id);
         let queued = self.state.jobs.values().filter(|job| matches!(job.stage, Stage::Queued { .. }));
         queued
             .flat_map(|job| &job.ticket.blocked_by)
@@ -138,7 +139,7 @@ impl Step<'_> {
                 }
                 // Its run stops and the job is kept: only "gone" ends it.
                 Lookup::NotVisible => {
-                    if self.state.jobs.contains_key(&id) && self.state.invisible.insert(id.clone()) {
+                    if self.state.jobs.contains(&id) && self.state.invisible.insert(id.clone()) {
                         self.note(Some(&id), "not_visible", "the tracker does not show the ticket; the job is kept");
                     }
                     self.decide(&id, Observation::TicketNotVisible);
@@ -164,12 +165,11 @@ impl Step<'_> {
                 .map(|(id, _)| id.clone())
                 .collect();
         for id in waiting {
-            if let Some(job) = self.state.jobs.get_mut(&id) {
+            self.state.jobs.edit(&id, |job| {
                 for blocker in job.ticket.blocked_by.iter_mut().filter(|blocker| blocker.id == ticket.id) {
                     blocker.state = Some(ticket.state.clone());
                 }
-            }
-            self.touch(&id);
+            });
         }
     }
 
@@ -179,7 +179,7 @@ impl Step<'_> {
         if ticket.comments.is_some() {
             facts.trusted_comments = trusted_comments(&ticket, &secret, self.policy);
         }
-        let Some(job) = self.state.jobs.get_mut(&ticket.id) else {
+        let Some(job) = self.state.jobs.get(&ticket.id) else {
             if select::is_active(&facts.state, self.policy) {
                 for comment in ticket.known_comments() {
                     facts.take_in(comment);
@@ -204,18 +204,17 @@ impl Step<'_> {
         if is_old && !self.has_lasted(&id) {
             return;
         }
-        let Some(job) = self.state.jobs.get_mut(&id) else { return };
+        let Some(job) = self.state.jobs.get(&id) else { return };
         let column = whose_column(job, &facts, basis, self.now);
         let mut by_people = false;
         match column {
             Column::Unsettled => {
                 facts.state.clone_from(&job.ticket.state);
                 facts.state_changed.clone_from(&job.ticket.state_changed);
-                let lasted = self.has_lasted(&id);
-                if let (true, Some(job)) = (lasted, self.state.jobs.get_mut(&id)) {
+                if self.has_lasted(&id) {
                     facts.state.clone_from(&ticket.state);
                     facts.state_changed.clone_from(&ticket.state_changed);
-                    job.column = None;
+                    self.state.jobs.edit(&id, |job| job.column = None);
                     by_people = true;
                 }
             }
@@ -224,9 +223,8 @@ impl Step<'_> {
                 self.state.unsettled.remove(&id);
             }
             Column::Visible => {
-                job.column = None;
+                self.state.jobs.edit(&id, |job| job.column = None);
                 self.state.unsettled.remove(&id);
-                self.touch(&id);
             }
             Column::Plain => {
                 let moved = !same_state(&job.ticket.state, &facts.state);
@@ -234,10 +232,9 @@ impl Step<'_> {
                 self.state.unsettled.remove(&id);
             }
             Column::Taken => {
-                job.column = None;
+                self.state.jobs.edit(&id, |job| job.column = None);
                 by_people = !by_a_machine(&facts);
                 self.state.unsettled.remove(&id);
-                self.touch(&id);
             }
         }
         self.take_over(&ticket, facts, by_people, &secret);
@@ -246,13 +243,9 @@ impl Step<'_> {
     /// Believes a reading: the job's facts, what they mean, and what people wrote.
     fn take_over(&mut self, ticket: &Ticket, mut facts: TicketFacts, by_people: bool, secret: &str) {
         let id = ticket.id.clone();
-        let Some(job) = self.state.jobs.get_mut(&id) else { return };
+        let Some(job) = self.state.jobs.get(&id) else { return };
         let moved = !same_state(&job.ticket.state, &facts.state);
         let was_closed = select::is_terminal(&job.ticket.state, self.policy);
-        if let (Stage::Done { ticket_closed, .. }, true) = (&mut job.stage, by_people && was_closed) {
-            // Reopened before anybody looked at the column that we had put it in.
-            *ticket_closed = true;
-        }
         let starting = is_starting(job, self.state.runs.values());
         let mut news: Vec<Remark> = Vec::new();
         for comment in ticket.known_comments() {
@@ -270,14 +263,19 @@ impl Step<'_> {
             }
             news.push(remark);
         }
-        if !state_in(&facts.state, &self.policy.merge.approval_states) {
-            job.people.outside_approval_at = Some(self.now);
-        }
-        let seen_outside = job.people.outside_approval_at;
-        if job.ticket != facts {
+        let outside = !state_in(&facts.state, &self.policy.merge.approval_states);
+        // Once per head is enough, and no reading that says the same again is a change.
+        let known = job.people.outside_approval_at;
+        let head_since = job.delivery.pr.as_ref().map(|pr| pr.head_since);
+        let seen_outside = if outside && (known.is_none() || known <= head_since) { Some(self.now) } else { known };
+        self.state.jobs.edit(&id, |job| {
+            if by_people && was_closed {
+                // Reopened before anybody looked at the column that we had put it in.
+                saw_ticket_closed(job);
+            }
+            job.people.outside_approval_at = seen_outside;
             job.ticket = facts.clone();
-            self.touch(&id);
-        }
+        });
         if moved {
             self.follow_run(&id, &facts.state);
         }
@@ -345,8 +343,7 @@ impl Step<'_> {
         let id = facts.id.clone();
         let job = Job::new(facts, BranchName { name, generation: 0 }, self.now);
         self.note(Some(&id), "seen", format!("{} came onto the board: {}", job.ticket.key, job.ticket.title));
-        self.state.jobs.insert(id.clone(), job);
-        self.touch(&id);
+        self.state.jobs.insert(job);
     }
 }
 

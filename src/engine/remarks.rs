@@ -244,60 +244,36 @@ impl Step<'_> {
 
     /// A run reports which remarks reached its agent.
     pub fn remarks_delivered(&mut self, id: &TicketId, run: &RunId, keys: &[RemarkKey]) {
-        let Some(job) = self.state.jobs.get_mut(id) else { return };
-        for key in keys {
-            // The version that was delivered counts; what was edited since is still open.
-            if key.kind == RemarkKind::TicketComment && job.people.remark(key).is_none() {
-                // It came with the prompt before the engine has read it: it is known, in this version.
-                job.ticket.deliver_early(key);
+        self.state.jobs.edit(id, |job| {
+            for key in keys {
+                // The version that was delivered counts; what was edited since is still open.
+                if key.kind == RemarkKind::TicketComment && job.people.remark(key).is_none() {
+                    // It came with the prompt before the engine has read it: it is known, in this version.
+                    job.ticket.deliver_early(key);
+                }
+                let mut remarks = job.people.remarks.iter_mut();
+                if let Some(remark) = remarks.find(|remark| remark.key == *key && remark.is_open()) {
+                    remark.status = RemarkStatus::Delivered { run: run.clone() };
+                }
             }
-            if let Some(remark) = job.people.remarks.iter_mut().find(|remark| remark.key == *key && remark.is_open()) {
-                remark.status = RemarkStatus::Delivered { run: run.clone() };
-            }
-        }
-        self.touch(id);
+        });
     }
 
     /// What was told did not get through: it is open again.
     pub fn remarks_returned(&mut self, id: &TicketId, run: &RunId, keys: &[RemarkKey]) {
-        let Some(job) = self.state.jobs.get_mut(id) else { return };
-        for remark in job.people.remarks.iter_mut().filter(|remark| keys.contains(&remark.key)) {
-            if matches!(&remark.status, RemarkStatus::Delivered { run: to } if to == run) {
-                remark.status = RemarkStatus::Open;
+        self.state.jobs.edit(id, |job| {
+            for remark in job.people.remarks.iter_mut().filter(|remark| keys.contains(&remark.key)) {
+                if matches!(&remark.status, RemarkStatus::Delivered { run: to } if to == run) {
+                    remark.status = RemarkStatus::Open;
+                }
             }
-        }
-        self.touch(id);
+        });
     }
 
     pub fn remark_answered(&mut self, id: &TicketId, run: &RunId, key: &RemarkKey, answer: RemarkAnswer) {
         let Some(live) = self.state.runs.get(run) else { return };
         let before = live.head_before.clone();
-        let Some(job) = self.state.jobs.get_mut(id) else { return };
-        let head = job.delivery.head.clone();
-        let Some(remark) = job.people.remark_mut(key) else { return };
-        // Only what was delivered to this run can be answered by it.
-        let delivered = match &remark.status {
-            RemarkStatus::Delivered { run: to }
-            | RemarkStatus::Explained { run: to, .. }
-            | RemarkStatus::Declined { run: to, .. }
-            | RemarkStatus::Answered { run: to, .. } => to == run,
-            _ => false,
-        };
-        if !delivered {
-            return;
-        }
-        let run = run.clone();
-        match answer {
-            // Counts only with a commit that was made since.
-            RemarkAnswer::Fixed { .. } => {
-                if let Some(commit) = head.filter(|head| Some(head) != before.as_ref()) {
-                    remark.status = RemarkStatus::Answered { run, commit };
-                }
-            }
-            RemarkAnswer::Explained { text } => remark.status = RemarkStatus::Explained { run, words: text },
-            RemarkAnswer::Declined { text } => remark.status = RemarkStatus::Declined { run, why: text },
-        }
-        self.touch(id);
+        self.state.jobs.edit(id, |job| answered(job, run, key, answer, before.as_ref()));
     }
 
     /// Open remarks that a complete reading does not have are asked for by id; a page that lacks one means nothing.
@@ -313,6 +289,34 @@ impl Step<'_> {
         for comment in missing {
             self.emit(Some(id), Action::CheckRemark { kind, id: comment });
         }
+    }
+}
+
+/// `before` is the head that the run began with.
+fn answered(job: &mut Job, run: &RunId, key: &RemarkKey, answer: RemarkAnswer, before: Option<&CommitId>) {
+    let head = job.delivery.head.clone();
+    let Some(remark) = job.people.remark_mut(key) else { return };
+    // Only what was delivered to this run can be answered by it.
+    let delivered = match &remark.status {
+        RemarkStatus::Delivered { run: to }
+        | RemarkStatus::Explained { run: to, .. }
+        | RemarkStatus::Declined { run: to, .. }
+        | RemarkStatus::Answered { run: to, .. } => to == run,
+        _ => false,
+    };
+    if !delivered {
+        return;
+    }
+    let run = run.clone();
+    match answer {
+        // Counts only with a commit that was made since.
+        RemarkAnswer::Fixed { .. } => {
+            if let Some(commit) = head.filter(|head| Some(head) != before) {
+                remark.status = RemarkStatus::Answered { run, commit };
+            }
+        }
+        RemarkAnswer::Explained { text } => remark.status = RemarkStatus::Explained { run, words: text },
+        RemarkAnswer::Declined { text } => remark.status = RemarkStatus::Declined { run, why: text },
     }
 }
 

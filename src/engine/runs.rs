@@ -4,17 +4,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::budget::{self, Level};
-use super::decided::Decided;
 use super::effect::{Action, Said, Steering};
 use super::event::LostRun;
 use super::fingerprint;
+use super::phases::moves::hope_again;
 use super::phases::{self, Observation};
 use super::quota;
-use super::state::PendingStatus;
+use super::state::{PendingStatus, State};
 use super::step::Step;
 use crate::domain::failure::{RunFailure, TurnError};
 use crate::domain::ids::{CommitId, EffectId, RunId, TicketId};
-use crate::domain::job::{MergeHold, Stage};
+use crate::domain::job::Stage;
 use crate::domain::run::{
     Activity, FinishedRun, Life, LiveRun, ProcessMark, RunKind, RunOutcome, RunReport, StopReason,
 };
@@ -88,17 +88,11 @@ impl Step<'_> {
 
     /// Whoever starts the runner anew may have cleared the way just before.
     fn look_at_hindered_merges_again(&mut self) {
-        for (id, job) in &mut self.state.jobs {
-            match &mut job.stage {
-                Stage::ReadyToMerge { hold: MergeHold::Forge { retry_at, .. }, turn, .. } => {
-                    *retry_at = self.now;
-                    *turn = None;
-                }
-                // The look that it was waiting for is not coming any more.
-                Stage::ReadyToMerge { turn, .. } if turn.is_some() => *turn = None,
-                _ => continue,
-            }
-            self.state.changes.jobs.insert(id.clone());
+        let ready = self.state.jobs.iter().filter(|(_, job)| matches!(job.stage, Stage::ReadyToMerge { .. }));
+        let ready: Vec<TicketId> = ready.map(|(id, _)| id.clone()).collect();
+        let now = self.now;
+        for id in ready {
+            self.state.jobs.edit(&id, |job| hope_again(job, now));
         }
     }
 
@@ -113,13 +107,13 @@ impl Step<'_> {
         let (ticket, attempt, branch, kind) = (live.ticket.clone(), live.attempt, live.branch.clone(), live.kind);
         self.state.changes.runs.insert(run.clone());
         self.start_confirmed(&run);
-        if let Some(job) = self.state.jobs.get_mut(&ticket) {
+        let (State { jobs, base, .. }, policy) = (&mut *self.state, self.policy);
+        jobs.edit(&ticket, |job| {
             if head.is_some() {
                 job.delivery.head = head;
             }
-            job.evidence.started_with = Some(fingerprint::of(job, self.state.base.as_ref(), self.policy));
-            self.touch(&ticket);
-        }
+            job.evidence.started_with = Some(fingerprint::of(job, base.as_ref(), policy));
+        });
         let said = Said::Started { run: run.clone(), attempt, branch, rework: kind == RunKind::Rework };
         self.emit(Some(&ticket), Action::Comment { key: format!("started:{run}"), said });
     }
@@ -132,11 +126,7 @@ impl Step<'_> {
     }
 
     fn start_effect(&self, wanted: &RunId) -> Option<EffectId> {
-        self.state
-            .outbox
-            .iter()
-            .find(|(_, pending)| matches!(&pending.effect.action, Action::StartRun { run, .. } if run == wanted))
-            .map(|(id, _)| *id)
+        self.state.outbox.start_of(wanted)
     }
 
     pub fn run_progress(&mut self, run: RunId, activity: Activity) {
@@ -160,11 +150,8 @@ impl Step<'_> {
                 if let Life::Running { session: known, .. } = &mut live.life {
                     *known = Some(session.clone());
                 }
-                if let Some(job) = self.state.jobs.get_mut(&ticket) {
-                    job.session = Some(session);
-                }
+                self.state.jobs.edit(&ticket, |job| job.session = Some(session));
                 self.state.changes.runs.insert(run);
-                self.touch(&ticket);
             }
             Activity::TurnEnded { turns } => {
                 let more = turns.saturating_sub(live.progress.turns);
@@ -178,10 +165,7 @@ impl Step<'_> {
             }
             Activity::Committed { head } => {
                 live.progress.has_commit_or_evidence = true;
-                if let Some(job) = self.state.jobs.get_mut(&ticket) {
-                    job.delivery.head = Some(head);
-                }
-                self.touch(&ticket);
+                self.state.jobs.edit(&ticket, |job| job.delivery.head = Some(head));
             }
             Activity::Proved { evidence } => {
                 live.progress.has_commit_or_evidence = true;
@@ -222,10 +206,7 @@ impl Step<'_> {
         self.roll_day();
         self.state.meta.daily.usage += usage;
         self.state.meta.total += usage;
-        if let Some(job) = self.state.jobs.get_mut(&ticket) {
-            job.spending.total += usage;
-            job.spending.since_reset += usage;
-        }
+        self.state.jobs.spend(&ticket, usage);
         self.brake(run);
     }
 
@@ -280,11 +261,7 @@ impl Step<'_> {
     }
 
     pub fn stop_run(&mut self, ticket: &TicketId, reason: StopReason) {
-        let Some(job) = self.state.jobs.get_mut(ticket) else { return };
-        let mut out = Decided::new(self.policy, self.now);
-        phases::stop(job, reason, &mut out);
-        let changed = !out.actions.is_empty();
-        self.absorb(ticket, out, changed);
+        self.decide_with(ticket, |job, out| phases::stop(job, reason, out));
     }
 
     pub fn run_finished(&mut self, run: RunId, mut report: RunReport) {
@@ -315,15 +292,15 @@ impl Step<'_> {
         self.settle_pool(&live, &report);
         let finished = FinishedRun { run: live, ended_at: self.now, report: report.clone() };
         self.state.changes.finished.push(finished);
-        let Some(job) = self.state.jobs.get_mut(&ticket) else { return };
-        job.spending.total += usage;
-        job.spending.since_reset += usage;
-        job.spending.run_ms = job.spending.run_ms.saturating_add(ran);
-        job.spending.run_ms_since_reset = job.spending.run_ms_since_reset.saturating_add(ran);
-        let is_current = job.stage.run() == Some(&run);
-        self.touch(&ticket);
+        let is_current = self.state.jobs.edit(&ticket, |job| {
+            job.spending.total += usage;
+            job.spending.since_reset += usage;
+            job.spending.run_ms = job.spending.run_ms.saturating_add(ran);
+            job.spending.run_ms_since_reset = job.spending.run_ms_since_reset.saturating_add(ran);
+            job.stage.run() == Some(&run)
+        });
         // An event for a run that is over changes nothing.
-        if is_current {
+        if is_current == Some(true) {
             self.decide(&ticket, Observation::RunEnded { report });
         }
     }

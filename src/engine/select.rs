@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::jobs::Jobs;
 use crate::config::policy::{Order, Policy};
 use crate::domain::ids::{TicketId, TicketKey};
 use crate::domain::job::{Job, TicketFacts};
@@ -131,7 +132,7 @@ pub fn rank(job: &Job, chain: u32) -> Rank {
 }
 
 /// How many tickets wait for each ticket, one after the other, at the longest.
-pub fn chains(jobs: &BTreeMap<TicketId, Job>, policy: &Policy) -> BTreeMap<TicketId, u32> {
+pub fn chains(jobs: &Jobs, policy: &Policy) -> BTreeMap<TicketId, u32> {
     if policy.agent.order != Order::CriticalPath {
         return BTreeMap::new();
     }
@@ -179,7 +180,7 @@ fn longest<'a>(
 }
 
 /// The tickets of dependency cycles, each with its path; found once for all jobs, iteratively.
-pub fn cycles(jobs: &BTreeMap<TicketId, Job>) -> BTreeMap<TicketId, Vec<TicketKey>> {
+pub fn cycles(jobs: &Jobs) -> BTreeMap<TicketId, Vec<TicketKey>> {
     let mut found = BTreeMap::new();
     let mut done: BTreeSet<&TicketId> = BTreeSet::new();
     for start in jobs.keys() {
@@ -197,7 +198,7 @@ pub fn cycles(jobs: &BTreeMap<TicketId, Job>) -> BTreeMap<TicketId, Vec<TicketKe
                 continue;
             };
             *next += 1;
-            let Some((blocker, _)) = jobs.get_key_value(&blocker.id) else { continue };
+            let Some(blocker) = jobs.get(&blocker.id).map(|job| &job.ticket.id) else { continue };
             if on_path.contains(blocker) {
                 let position = path.iter().position(|(id, _)| *id == blocker).unwrap_or(0);
                 let members: Vec<&TicketId> = path[position..].iter().map(|(id, _)| *id).collect();

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::budget::{self, Level};
-use super::decided::Decided;
 use super::effect::Action;
 use super::fingerprint;
 use super::limits;
 use super::phases::Observation;
+use super::phases::moves::set_wait;
 use super::quota;
 use super::route;
 use super::select;
+use super::state::State;
 use super::step::Step;
 use super::workpad;
 use crate::config::policy::RolloutMode;
@@ -130,21 +131,21 @@ impl Step<'_> {
             })
             .collect();
         for (id, parts) in changed {
-            let Some(job) = self.state.jobs.get_mut(&id) else { continue };
-            let Stage::Blocked { cause, resume, since } = job.stage.clone() else { continue };
-            let mut out = Decided::new(self.policy, self.now);
-            if matches!(&cause, BlockCause::NoNewEvidence { fingerprint } if *fingerprint == Fingerprint::default()) {
-                // Blocked by a version that kept another digest: what is new is what comes from now on.
-                let fingerprint = fingerprint::of(job, self.state.base.as_ref(), self.policy);
-                out.amend(job, Stage::Blocked { cause: BlockCause::NoNewEvidence { fingerprint }, resume, since });
-                self.absorb(&id, out, true);
-                continue;
-            }
-            job.evidence.no_progress_with = None;
-            out.note(job, None, "new_evidence", format!("something is new: {} changed", parts.join(", ")));
-            // Not counted anew: what changes often would pay for attempts without end.
-            out.queue(job, resume, Wait::Ready);
-            self.absorb(&id, out, true);
+            let (State { jobs, base, .. }, policy) = (&mut *self.state, self.policy);
+            let Some(current) = jobs.get(&id).map(|job| fingerprint::of(job, base.as_ref(), policy)) else { continue };
+            self.decide_with(&id, |job, out| {
+                let Stage::Blocked { cause, resume, since } = job.stage.clone() else { return };
+                if matches!(&cause, BlockCause::NoNewEvidence { fingerprint } if *fingerprint == Fingerprint::default()) {
+                    // Blocked by a version that kept another digest: what is new is what comes from now on.
+                    let cause = BlockCause::NoNewEvidence { fingerprint: current };
+                    out.amend(job, Stage::Blocked { cause, resume, since });
+                    return;
+                }
+                job.evidence.no_progress_with = None;
+                out.note(job, None, "new_evidence", format!("something is new: {} changed", parts.join(", ")));
+                // Not counted anew: what changes often would pay for attempts without end.
+                out.queue(job, resume, Wait::Ready);
+            });
         }
     }
 
@@ -199,24 +200,23 @@ impl Step<'_> {
         };
         let key = self.state.jobs.get(id)?.ticket.key.clone();
         let moment = self.state.moment();
-        let mut out = Decided::new(self.policy, self.now);
-        let job = self.state.jobs.get_mut(id)?;
         match want {
             Some(want) if want == hold && turn.is_none() => None,
             Some(want) => {
                 // The place in the queue is kept.
-                out.amend(job, Stage::ReadyToMerge { head, hold: want, turn: None, since });
-                self.absorb(id, out, true);
+                let stage = Stage::ReadyToMerge { head, hold: want, turn: None, since };
+                self.decide_with(id, |job, out| out.amend(job, stage));
                 None
             }
             // Its turn has come: one more look decides.
             None if turn.is_none() => {
                 self.state.next_moment();
-                let job = self.state.jobs.get_mut(id)?;
                 let turn = Some(Turn { moment, since: self.now });
-                out.amend(job, Stage::ReadyToMerge { head, hold: MergeHold::LastLook, turn, since });
-                out.act(Action::InspectPr { number });
-                self.absorb(id, out, true);
+                let stage = Stage::ReadyToMerge { head, hold: MergeHold::LastLook, turn, since };
+                self.decide_with(id, |job, out| {
+                    out.amend(job, stage);
+                    out.act(Action::InspectPr { number });
+                });
                 Some(key)
             }
             None => Some(key),
@@ -324,16 +324,17 @@ impl Step<'_> {
     }
 
     fn set_wait(&mut self, id: &TicketId, want: Wait) {
-        let Some(job) = self.state.jobs.get_mut(id) else { return };
-        let Stage::Queued { wait, .. } = &mut job.stage else { return };
-        if *wait == want {
+        let stage = self.state.jobs.get(id).map(|job| &job.stage);
+        if !matches!(stage, Some(Stage::Queued { wait, .. }) if *wait != want) {
             return;
         }
         let worth_a_note = !matches!(want, Wait::Slot | Wait::StateSlot { .. } | Wait::Ready);
-        *wait = want;
-        let reason = job.reason(self.now);
-        self.touch(id);
-        if worth_a_note {
+        let now = self.now;
+        let reason = self.state.jobs.edit(id, |job| {
+            set_wait(job, want);
+            job.reason(now)
+        });
+        if let (true, Some(reason)) = (worth_a_note, reason) {
             self.note(Some(id), reason.code, format!("queued: {}", reason.sentence));
         }
     }
@@ -341,22 +342,21 @@ impl Step<'_> {
     /// Starts a run, unless the budget or the lack of anything new speaks against it.
     fn start(&mut self, id: &TicketId) -> bool {
         let base = self.state.base.clone();
-        let Some(job) = self.state.jobs.get_mut(id) else { return false };
+        let Some(job) = self.state.jobs.get(id) else { return false };
         let Stage::Queued { work, .. } = job.stage.clone() else { return false };
-        let mut out = Decided::new(self.policy, self.now);
         let spent = std::time::Duration::from_millis(job.spending.run_ms_since_reset);
         if let Level::Exceeded { what, figure, cap } =
             budget::level(&self.policy.budget.ticket, &job.spending.since_reset, spent)
         {
-            out.block(job, BlockCause::BudgetExceeded { what, figure, cap }, work);
-            self.absorb(id, out, true);
+            let cause = BlockCause::BudgetExceeded { what, figure, cap };
+            self.decide_with(id, |job, out| out.block(job, cause, work));
             return false;
         }
         if let Some(no_progress_with) = job.evidence.no_progress_with.clone() {
             let fingerprint = fingerprint::of(job, base.as_ref(), self.policy);
             if no_progress_with == fingerprint {
-                out.block(job, BlockCause::NoNewEvidence { fingerprint }, work);
-                self.absorb(id, out, true);
+                let cause = BlockCause::NoNewEvidence { fingerprint };
+                self.decide_with(id, |job, out| out.block(job, cause, work));
                 return false;
             }
         }
@@ -364,13 +364,13 @@ impl Step<'_> {
         let number = self.state.meta.next_run;
         self.state.meta.next_run += 1;
         let run = run_id(self.now, self.state.meta.seed, number);
-        job.attempts += 1;
+        let attempt = job.attempts + 1;
         let live = LiveRun {
             id: run.clone(),
             ticket: id.clone(),
             key: job.ticket.key.clone(),
             kind: work.kind(),
-            attempt: job.attempts,
+            attempt,
             pool: route.pool.clone(),
             runtime: route.runtime.clone(),
             branch: job.delivery.branch.name.clone(),
@@ -383,26 +383,30 @@ impl Step<'_> {
         let action = Action::StartRun {
             run: run.clone(),
             work: work.clone(),
-            attempt: job.attempts,
+            attempt,
             branch: job.delivery.branch.name.clone(),
             resume: job.session.clone(),
             route,
             undelivered: job.people.undelivered(),
         };
-        out.move_to(job, Stage::Working { work, run: run.clone(), stopping: None, since: self.now });
-        // The start comes first: a column that follows must not be moved for a run that never was.
-        out.actions.insert(0, action);
         self.state.runs.insert(run.clone(), live);
-        self.state.changes.runs.insert(run);
+        self.state.changes.runs.insert(run.clone());
         self.state.changes.meta = true;
-        self.absorb(id, out, true);
+        self.decide_with(id, |job, out| {
+            job.attempts = attempt;
+            out.move_to(job, Stage::Working { work, run, stopping: None, since: out.now });
+            // The start comes first: a column that follows must not be moved for a run that never was.
+            out.actions.insert(0, action);
+        });
         true
     }
 
     fn write_workpads(&mut self) {
+        let changed = self.state.jobs.take_dirty();
         if !self.policy.orchestration.workpad {
             return;
         }
+        self.state.unshown.extend(changed);
         let mut due = Vec::new();
         let mut up_to_date = Vec::new();
         for id in &self.state.unshown {
@@ -422,14 +426,16 @@ impl Step<'_> {
             self.state.unshown.remove(id);
         }
         for (id, shows) in due {
-            if let Some(job) = self.state.jobs.get_mut(&id) {
+            let now = self.now;
+            self.state.jobs.edit(&id, |job| {
                 job.workpad.shows = Some(shows.clone());
-                job.workpad.written_at = Some(self.now);
-                self.touch(&id);
-            }
+                job.workpad.written_at = Some(now);
+            });
             self.state.unshown.remove(&id);
             self.emit(Some(&id), Action::WriteWorkpad { shows });
         }
+        // That it was written is not news to show.
+        self.state.jobs.take_dirty();
     }
 }
 

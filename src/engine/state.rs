@@ -6,6 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::effect::Effect;
+use super::jobs::Jobs;
+use super::outbox_store::Outbox;
 use super::permit::Refusal;
 use crate::domain::basis::Moment;
 use crate::domain::ids::{CommitId, EffectId, PoolName, RunId, TicketId};
@@ -17,9 +19,9 @@ use crate::domain::usage::{RateLimit, Usage};
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct State {
-    pub jobs: BTreeMap<TicketId, Job>,
+    pub jobs: Jobs,
     pub runs: BTreeMap<RunId, LiveRun>,
-    pub outbox: BTreeMap<EffectId, Pending>,
+    pub outbox: Outbox,
     /// The small rest, kept as one record.
     pub meta: Meta,
     /// The kill-switch file, as last seen. Read from disk, never stored.
@@ -45,6 +47,7 @@ pub struct State {
     pub base_written: Moment,
     /// Jobs that changed since their workpad was last compared with them.
     pub unshown: BTreeSet<TicketId>,
+    /// Besides what the containers have marked themselves: see [`State::take_changes`].
     pub changes: Changes,
 }
 
@@ -214,7 +217,10 @@ impl State {
     }
 
     pub fn take_changes(&mut self) -> Changes {
-        std::mem::take(&mut self.changes)
+        let mut changes = std::mem::take(&mut self.changes);
+        changes.jobs.extend(self.jobs.take_changed());
+        changes.outbox.extend(self.outbox.take_changed());
+        changes
     }
 
     /// The switch that stops everything, if one is on.

@@ -11,7 +11,7 @@ use crate::config::policy::Policy;
 use crate::domain::basis::WriteStatus;
 use crate::domain::evidence::{Evidence, EvidenceKind};
 use crate::domain::ids::{CommentId, EffectId, TicketId};
-use crate::domain::job::{ColumnWrite, Pause, PrWriteKind, ReworkCause, ReworkTrigger, Stage, Wait};
+use crate::domain::job::{ColumnWrite, Job, Pause, PrWriteKind, ReworkCause, ReworkTrigger, Stage, Wait};
 use crate::domain::lane::Lane;
 use crate::domain::remark::{Remark, RemarkEffect, RemarkKey, RemarkKind, RemarkStatus};
 use crate::domain::time::Timestamp;
@@ -75,38 +75,36 @@ impl Step<'_> {
 
     /// Applies an observation to a job and takes over what it decided.
     pub fn decide(&mut self, id: &TicketId, observation: Observation) {
-        let Some(job) = self.state.jobs.get_mut(id) else { return };
+        let Some(job) = self.state.jobs.get(id) else { return };
         if observation == Observation::TicketActive && !phases::comes_back(&job.stage) {
             return;
         }
-        let before = job.clone();
         let mut out = Decided::new(self.policy, self.now);
-        phases::observe(job, observation, &mut out);
-        if out.no_progress {
-            // What the attempt was started with counts: news that came meanwhile are news to the next one.
-            let current = fingerprint::of(job, self.state.base.as_ref(), self.policy);
-            job.evidence.no_progress_with = Some(job.evidence.started_with.clone().unwrap_or(current));
-        }
-        let changed = *job != before;
-        self.absorb(id, out, changed);
+        let State { jobs, base, .. } = &mut *self.state;
+        jobs.edit(id, |job| {
+            phases::observe(job, observation, &mut out);
+            if out.no_progress {
+                // What the attempt was started with counts: news that came meanwhile are news to the next one.
+                let current = fingerprint::of(job, base.as_ref(), out.policy);
+                job.evidence.no_progress_with = Some(job.evidence.started_with.clone().unwrap_or(current));
+            }
+        });
+        self.absorb(id, out);
+    }
+
+    /// Changes a job and takes over what was decided with it.
+    pub fn decide_with(&mut self, id: &TicketId, decide: impl FnOnce(&mut Job, &mut Decided<'_>)) {
+        let mut out = Decided::new(self.policy, self.now);
+        self.state.jobs.edit(id, |job| decide(job, &mut out));
+        self.absorb(id, out);
     }
 
     /// Takes over actions and notes that were decided on a job.
-    pub fn absorb(&mut self, id: &TicketId, out: Decided<'_>, changed: bool) {
+    fn absorb(&mut self, id: &TicketId, out: Decided<'_>) {
         let Decided { actions, notes, .. } = out;
-        if changed {
-            self.touch(id);
-        }
         self.state.changes.notes.extend(notes);
         for action in actions {
             self.emit(Some(id), action);
-        }
-    }
-
-    pub fn touch(&mut self, id: &TicketId) {
-        self.state.changes.jobs.insert(id.clone());
-        if self.policy.orchestration.workpad {
-            self.state.unshown.insert(id.clone());
         }
     }
 
@@ -133,19 +131,15 @@ impl Step<'_> {
         let mut action = action;
         if let (Some(id), Action::MoveTicket { from, state }) = (ticket, &mut action) {
             // Moves of ours that are on their way may land before it, or not.
-            let earlier = self.state.outbox.values().filter(|pending| pending.effect.ticket.as_ref() == Some(id));
-            for pending in earlier {
+            for pending in self.state.outbox.of_ticket(id) {
                 if let Action::MoveTicket { state, .. } = &pending.effect.action {
                     from.push(state.clone());
                 }
             }
             from.sort();
             from.dedup();
-            if let Some(job) = self.state.jobs.get_mut(id) {
-                let status = WriteStatus::Sent;
-                job.column = Some(ColumnWrite { from: from.clone(), to: state.clone(), status });
-            }
-            self.touch(id);
+            let write = ColumnWrite { from: from.clone(), to: state.clone(), status: WriteStatus::Sent };
+            self.state.jobs.edit(id, |job| job.column = Some(write));
         }
         if let (Some(id), Some(what)) = (ticket, pr_write(&action)) {
             self.pr_write_sent(id, what);
@@ -160,8 +154,7 @@ impl Step<'_> {
         let allowed = refusal.is_none();
         if effect.action.is_durable() {
             let status = refusal.map_or(PendingStatus::InFlight, |refusal| PendingStatus::Held { refusal });
-            self.state.outbox.insert(id, Pending { effect: effect.clone(), attempts: 0, status });
-            self.state.changes.outbox.insert(id);
+            self.state.outbox.insert(Pending { effect: effect.clone(), attempts: 0, status });
             self.state.changes.meta = true;
         }
         if allowed {
@@ -177,13 +170,11 @@ impl Step<'_> {
         let stale: Vec<EffectId> = self
             .state
             .outbox
-            .iter()
-            .filter(|(_, pending)| {
-                pending.effect.ticket.as_ref() == Some(ticket)
-                    && pending.effect.action.kind() == action.kind()
-                    && pending.status != PendingStatus::InFlight
+            .of_ticket(ticket)
+            .filter(|pending| {
+                pending.effect.action.kind() == action.kind() && pending.status != PendingStatus::InFlight
             })
-            .map(|(id, _)| *id)
+            .map(|pending| pending.effect.id)
             .collect();
         for id in stale {
             self.forget_effect(id);
@@ -191,9 +182,7 @@ impl Step<'_> {
     }
 
     pub fn forget_effect(&mut self, id: EffectId) -> Option<Pending> {
-        let pending = self.state.outbox.remove(&id)?;
-        self.state.changes.outbox.insert(id);
-        Some(pending)
+        self.state.outbox.remove(id)
     }
 
     pub fn switch_file(&mut self, on: bool) {
@@ -250,12 +239,11 @@ impl Step<'_> {
     }
 
     fn set_pause(&mut self, ticket: &TicketId, pause: Option<Pause>) {
-        if let Some(job) = self.state.jobs.get_mut(ticket) {
+        self.state.jobs.edit(ticket, |job| {
             if pause.is_none() || job.people.pause.is_none() {
                 job.people.pause = pause;
             }
-            self.touch(ticket);
-        }
+        });
     }
 
     fn human_said(&mut self, ticket: TicketId, by: String, text: String, urgent: bool) {
@@ -271,16 +259,13 @@ impl Step<'_> {
             summary: format!("{} asks for changes", remark.author),
             evidence: vec![Evidence { kind: EvidenceKind::Note { text: remark.sentence() }, timestamp: now }],
         };
-        let was_blocked = match self.state.jobs.get_mut(&ticket) {
-            Some(job) => {
-                job.rework_cycles = 0;
-                job.people.approval = None;
-                matches!(job.stage, Stage::Blocked { .. })
-            }
-            None => return,
-        };
+        let was_blocked = self.state.jobs.edit(&ticket, |job| {
+            job.rework_cycles = 0;
+            job.people.approval = None;
+            matches!(job.stage, Stage::Blocked { .. })
+        });
+        let Some(was_blocked) = was_blocked else { return };
         let cause = cause(self.now);
-        self.touch(&ticket);
         self.remark_came(&ticket, remark);
         if was_blocked {
             self.decide(&ticket, Observation::Rejected { cause });
@@ -312,12 +297,13 @@ impl Step<'_> {
         if found != RemarkFound::Gone {
             return;
         }
-        let Some(job) = self.state.jobs.get_mut(ticket) else { return };
         let reading = remarks::Reading::TakenBack { kind, id: id.clone(), how: "deleted".to_owned() };
-        remarks::take_in(job, reading, self.now);
-        let number = job.delivery.pr.as_ref().map(|pr| pr.number);
-        self.touch(ticket);
-        if let Some(number) = number {
+        let now = self.now;
+        let number = self.state.jobs.edit(ticket, |job| {
+            remarks::take_in(job, reading, now);
+            job.delivery.pr.as_ref().map(|pr| pr.number)
+        });
+        if let Some(number) = number.flatten() {
             self.emit(Some(ticket), Action::InspectPr { number });
         }
     }

@@ -1,7 +1,6 @@
 //! What another workflow lets be tried again without a word from anybody: the correction is the new evidence.
 
 use super::budget::{self, Level};
-use super::decided::Decided;
 use super::delivery::verify;
 use super::step::Step;
 use crate::config::policy::Policy;
@@ -27,18 +26,17 @@ impl Step<'_> {
             .map(|(id, _)| id.clone())
             .collect();
         for id in retried {
-            let Some(job) = self.state.jobs.get_mut(&id) else { continue };
-            let Stage::Blocked { cause, resume, .. } = job.stage.clone() else { continue };
-            let mut out = Decided::new(self.policy, self.now);
-            if matches!(cause, BlockCause::RetriesExhausted { .. }) {
-                job.failures = 0;
-            }
-            match (&cause, job.delivery.head.clone()) {
-                // The work is there; what could not be done with it is done again.
-                (BlockCause::EffectRefused { .. }, Some(head)) => verify(job, head, &mut out),
-                _ => out.queue(job, resume, Wait::Ready),
-            }
-            self.absorb(&id, out, true);
+            self.decide_with(&id, |job, out| {
+                let Stage::Blocked { cause, resume, .. } = job.stage.clone() else { return };
+                if matches!(cause, BlockCause::RetriesExhausted { .. }) {
+                    job.failures = 0;
+                }
+                match (&cause, job.delivery.head.clone()) {
+                    // The work is there; what could not be done with it is done again.
+                    (BlockCause::EffectRefused { .. }, Some(head)) => verify(job, head, out),
+                    _ => out.queue(job, resume, Wait::Ready),
+                }
+            });
         }
         if self.is_another_workflow() {
             self.state.meta.workflow = Some(self.policy.hash.clone());

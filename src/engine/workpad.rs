@@ -34,9 +34,7 @@ pub fn next_write(job: &Job, policy: &Policy) -> Option<Timestamp> {
 
 /// The answer to the last write is still to come; until then there is nothing to do.
 pub fn is_in_flight(state: &State, ticket: &TicketId) -> bool {
-    state.outbox.values().any(|pending| {
-        pending.effect.ticket.as_ref() == Some(ticket)
-            && matches!(pending.effect.action, Action::WriteWorkpad { .. })
-            && pending.status == PendingStatus::InFlight
+    state.outbox.of_ticket(ticket).any(|pending| {
+        matches!(pending.effect.action, Action::WriteWorkpad { .. }) && pending.status == PendingStatus::InFlight
     })
 }

@@ -39,15 +39,11 @@ impl SqliteLedger {
     fn read_all(&self) -> Result<State, LedgerError> {
         let database = &self.database;
         let mut state = State::new(database.meta()?.unwrap_or_default());
-        for job in database.rows::<Job>("job", LIVE_JOBS, [])? {
-            state.jobs.insert(job.ticket.id.clone(), job);
-        }
+        state.jobs = database.rows::<Job>("job", LIVE_JOBS, [])?.into_iter().collect();
         for run in database.rows::<LiveRun>("run", LIVE_RUNS, [])? {
             state.runs.insert(run.id.clone(), run);
         }
-        for pending in database.rows::<Pending>("effect", OUTBOX, [])? {
-            state.outbox.insert(pending.effect.id, pending);
-        }
+        state.outbox = database.rows::<Pending>("effect", OUTBOX, [])?.into_iter().collect();
         Ok(state)
     }
 }

@@ -26,7 +26,7 @@ impl Database {
     pub fn writes<'a>(&self, state: &'a State, changes: &'a Changes) -> Result<Vec<Write<'a>>, LedgerError> {
         let mut writes = Vec::new();
         // What is in the state is not archived, whatever happened on the way.
-        let archived = changes.archived.iter().filter(|(id, _)| !state.jobs.contains_key(*id));
+        let archived = changes.archived.iter().filter(|(id, _)| !state.jobs.contains(id));
         for job in archived.map(|(_, job)| job) {
             writes.push(Write::Job { job, archived: true, json: self.encode("job", job)? });
         }

@@ -427,7 +427,7 @@ impl Driver {
         match command {
             Command::Operator(command) => {
                 let ticket = command.ticket().cloned();
-                if ticket.as_ref().is_some_and(|id| !self.state.jobs.contains_key(id)) {
+                if ticket.as_ref().is_some_and(|id| !self.state.jobs.contains(id)) {
                     return Err("no such ticket on the board".into());
                 }
                 if let Some(already) = is_so_already(&self.state, &command) {
@@ -444,7 +444,7 @@ impl Driver {
                 self.command(Command::Operator(OperatorCommand::Approve { ticket, head, overrule }), by)
             }
             Command::Message { ticket, text, urgent } => {
-                if !self.state.jobs.contains_key(&ticket) {
+                if !self.state.jobs.contains(&ticket) {
                     return Err("no such ticket on the board".into());
                 }
                 self.step(Event::HumanSaid { ticket: ticket.clone(), by, text, urgent });

@@ -81,9 +81,9 @@ impl Life {
         match line {
             RecordLine::Begun { meta, jobs, runs, outbox, .. } => {
                 let mut state = State::new(meta);
-                state.jobs = jobs.into_iter().map(|job| (job.ticket.id.clone(), job)).collect();
+                state.jobs = jobs.into_iter().collect();
                 state.runs = runs.into_iter().map(|run| (run.id.clone(), run)).collect();
-                state.outbox = outbox.into_iter().map(|pending| (pending.effect.id, pending)).collect();
+                state.outbox = outbox.into_iter().collect();
                 *self = Self { state: Some(state), policy: None };
             }
             RecordLine::Policy { policy } => self.policy = Some(*policy),

@@ -161,6 +161,17 @@ fn every_file_of_the_runtime_is_on_the_map() {
 }
 
 #[test]
+fn the_stage_of_a_job_is_written_in_one_place() {
+    let written = |code: &str| code.contains("job.stage = ") || code.contains("&mut job.stage");
+    let place = Path::new("engine/phases/moves.rs");
+    let sources = sources();
+    assert!(written(program(&sources[place])), "the test looks for what is not written there");
+    for (path, text) in sources.iter().filter(|(path, _)| *path != place) {
+        assert!(!written(program(text)), "{} writes a job's stage", path.display());
+    }
+}
+
+#[test]
 fn the_engine_sees_only_the_policy_of_the_configuration() {
     for (path, text) in sources().iter().filter(|(path, _)| room(path) == "engine") {
         for (at, _) in text.match_indices("crate::config::") {

@@ -1,0 +1,127 @@
+//! Effects that are written down and not confirmed, by number and by ticket.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::effect::Action;
+use super::state::Pending;
+use crate::domain::ids::{EffectId, RunId, TicketId};
+
+#[derive(Debug, Clone, Default)]
+pub struct Outbox {
+    all: BTreeMap<EffectId, Pending>,
+    of_ticket: BTreeMap<TicketId, BTreeSet<EffectId>>,
+    /// The starts of runs that have not been confirmed.
+    starts: BTreeMap<RunId, EffectId>,
+    /// Changed since the ledger was last told.
+    changed: BTreeSet<EffectId>,
+}
+
+/// What is still to be written is no part of what waits.
+impl PartialEq for Outbox {
+    fn eq(&self, other: &Self) -> bool {
+        self.all == other.all
+    }
+}
+
+impl Outbox {
+    pub fn get(&self, id: &EffectId) -> Option<&Pending> {
+        self.all.get(id)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&EffectId, &Pending)> {
+        self.all.iter()
+    }
+
+    pub fn keys(&self) -> impl Iterator<Item = &EffectId> {
+        self.all.keys()
+    }
+
+    pub fn values(&self) -> impl Iterator<Item = &Pending> {
+        self.all.values()
+    }
+
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// What waits for this ticket, oldest first.
+    pub fn of_ticket(&self, ticket: &TicketId) -> impl Iterator<Item = &Pending> {
+        self.of_ticket.get(ticket).into_iter().flatten().filter_map(|id| self.all.get(id))
+    }
+
+    /// The start of this run, if it has not been confirmed.
+    pub fn start_of(&self, run: &RunId) -> Option<EffectId> {
+        self.starts.get(run).copied()
+    }
+
+    pub fn insert(&mut self, pending: Pending) {
+        let id = pending.effect.id;
+        self.file(pending);
+        self.changed.insert(id);
+    }
+
+    pub fn remove(&mut self, id: EffectId) -> Option<Pending> {
+        let pending = self.all.remove(&id)?;
+        if let Some(ticket) = &pending.effect.ticket
+            && let Some(ids) = self.of_ticket.get_mut(ticket)
+        {
+            ids.remove(&id);
+            if ids.is_empty() {
+                self.of_ticket.remove(ticket);
+            }
+        }
+        if let Action::StartRun { run, .. } = &pending.effect.action {
+            self.starts.remove(run);
+        }
+        self.changed.insert(id);
+        Some(pending)
+    }
+
+    /// Changes how an entry stands. The effect itself stays what it is.
+    pub fn edit(&mut self, id: EffectId, change: impl FnOnce(&mut u32, &mut super::state::PendingStatus)) {
+        if let Some(entry) = self.all.get_mut(&id) {
+            change(&mut entry.attempts, &mut entry.status);
+            self.changed.insert(id);
+        }
+    }
+
+    fn file(&mut self, pending: Pending) {
+        let id = pending.effect.id;
+        if let Some(ticket) = &pending.effect.ticket {
+            self.of_ticket.entry(ticket.clone()).or_default().insert(id);
+        }
+        if let Action::StartRun { run, .. } = &pending.effect.action {
+            self.starts.insert(run.clone(), id);
+        }
+        self.all.insert(id, pending);
+    }
+
+    /// What the ledger has to be told.
+    pub(super) fn take_changed(&mut self) -> BTreeSet<EffectId> {
+        std::mem::take(&mut self.changed)
+    }
+}
+
+/// The outbox of a ledger: nothing of it has to be written.
+impl FromIterator<Pending> for Outbox {
+    fn from_iter<I: IntoIterator<Item = Pending>>(entries: I) -> Self {
+        let mut outbox = Self::default();
+        for pending in entries {
+            outbox.file(pending);
+        }
+        outbox
+    }
+}
+
+impl<'a> IntoIterator for &'a Outbox {
+    type Item = (&'a EffectId, &'a Pending);
+    type IntoIter = std::collections::btree_map::Iter<'a, EffectId, Pending>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.all.iter()
+    }
+}

@@ -1,0 +1,121 @@
+//! The only place where a job's stage is written.
+
+use crate::domain::job::{BlockCause, Job, MergeHold, ReworkCause, Stage, Wait, Work};
+use crate::domain::run::StopReason;
+use crate::domain::ticket::same_state;
+use crate::domain::time::Timestamp;
+use crate::engine::decided::Decided;
+use crate::engine::effect::{Action, Said};
+use crate::engine::state::Note;
+
+impl Decided<'_> {
+    /// To another stage: with a note, and with the ticket's column following along.
+    pub fn move_to(&mut self, job: &mut Job, stage: Stage) {
+        let from = job.stage.phase();
+        job.stage = stage;
+        job.updated_at = self.now;
+        let phase = job.stage.phase();
+        let reason = job.reason(self.now);
+        self.notes.push(Note {
+            at: self.now,
+            ticket: Some(job.ticket.id.clone()),
+            run: job.stage.run().cloned(),
+            code: reason.code.to_owned(),
+            text: if from == phase {
+                format!("{phase}: {}", reason.sentence)
+            } else {
+                format!("{from} -> {phase}: {}", reason.sentence)
+            },
+        });
+        if from != phase {
+            self.follow_with_column(job);
+        }
+    }
+
+    /// The same place with other data: neither news nor another column.
+    pub fn amend(&mut self, job: &mut Job, stage: Stage) {
+        job.stage = stage;
+        job.updated_at = self.now;
+    }
+
+    fn follow_with_column(&mut self, job: &Job) {
+        let Some(state) = self.policy.orchestration.states.get(&job.stage.phase()) else { return };
+        // Compared with where the ticket will be once our own moves are through.
+        if !same_state(state, job.intended_column()) {
+            self.move_ticket(job, state);
+        }
+    }
+
+    pub fn move_ticket(&mut self, job: &Job, state: &str) {
+        let from = vec![job.ticket.state.clone(), job.intended_column().to_owned()];
+        self.act(Action::MoveTicket { from, state: state.to_owned() });
+    }
+
+    pub fn queue(&mut self, job: &mut Job, work: Work, wait: Wait) {
+        let since = self.now;
+        self.move_to(job, Stage::Queued { work, wait, since });
+    }
+
+    pub fn block(&mut self, job: &mut Job, cause: BlockCause, resume: Work) {
+        let since = self.now;
+        self.move_to(job, Stage::Blocked { cause: cause.clone(), resume, since });
+        let reason = job.reason(since);
+        self.act(Action::Comment {
+            key: format!("blocked:{}:{}", job.attempts, since.0),
+            said: Said::Blocked { cause, sentence: reason.sentence, next: reason.next, detail: reason.detail },
+        });
+    }
+
+    /// Another round, or the end of patience.
+    pub fn rework(&mut self, job: &mut Job, cause: ReworkCause) {
+        let limit = self.policy.orchestration.max_rework_cycles;
+        if job.rework_cycles >= limit {
+            let trigger = cause.trigger;
+            self.block(job, BlockCause::ReworkLimitExceeded { limit, trigger }, Work::Rework { cause });
+            return;
+        }
+        job.rework_cycles += 1;
+        job.failures = 0;
+        // Another round is another landing.
+        job.delivery.update_attempts = 0;
+        job.delivery.merge_attempts = 0;
+        self.act(Action::Comment {
+            key: format!("rework:{}:{}", job.attempts, job.rework_cycles),
+            said: Said::Rework { cycle: job.rework_cycles, limit, cause: cause.clone() },
+        });
+        self.queue(job, Work::Rework { cause }, Wait::Ready);
+    }
+}
+
+/// What a queued job waits for: neither news nor another column.
+pub fn set_wait(job: &mut Job, want: Wait) {
+    if let Stage::Queued { wait, .. } = &mut job.stage {
+        *wait = want;
+    }
+}
+
+/// The run of a job that is at work is asked to stop, for this reason.
+pub fn set_stopping(job: &mut Job, reason: StopReason, now: Timestamp) {
+    if let Stage::Working { stopping, .. } = &mut job.stage {
+        *stopping = Some(reason);
+        job.updated_at = now;
+    }
+}
+
+/// The ticket of a finished job was seen closed: from now on a reopened one starts anew.
+pub fn saw_ticket_closed(job: &mut Job) {
+    if let Stage::Done { ticket_closed, .. } = &mut job.stage {
+        *ticket_closed = true;
+    }
+}
+
+/// What a job that is ready waits for is looked at anew: the look that it was waiting for is not coming any more, and whatever
+/// was in the way may have been cleared.
+pub fn hope_again(job: &mut Job, now: Timestamp) {
+    if let Stage::ReadyToMerge { hold, turn, .. } = &mut job.stage {
+        if let MergeHold::Forge { retry_at, .. } = hold {
+            *retry_at = now;
+        }
+        *turn = None;
+    }
+}
