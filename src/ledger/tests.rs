@@ -42,7 +42,7 @@ fn job(name: &str) -> Job {
 fn ledger(over: usize) -> (tempfile::TempDir, SqliteLedger) {
     let folder = tempfile::tempdir().unwrap();
     let mut ledger = SqliteLedger::open(&folder.path().join("ledger.db")).unwrap();
-    let jobs = (0..5).map(|n| job(&format!("live-{n}"))).map(|job| (job.ticket.id.clone(), job)).collect();
+    let jobs = (0..5).map(|n| job(&format!("live-{n}"))).collect();
     let state = State { jobs, ..State::new(ledger.load().unwrap().meta) };
     let changes = Changes { jobs: state.jobs.keys().cloned().collect(), ..Changes::default() };
     ledger.commit(&state, &changes).unwrap();
@@ -98,7 +98,7 @@ fn a_job_is_looked_up_among_many_as_among_few() {
 #[test]
 fn a_global_pause_writes_one_row_however_many_jobs_there_are() {
     let (_folder, mut ledger) = ledger(0);
-    let jobs = (0..10_000).map(|n| job(&format!("t-{n}"))).map(|job| (job.ticket.id.clone(), job)).collect();
+    let jobs = (0..10_000).map(|n| job(&format!("t-{n}"))).collect();
     let state = State { jobs, ..State::new(ledger.load().unwrap().meta) };
     let all = Changes { jobs: state.jobs.keys().cloned().collect(), ..Changes::default() };
     ledger.commit(&state, &all).unwrap();

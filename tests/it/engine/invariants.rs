@@ -123,7 +123,7 @@ fn entry_is_sound(state: &State, id: EffectId, pending: &Pending, found: &mut Ve
         found.push(format!("outbox entry {id:?} has a wrong number"));
     }
     if let Some(ticket) = &pending.effect.ticket
-        && !state.jobs.contains_key(ticket)
+        && !state.jobs.contains(ticket)
     {
         found.push(format!("outbox entry {id:?} is about {ticket}, which nobody knows"));
     }

@@ -99,7 +99,7 @@ impl Machine {
         for (id, run) in &self.state.runs {
             self.kept.runs.insert(id.clone(), run.clone());
             if let Some(job) = self.state.jobs.get(&run.ticket) {
-                self.kept.jobs.insert(run.ticket.clone(), job.clone());
+                self.kept.jobs.insert(job.clone());
             }
         }
         for (id, job) in &self.state.jobs {
@@ -348,10 +348,10 @@ impl Machine {
 fn apply(kept: &mut State, state: &State, changes: &Changes) {
     for id in &changes.jobs {
         if let Some(job) = state.jobs.get(id) {
-            kept.jobs.insert(id.clone(), job.clone());
+            kept.jobs.insert(job.clone());
         }
     }
-    for id in changes.archived.keys().filter(|id| !state.jobs.contains_key(*id)) {
+    for id in changes.archived.keys().filter(|id| !state.jobs.contains(*id)) {
         kept.jobs.remove(id);
     }
     for id in &changes.runs {
@@ -362,8 +362,8 @@ fn apply(kept: &mut State, state: &State, changes: &Changes) {
     }
     for id in &changes.outbox {
         match state.outbox.get(id) {
-            Some(pending) => kept.outbox.insert(*id, pending.clone()),
-            None => kept.outbox.remove(id),
+            Some(pending) => kept.outbox.insert(pending.clone()),
+            None => drop(kept.outbox.remove(*id)),
         };
     }
     if changes.meta || changes.soft {

@@ -193,7 +193,7 @@ fn at(stage: Stage) -> Machine {
         let effect_id = effect;
         let effect = Effect { id: effect, ticket: Some(id("a")), decided_at: now, action };
         let pending = Pending { effect, attempts: 0, status: PendingStatus::InFlight };
-        machine.state.outbox.insert(effect_id, pending);
+        machine.state.outbox.insert(pending);
     };
     let (head, branch) = (commit("one"), "dirigent/a-do-a".to_owned());
     match &stage {
@@ -226,14 +226,15 @@ fn at(stage: Stage) -> Machine {
         }
         _ => {}
     }
-    let job = machine.state.jobs.get_mut(&id("a")).unwrap();
-    if matches!(stage, Stage::Blocked { cause: BlockCause::PrClosed { .. }, .. }) {
-        job.delivery.pr.as_mut().unwrap().state = PrState::Closed;
-    }
-    if matches!(stage, Stage::Released { why: ReleaseReason::TicketClosed { .. }, .. }) {
-        job.ticket.state = "Done".into();
-    }
-    job.stage = stage;
+    machine.state.jobs.edit(&id("a"), |job| {
+        if matches!(stage, Stage::Blocked { cause: BlockCause::PrClosed { .. }, .. }) {
+            job.delivery.pr.as_mut().unwrap().state = PrState::Closed;
+        }
+        if matches!(stage, Stage::Released { why: ReleaseReason::TicketClosed { .. }, .. }) {
+            job.ticket.state = "Done".into();
+        }
+        job.stage = stage;
+    });
     machine.kept = machine.state.clone();
     machine
 }

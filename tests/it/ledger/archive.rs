@@ -30,14 +30,14 @@ fn facts(name: &str) -> TicketFacts {
 fn state_with(names: &[&str]) -> State {
     let job = |name: &&str| {
         let branch = BranchName { name: format!("dirigent/{name}"), generation: 0 };
-        (id(name), Job::new(facts(name), branch, Timestamp(0)))
+        Job::new(facts(name), branch, Timestamp(0))
     };
     State { jobs: names.iter().map(job).collect(), ..State::default() }
 }
 
 /// Changes the job in a way that can be seen.
 fn touch(state: &mut State, name: &str, at: i64) {
-    state.jobs.get_mut(&id(name)).unwrap().updated_at = Timestamp(at);
+    state.jobs.edit(&id(name), |job| job.updated_at = Timestamp(at));
 }
 
 /// As the engine does it: the job leaves the state with its last content.
@@ -92,7 +92,7 @@ fn a_job_that_comes_back_is_loaded_again() {
     let changes = archive(&mut state, "b");
     ledger.commit(&state, &changes).unwrap();
     let job = ledger.jobs(&[id("b")]).unwrap().pop().unwrap();
-    state.jobs.insert(id("b"), job);
+    state.jobs.insert(job);
     ledger.commit(&state, &changed(&["b"])).unwrap();
     assert_eq!(loaded(&ledger), ["a", "b"]);
     assert_eq!(ledger.archived_count().unwrap(), 0);
@@ -119,7 +119,7 @@ fn in_a_batch_the_last_word_about_a_job_counts() {
     let (mut state, mut ledger) = (start.clone(), opened(&folder.path().join("back.db"), &start));
     let mut batch = archive(&mut state, "b");
     let job = Job { updated_at: Timestamp(5), ..batch.archived[&id("b")].clone() };
-    state.jobs.insert(id("b"), job);
+    state.jobs.insert(job);
     batch.add(changed(&["b"]));
     ledger.commit(&state, &batch).unwrap();
     assert_eq!(loaded(&ledger), ["a", "b"]);
@@ -128,7 +128,7 @@ fn in_a_batch_the_last_word_about_a_job_counts() {
     // Handed in again, and not changed: what is in the state is not archived.
     let (mut state, mut ledger) = (start.clone(), opened(&folder.path().join("unchanged.db"), &start));
     let batch = archive(&mut state, "b");
-    state.jobs.insert(id("b"), batch.archived[&id("b")].clone());
+    state.jobs.insert(batch.archived[&id("b")].clone());
     ledger.commit(&state, &batch).unwrap();
     assert_eq!(loaded(&ledger), ["a", "b"]);
 }
