@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use dirigent::tracker::tk::TkTracker;
-use dirigent::tracker::{Answer, Tracker};
+use dirigent::tracker::{BoardAnswer, Tracker};
 
 const TICKETS: usize = 10_000;
 const ROUNDS: usize = 7;
@@ -45,10 +45,10 @@ fn main() {
     let mut mark = None;
     let poll = |since: Option<&_>| runtime.block_on(tracker.poll(&states, since)).unwrap().answer;
     let first = time(|| match poll(None) {
-        Answer::Listed { mark: given, .. } => mark = given,
+        BoardAnswer::Listed { mark: given, .. } => mark = given,
         other => unreachable!("the first answer is a list: {other:?}"),
     });
-    let tick = best(|| assert_eq!(poll(mark.as_ref()), Answer::Unchanged));
+    let tick = best(|| assert_eq!(poll(mark.as_ref()), BoardAnswer::Unchanged));
     let tenth = best(|| {
         for number in 0..TICKETS / 10 {
             fs::read(store.join(format!("t-{number:05}.md"))).unwrap();

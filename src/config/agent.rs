@@ -54,7 +54,7 @@ pub struct AgentSettings {
     #[schemars(with = "wire::Millis")]
     pub fresh_start: Duration,
     /// The first route that matches a ticket decides runtime, model and prompt.
-    pub routing: Vec<Route>,
+    pub routing: Vec<RouteSettings>,
     /// What happens when an agent asks for an approval or an answer. `auto` allows what its own sandbox allows.
     pub on_request: OnRequest,
     /// Requests that are allowed without asking anybody.
@@ -71,7 +71,7 @@ pub struct AgentSettings {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Route {
+pub struct RouteSettings {
     /// All of these must hold.
     #[serde(rename = "match")]
     pub when: RouteMatch,
@@ -185,7 +185,7 @@ impl AgentSettings {
             problems.push(Problem::new("agent.pool", "`agent.pool` is empty"));
         }
         for (index, route) in self.routing.iter().enumerate() {
-            if *route == (Route { when: route.when.clone(), ..Route::default() }) {
+            if *route == (RouteSettings { when: route.when.clone(), ..RouteSettings::default() }) {
                 let path = format!("agent.routing[{index}]");
                 problems.push(
                     Problem::new(path.clone(), format!("`{path}` changes nothing"))

@@ -159,7 +159,7 @@ impl Settings {
     /// The routes of the file, and last the one for every other ticket.
     fn routes(&self) -> Vec<RoutePolicy> {
         let review = (self.review.enabled || self.review.runtime.is_some() || self.review.model.is_some()).then(|| {
-            agent::Route {
+            agent::RouteSettings {
                 when: agent::RouteMatch { role: Some("review".to_owned()), ..agent::RouteMatch::default() },
                 runtime: self.review.runtime,
                 model: self.review.model.clone(),
@@ -168,11 +168,11 @@ impl Settings {
                 prompt: None,
             }
         });
-        let every = [agent::Route::default()];
+        let every = [agent::RouteSettings::default()];
         self.agent.routing.iter().chain(&review).chain(&every).map(|route| self.route_policy(route)).collect()
     }
 
-    fn route_policy(&self, written: &agent::Route) -> RoutePolicy {
+    fn route_policy(&self, written: &agent::RouteSettings) -> RoutePolicy {
         let runtime = written.runtime.unwrap_or(self.worker.runtime);
         let own_model = match runtime {
             Runtime::Codex => self.codex.model.clone(),

@@ -13,7 +13,7 @@ use crate::domain::job::{
 };
 use crate::domain::phase::Phase;
 use crate::domain::pr::PrState;
-use crate::domain::remark::{Remark, RemarkKey};
+use crate::domain::remark::{Remark, RemarkEffect, RemarkKey};
 use crate::domain::run::StopReason;
 
 /// What a command asks for is so already: nothing to do, and nothing wrong.
@@ -166,10 +166,23 @@ pub fn approved(job: &mut Job, head: Option<CommitId>, by: &str, overrule: &[Rem
     }
 }
 
+/// Stages in which the next run needs somebody's words.
+fn waits_for_words(stage: &Stage) -> bool {
+    matches!(
+        stage,
+        Stage::Blocked { cause: BlockCause::WorkerAsked { .. } | BlockCause::NoNewEvidence { .. }, .. }
+            | Stage::WaitingForHuman { on: HumanWait::Plan, .. }
+    )
+}
+
 /// Something that a trusted person wrote on the ticket, or said by command.
-pub fn remark_made(job: &mut Job, remark: Remark, out: &mut Decided<'_>) {
+pub fn remark_made(job: &mut Job, mut remark: Remark, out: &mut Decided<'_>) {
+    if waits_for_words(&job.stage) {
+        // An answer goes to the next run; it says nothing about work that is there.
+        remark.effect = RemarkEffect::None;
+    }
     // Said once, however often it is reported.
-    let Some(remark) = remarks::take_in(job, remarks::Reading::Said(remark), out.now) else { return };
+    let Some(remark) = remarks::take_in(job, remarks::RemarkReading::Said(remark), out.now) else { return };
     if let Some(action) = remarks::tell(job, &remark) {
         out.act(action);
         return;

@@ -15,7 +15,7 @@ use crate::domain::remark::{Remark, RemarkAnswer, RemarkEffect, RemarkKey, Remar
 use crate::domain::time::Timestamp;
 
 /// What one look or reading says about remarks.
-pub enum Reading {
+pub enum RemarkReading {
     Said(Remark),
     /// Resolved, dismissed or hidden.
     TakenBack {
@@ -26,10 +26,10 @@ pub enum Reading {
 }
 
 /// Takes what was read into the job's set. Answers with what is new or has been opened again.
-pub fn take_in(job: &mut Job, reading: Reading, now: Timestamp) -> Option<Remark> {
+pub fn take_in(job: &mut Job, reading: RemarkReading, now: Timestamp) -> Option<Remark> {
     match reading {
-        Reading::Said(remark) => said(job, remark, now),
-        Reading::TakenBack { kind, id, how } => {
+        RemarkReading::Said(remark) => said(job, remark, now),
+        RemarkReading::TakenBack { kind, id, how } => {
             for known in &mut job.people.remarks {
                 if known.key.kind == kind && known.key.id == id && !known.is_over() {
                     known.status = RemarkStatus::Withdrawn { how: how.clone(), at: now };
@@ -95,17 +95,17 @@ pub fn from_look(
     is_ours: impl Fn(&Comment) -> bool,
     policy: &Policy,
     now: Timestamp,
-) -> Vec<Reading> {
+) -> Vec<RemarkReading> {
     let mut found = Vec::new();
     for review in last_reviews(pr, policy) {
         match review.verdict {
-            Verdict::ChangesRequested => found.push(Reading::Said(from_review(review, now))),
+            Verdict::ChangesRequested => found.push(RemarkReading::Said(from_review(review, now))),
             // Their own approval or a dismissal takes their verdict back.
             Verdict::Approved | Verdict::Dismissed => {
                 let how = if review.verdict == Verdict::Approved { "approved" } else { "dismissed" };
                 for earlier in reviews_of(pr, &review.author.name) {
                     let (kind, id) = (RemarkKind::Verdict, earlier.id.clone());
-                    found.push(Reading::TakenBack { kind, id, how: how.to_owned() });
+                    found.push(RemarkReading::TakenBack { kind, id, how: how.to_owned() });
                 }
             }
             Verdict::Commented => {}
@@ -116,7 +116,7 @@ pub fn from_look(
     }
     for comment in pr.comments.iter().flatten() {
         if counts(&comment.author, policy) && !is_ours(comment) {
-            found.push(Reading::Said(from_comment(RemarkKind::PrComment, comment, policy, now)));
+            found.push(RemarkReading::Said(from_comment(RemarkKind::PrComment, comment, policy, now)));
         }
     }
     found
@@ -146,9 +146,9 @@ fn from_thread(
     is_ours: &impl Fn(&Comment) -> bool,
     policy: &Policy,
     now: Timestamp,
-) -> Option<Reading> {
+) -> Option<RemarkReading> {
     if thread.resolved {
-        return Some(Reading::TakenBack {
+        return Some(RemarkReading::TakenBack {
             kind: RemarkKind::Thread,
             id: thread.id.clone(),
             how: "resolved".to_owned(),
@@ -163,7 +163,7 @@ fn from_thread(
         Some(line) => format!("{path}:{line}"),
         None => path.clone(),
     });
-    Some(Reading::Said(Remark {
+    Some(RemarkReading::Said(Remark {
         key: RemarkKey { kind: RemarkKind::Thread, id: thread.id.clone(), version: last.version() },
         author: last.author.name.clone(),
         text: last.body.clone(),
@@ -237,7 +237,12 @@ pub fn accept(job: &mut Job, by: &str, head: &CommitId, overruled: &[RemarkKey])
 
 impl Step<'_> {
     /// Something that a trusted person wrote, from wherever it came.
-    pub fn remark_came(&mut self, id: &TicketId, remark: Remark) {
+    pub fn remark_came(&mut self, id: &TicketId, mut remark: Remark) {
+        let asked = self.state.runs.values().any(|run| run.ticket == *id && run.progress.waiting_for_answer);
+        if asked {
+            // The answer to a live agent's own question.
+            remark.effect = RemarkEffect::None;
+        }
         self.note(Some(id), "human_said", format!("{}: {}", remark.author, first_line(&remark.text)));
         self.decide(id, Observation::RemarkMade { remark });
     }

@@ -135,7 +135,8 @@ impl Step<'_> {
             let Some(current) = jobs.get(&id).map(|job| fingerprint::of(job, base.as_ref(), policy)) else { continue };
             self.decide_with(&id, |job, out| {
                 let Stage::Blocked { cause, resume, since } = job.stage.clone() else { return };
-                if matches!(&cause, BlockCause::NoNewEvidence { fingerprint } if *fingerprint == Fingerprint::default()) {
+                if matches!(&cause, BlockCause::NoNewEvidence { fingerprint } if *fingerprint == Fingerprint::default())
+                {
                     // Blocked by a version that kept another digest: what is new is what comes from now on.
                     let cause = BlockCause::NoNewEvidence { fingerprint: current };
                     out.amend(job, Stage::Blocked { cause, resume, since });

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::{
-    CommitStatus, Forge, ForgeCapabilities, ForgeError, Look, MergeOrder, Merged, PrChange, RemarkPresence, Updated,
+    CommitStatus, Forge, ForgeCapabilities, ForgeError, MergeOrder, Merged, PrChange, PrLook, RemarkPresence, Updated,
 };
 use crate::domain::comment::{Author, Comment};
 use crate::domain::ids::{CommentId, CommitId, PrNumber};
@@ -177,7 +177,7 @@ impl Forge for MemoryForge {
         .await
     }
 
-    async fn inspect_many(&self, numbers: &[PrNumber]) -> Vec<(PrNumber, Result<Look, ForgeError>)> {
+    async fn inspect_many(&self, numbers: &[PrNumber]) -> Vec<(PrNumber, Result<PrLook, ForgeError>)> {
         let mut looks = Vec::with_capacity(numbers.len());
         for number in numbers {
             let found = self.read(|prs| prs.get(number).cloned()).await;
@@ -185,7 +185,7 @@ impl Forge for MemoryForge {
             let look = found.and_then(|pr| pr.ok_or(ForgeError::NotFound(*number))).map(|mut pr| {
                 // A replica may show an old head; git itself does not.
                 pr.ref_head = truth.get(&pr.head_branch).cloned();
-                Look { asked_at: None, pr }
+                PrLook { asked_at: None, pr }
             });
             looks.push((*number, look));
         }

@@ -24,7 +24,7 @@ pub trait Forge: Send + Sync {
     async fn find_pr(&self, branch: &str) -> Result<Option<PullRequest>, ForgeError>;
 
     /// Looks at several pull requests, each with a result of its own.
-    async fn inspect_many(&self, numbers: &[PrNumber]) -> Vec<(PrNumber, Result<Look, ForgeError>)>;
+    async fn inspect_many(&self, numbers: &[PrNumber]) -> Vec<(PrNumber, Result<PrLook, ForgeError>)>;
 
     /// Looks at one pull request.
     async fn inspect(&self, number: PrNumber) -> Result<PullRequest, ForgeError> {
@@ -107,7 +107,7 @@ pub struct ForgeCapabilities {
 
 /// One look at one pull request.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Look {
+pub struct PrLook {
     /// When it was asked by the server's own clock, where it tells the time.
     pub asked_at: Option<Timestamp>,
     pub pr: PullRequest,

@@ -12,7 +12,7 @@ use super::host::RunHost;
 use super::now;
 use crate::domain::basis::{Basis, Moment};
 use crate::engine::event::Event;
-use crate::tracker::{Answer, Mark, Reading, Tracker, TrackerError};
+use crate::tracker::{BoardAnswer, BoardReading, Mark, Tracker, TrackerError};
 
 /// The least time between two polls that changes ask for: a burst of edits is one poll.
 const BREATH: Duration = Duration::from_millis(50);
@@ -97,19 +97,19 @@ async fn ask(parts: &PollerParts, plan: PollPlan, told: &mut Option<Told>) -> (E
     let (asked, after) = (now(), Moment(parts.moment.load(Ordering::Acquire)));
     let polled = parts.tracker.poll(&plan.states, told_before.as_ref().map(|told| &told.mark)).await;
     match polled {
-        Ok(Reading { asked_at, answer }) => {
+        Ok(BoardReading { asked_at, answer }) => {
             let basis = Basis { asked_at: asked_at.unwrap_or(asked), after };
             let base = parts.host.base_commit().await;
             let event = match answer {
-                Answer::Listed { tickets, mark } => {
+                BoardAnswer::Listed { tickets, mark } => {
                     *told = mark.map(|mark| Told { mark, plan, basis });
                     Event::Polled { tickets, base, basis }
                 }
-                Answer::Changed { tickets, mark } => {
+                BoardAnswer::Changed { tickets, mark } => {
                     *told = Some(Told { mark, plan, basis });
                     Event::PolledChanges { tickets, base, basis }
                 }
-                Answer::Unchanged => {
+                BoardAnswer::Unchanged => {
                     let basis = told_before.as_ref().map_or(basis, |told| told.basis);
                     *told = told_before;
                     Event::PolledUnchanged { base, basis }

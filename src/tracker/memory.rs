@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 
 use super::{
-    Account, Answer, Capabilities, CommentFound, Edited, Found, Mark, Move, Reaction, Reading, Tracker, TrackerError,
-    Written,
+    Account, Acknowledgement, BoardAnswer, BoardReading, Capabilities, CommentFound, Edited, Found, Mark, Move,
+    Tracker, TrackerError, Written,
 };
 use crate::domain::comment::{Author, Comment, TrustLevel};
 use crate::domain::ids::{CommentId, TicketId, TicketKey};
@@ -43,7 +43,7 @@ struct Board {
     hidden: BTreeSet<TicketId>,
     unreadable: BTreeMap<TicketId, String>,
     permissions: BTreeMap<String, TrustLevel>,
-    reactions: Vec<(CommentId, Reaction)>,
+    reactions: Vec<(CommentId, Acknowledgement)>,
     links: BTreeMap<(TicketId, String), String>,
 }
 
@@ -100,7 +100,7 @@ impl MemoryTracker {
         self.board().permissions.insert(login.to_owned(), trust);
     }
 
-    pub fn reactions(&self) -> Vec<(CommentId, Reaction)> {
+    pub fn reactions(&self) -> Vec<(CommentId, Acknowledgement)> {
         self.board().reactions.clone()
     }
 
@@ -266,16 +266,16 @@ impl Tracker for MemoryTracker {
         self.read(|_, board| board.permissions.get(login).copied().unwrap_or(TrustLevel::Stranger)).await
     }
 
-    async fn poll(&self, states: &[String], since: Option<&Mark>) -> Result<Reading, TrackerError> {
+    async fn poll(&self, states: &[String], since: Option<&Mark>) -> Result<BoardReading, TrackerError> {
         let asked_at = Some(Timestamp(self.board().clock));
         let changes = *self.changes.borrow();
         let mark = Mark(changes.to_string());
         if since == Some(&mark) {
             self.read(|_, _| ()).await?;
-            return Ok(Reading { asked_at, answer: Answer::Unchanged });
+            return Ok(BoardReading { asked_at, answer: BoardAnswer::Unchanged });
         }
         let tickets = self.fetch_by_states(states).await?;
-        Ok(Reading { asked_at, answer: Answer::Listed { tickets, mark: Some(mark) } })
+        Ok(BoardReading { asked_at, answer: BoardAnswer::Listed { tickets, mark: Some(mark) } })
     }
 
     async fn fetch_by_states(&self, states: &[String]) -> Result<Vec<Ticket>, TrackerError> {
@@ -407,7 +407,7 @@ impl Tracker for MemoryTracker {
         _: &Permit,
         _id: &TicketId,
         comment: &CommentId,
-        reaction: Reaction,
+        reaction: Acknowledgement,
     ) -> Result<(), TrackerError> {
         self.write(|board| {
             let known = (comment.clone(), reaction);

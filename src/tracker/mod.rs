@@ -34,11 +34,11 @@ pub trait Tracker: Send + Sync {
 
     /// What `fetch_by_states` answers, for whoever asks again and again: `since` stands for an earlier answer about the same
     /// states. A tracker that cannot tell what changed lists everything each time.
-    async fn poll(&self, states: &[String], since: Option<&Mark>) -> Result<Reading, TrackerError> {
+    async fn poll(&self, states: &[String], since: Option<&Mark>) -> Result<BoardReading, TrackerError> {
         let _ = since;
-        Ok(Reading {
+        Ok(BoardReading {
             asked_at: None,
-            answer: Answer::Listed { tickets: self.fetch_by_states(states).await?, mark: None },
+            answer: BoardAnswer::Listed { tickets: self.fetch_by_states(states).await?, mark: None },
         })
     }
 
@@ -95,7 +95,7 @@ pub trait Tracker: Send + Sync {
         permit: &Permit,
         id: &TicketId,
         comment: &CommentId,
-        reaction: Reaction,
+        reaction: Acknowledgement,
     ) -> Result<(), TrackerError>;
 
     /// Links something to the ticket; the same address again changes its title.
@@ -136,14 +136,14 @@ pub struct Account {
 
 /// A board's answer to a poll.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reading {
+pub struct BoardReading {
     /// When it was asked by the server's own clock, where it tells the time.
     pub asked_at: Option<Timestamp>,
-    pub answer: Answer,
+    pub answer: BoardAnswer,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
+pub enum BoardAnswer {
     /// All tickets, and what stands for this answer where the tracker can tell later what changed.
     Listed { tickets: Vec<Ticket>, mark: Option<Mark> },
     /// What has changed since, in whatever state it is now.
@@ -200,7 +200,7 @@ pub enum Move {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reaction {
+pub enum Acknowledgement {
     Seen,
     Refused,
 }

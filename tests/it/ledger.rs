@@ -5,7 +5,6 @@ mod reading;
 mod retention;
 mod upgrade;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use dirigent::domain::ids::TicketId;

@@ -16,7 +16,7 @@ use git2::{Oid, Repository};
 pub use store::{Landing, PrBook, PrRecord, PrStoreError};
 
 use super::{
-    CommitStatus, Forge, ForgeCapabilities, ForgeError, Look, MergeOrder, Merged, PrChange, RemarkPresence, Updated,
+    CommitStatus, Forge, ForgeCapabilities, ForgeError, MergeOrder, Merged, PrChange, PrLook, RemarkPresence, Updated,
 };
 use crate::domain::evidence::GateResult;
 use crate::domain::ids::{CommentId, CommitId, PrNumber};
@@ -106,11 +106,11 @@ impl Forge for LocalForge {
         .await
     }
 
-    async fn inspect_many(&self, numbers: &[PrNumber]) -> Vec<(PrNumber, Result<Look, ForgeError>)> {
+    async fn inspect_many(&self, numbers: &[PrNumber]) -> Vec<(PrNumber, Result<PrLook, ForgeError>)> {
         let mut looks = Vec::with_capacity(numbers.len());
         for number in numbers.iter().copied() {
             let look = self.run(move |inner| inner.look(&inner.record(number)?)).await;
-            looks.push((number, look.map(|pr| Look { asked_at: None, pr })));
+            looks.push((number, look.map(|pr| PrLook { asked_at: None, pr })));
         }
         looks
     }

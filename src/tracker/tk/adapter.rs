@@ -24,8 +24,8 @@ use crate::domain::permit::Permit;
 use crate::domain::ticket::{NewTicket, Ticket, same_state, state_in};
 use crate::domain::time::Timestamp;
 use crate::tracker::{
-    Account, Answer, Capabilities, CommentFound, Edited, Found, Mark, Move, Reaction, Reading, Tracker, TrackerError,
-    Written,
+    Account, Acknowledgement, BoardAnswer, BoardReading, Capabilities, CommentFound, Edited, Found, Mark, Move,
+    Tracker, TrackerError, Written,
 };
 
 /// The states this tracker can move a ticket to.
@@ -96,16 +96,16 @@ impl Tracker for TkTracker {
         .await
     }
 
-    async fn poll(&self, states: &[String], since: Option<&Mark>) -> Result<Reading, TrackerError> {
+    async fn poll(&self, states: &[String], since: Option<&Mark>) -> Result<BoardReading, TrackerError> {
         let (states, since) = (states.to_vec(), since.cloned());
         self.work(move |board| {
             let mut index = board.refreshed()?;
             let mark = Mark(index.version().to_string());
             if since.as_ref() == Some(&mark) {
-                return Ok(Reading { asked_at: None, answer: Answer::Unchanged });
+                return Ok(BoardReading { asked_at: None, answer: BoardAnswer::Unchanged });
             }
             let (tickets, complete) = board.in_states(&mut index, &states);
-            Ok(Reading { asked_at: None, answer: Answer::Listed { tickets, mark: complete.then_some(mark) } })
+            Ok(BoardReading { asked_at: None, answer: BoardAnswer::Listed { tickets, mark: complete.then_some(mark) } })
         })
         .await
     }
@@ -248,7 +248,7 @@ impl Tracker for TkTracker {
         _permit: &Permit,
         _id: &TicketId,
         _comment: &CommentId,
-        _reaction: Reaction,
+        _reaction: Acknowledgement,
     ) -> Result<(), TrackerError> {
         Err(TrackerError::Refused("tk has no reactions".to_owned()))
     }

@@ -121,7 +121,7 @@ fn five_hundred_candidates_cost_no_more_requests_than_five() {
     let refreshed = || events(&board, "tickets_refreshed");
     let (polls, looks) = (polled(), refreshed().len());
     board.until("it has polled for a while", || polled() >= polls + 6);
-    let asked: Vec<usize> = refreshed().iter().map(|line| line["event"]["asked"].as_array().unwrap().len()).collect();
+    let asked: Vec<usize> = refreshed().iter().map(|line| line["event"]["found"].as_array().unwrap().len()).collect();
     runner.end();
     // A poll is one request. Nobody asks for a candidate by name, only for what is being started or worked on.
     assert!(asked.iter().all(|many| *many <= 2), "asked for so many at a time: {asked:?}");

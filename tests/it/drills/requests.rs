@@ -23,7 +23,7 @@ use dirigent::runtime::{
 };
 use dirigent::tracker::memory::MemoryTracker;
 use dirigent::tracker::{
-    Account, Capabilities, CommentFound, Edited, Found, Move, Reaction, Tracker, TrackerError, Written,
+    Account, Acknowledgement, Capabilities, CommentFound, Edited, Found, Move, Tracker, TrackerError, Written,
 };
 use dirigent::worker::{Control, ReclaimOrder, Reclaimed, RunOrder, WorkerEvent};
 use dirigent::workflow::{Templates, Texts};
@@ -153,7 +153,7 @@ impl Tracker for Counted {
         permit: &Permit,
         id: &TicketId,
         comment: &CommentId,
-        reaction: Reaction,
+        reaction: Acknowledgement,
     ) -> Result<(), TrackerError> {
         self.called("react")?;
         self.board.react(permit, id, comment, reaction).await

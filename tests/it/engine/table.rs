@@ -24,8 +24,8 @@ use dirigent::engine::permit::Refusal;
 use dirigent::engine::state::{Pending, PendingStatus};
 
 use super::fixtures::{
-    SWITCH_LABEL, at_head, check, comment, comment_key, commit, done_report, exit, failed, id, in_state, labelled, policy, report, review,
-    thread, ticket, turn_error,
+    SWITCH_LABEL, at_head, check, comment, comment_key, commit, done_report, exit, failed, id, in_state, labelled,
+    policy, report, review, thread, ticket, turn_error,
 };
 use super::machine::Machine;
 
@@ -190,7 +190,6 @@ fn at(stage: Stage) -> Machine {
     let mut add = |action: Action| {
         let effect = EffectId(machine.state.meta.next_effect);
         machine.state.meta.next_effect += 1;
-        let effect_id = effect;
         let effect = Effect { id: effect, ticket: Some(id("a")), decided_at: now, action };
         let pending = Pending { effect, attempts: 0, status: PendingStatus::InFlight };
         machine.state.outbox.insert(pending);

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use dirigent::tracker::tk::TkTracker;
-use dirigent::tracker::{Answer, Mark, Tracker};
+use dirigent::tracker::{BoardAnswer, Mark, Tracker};
 
 use super::{put, store_with, ticket_text};
 
@@ -28,7 +28,7 @@ impl Follower {
 
     async fn titles(&mut self) -> &[String] {
         let reading = self.tracker.poll(&["open".to_owned()], self.mark.as_ref()).await.unwrap();
-        if let Answer::Listed { tickets, mark } = reading.answer {
+        if let BoardAnswer::Listed { tickets, mark } = reading.answer {
             self.titles = tickets.into_iter().map(|ticket| ticket.title).collect();
             self.mark = mark;
             self.lists += 1;
