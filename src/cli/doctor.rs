@@ -19,6 +19,7 @@ use super::bundle;
 use super::context::Context;
 use super::init;
 use super::landing;
+use super::logins;
 use super::output;
 use super::programs;
 use crate::runtime::{RunnerFolder, assembly};
@@ -67,11 +68,13 @@ pub fn doctor(context: &Context, args: &DoctorArgs) -> Result<(), Failure> {
     // First: with too few of them whatever is looked at next fails for a reason of its own.
     open_files(&loaded, &mut report);
     git(&loaded, &mut report);
-    agent(context, &loaded, &mut report);
-    programs::gates(context, &loaded, &mut report);
+    let path = logins::shell(context, &loaded, &mut report);
+    agent(&path, &loaded, &mut report);
+    programs::gates(&path, &loaded, &mut report);
     programs::runner(&place, &mut report);
     tracker(&loaded, &mut report);
     workspace(&loaded, &place, &mut report);
+    logins::same_user(context, &loaded, &mut report);
     rollout(&loaded, &mut report);
     switches(&loaded, &place, &mut report);
     disk(&loaded.settings.workspace.root, &mut report);
@@ -174,11 +177,10 @@ fn git(loaded: &Loaded, report: &mut Report) {
     }
 }
 
-fn agent(context: &Context, loaded: &Loaded, report: &mut Report) {
+fn agent(path: &str, loaded: &Loaded, report: &mut Report) {
     let settings = &loaded.settings;
     let runtime = settings.worker.runtime;
     let command = settings.command(runtime);
-    let path = context.env.vars().get("PATH").cloned().unwrap_or_default();
     match programs::program_of(command) {
         _ if command == init::STAND_IN => report.warn(
             "agent",
@@ -190,7 +192,7 @@ fn agent(context: &Context, loaded: &Loaded, report: &mut Report) {
             format!("{}.command is empty", runtime.name()),
             "name the command that does the work",
         ),
-        Some(program) if programs::can_be_run(program, &path) => {
+        Some(program) if programs::can_be_run(program, path) => {
             report.ok("agent", format!("{}: {command}", runtime.name()));
         }
         Some(program) => report.problem(

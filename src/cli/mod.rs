@@ -12,8 +12,10 @@ mod failure;
 mod gc;
 mod hook;
 mod init;
+mod inside;
 mod landing;
 mod live;
+mod logins;
 mod logs;
 mod open_files;
 mod operate;
@@ -75,6 +77,7 @@ fn tk_arguments(arguments: &[OsString]) -> Option<Vec<OsString>> {
 
 fn dispatch(args: Args) -> Result<(), Failure> {
     let context = context::Context::new(args.workflow)?;
+    inside::refuse_workers(&context, &args.command)?;
     match args.command {
         CliCommand::Quickstart(args) => quickstart::quickstart(&context, &args),
         CliCommand::Init(args) => init::init(&context, &args),

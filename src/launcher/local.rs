@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use tokio::process::Command;
 
+use super::adopted::Awaited;
 use super::containment::{Wrapper, find_program};
 use super::spawner::Spawner;
 use super::{Child, Containment, LaunchError, LaunchOrder, Launcher, Leftover, RUN_ID_VARIABLE, Swept, procfs, sweep};
@@ -123,6 +124,7 @@ impl Launcher for LocalLauncher {
             stdout: process.stdout.take(),
             stderr: process.stderr.take(),
             process,
+            _awaited: Awaited::new(pid),
             run: order.run,
             containment: self.wrapper.containment,
             status_file,

@@ -1,14 +1,18 @@
 //! Starts, signals and waits for worker processes, and owns the whole tree of each: nothing that a run started
 //! outlives it. Knows nothing of tickets, protocols or git.
 
+pub mod adopted;
 pub mod child;
 mod containment;
 pub mod environment;
 pub mod local;
+pub mod login;
 mod orphans;
 mod procfs;
+pub mod run_mark;
 mod spawner;
 mod sweep;
+mod worker_git;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -26,6 +30,7 @@ pub use child::{Child, Exit};
 pub use containment::{Containment, find_program};
 pub use local::LocalLauncher;
 pub use orphans::Orphans;
+pub use worker_git::readable_logins;
 
 /// The variable by which a run's processes are known, wherever they went.
 pub const RUN_ID_VARIABLE: &str = "DIRIGENT_RUN_ID";
@@ -61,18 +66,14 @@ pub struct LaunchOrder {
 }
 
 impl LaunchOrder {
-    /// A command line for the shell, as a login shell runs it; but what is first in our `PATH` stays first.
+    /// A command line for the shell. Not a login shell: the user's login environment is read once (`login`), so that no start pays
+    /// for it and no kill interrupts a profile.
     pub fn shell(run: RunId, command: &str, cwd: PathBuf, env: BTreeMap<String, String>) -> Self {
-        let mut env = env;
         let shell = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"]
             .into_iter()
             .find(|path| std::path::Path::new(path).exists())
             .unwrap_or("/bin/sh");
-        if let Some(path) = env.get("PATH").cloned() {
-            env.insert("DIRIGENT_PATH".into(), path);
-        }
-        let script = format!("export PATH=\"${{DIRIGENT_PATH:+$DIRIGENT_PATH:}}$PATH\"; {command}");
-        Self { run, argv: vec![shell.into(), "-lc".into(), script], cwd, env }
+        Self { run, argv: vec![shell.into(), "-c".into(), command.into()], cwd, env }
     }
 }
 

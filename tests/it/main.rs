@@ -17,6 +17,7 @@ mod local_forge;
 mod memory_adapters;
 mod messages_to_people;
 mod mutations;
+mod operator_boundary;
 mod replay;
 mod resources;
 mod supervision;

@@ -159,7 +159,7 @@ impl Bench {
 
     pub fn worker(&self) -> Worker {
         let tools = self.path("bin");
-        dirigent::launcher::environment::install_tk(&tools, Path::new(env!("CARGO_BIN_EXE_dirigent"))).unwrap();
+        dirigent::launcher::environment::install_tools(&tools, Path::new(env!("CARGO_BIN_EXE_dirigent"))).unwrap();
         let ticket = Arc::clone(&self.ticket);
         let sockets = dirigent::worker::desk::socket_directory(None).unwrap();
         let secrets =
