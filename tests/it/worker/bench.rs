@@ -126,7 +126,7 @@ impl Bench {
         settings.tracker.terminal_states = vec!["closed".into()];
         settings.tracker.trusted = vec![TrustLevel::Admin];
         settings.agent.stop_grace = Duration::from_millis(300);
-        // Not the home of whoever runs the tests: a login shell would read their profile.
+        // Not the home of whoever runs the tests: what an agent finds there is theirs.
         let environment = BTreeMap::from(
             [
                 ("PATH", std::env::var("PATH").unwrap()),
