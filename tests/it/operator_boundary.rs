@@ -109,25 +109,12 @@ struct Scene {
 }
 
 impl Scene {
-    /// A board with a finished ticket that waits for approval, and everything an attacker wants to know.
+    /// A board with a ticket whose work is going to wait for approval.
     fn new(on: impl FnOnce(Board) -> Board) -> Self {
         let board = on(Board::new(AGENT, MORE));
         let place = board.scratch.dir.path().to_owned();
         std::fs::write(place.join("attack.sh"), ATTACK).unwrap();
-        let state = state_dir(&board);
-        let socket = find_socket(&state);
-        // The real interpreter: what stands for it on somebody's PATH may need that person's home.
-        let python = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().unwrap();
-        let facts = [
-            ("BIN", env!("CARGO_BIN_EXE_dirigent").to_owned()),
-            ("REPO", board.repo().display().to_string()),
-            ("OWNER", board.home().display().to_string()),
-            ("SOCKET", socket.display().to_string()),
-            ("LEDGER", state.join("ledger.db").display().to_string()),
-            ("PYTHON", text(&python.stdout).trim().to_owned()),
-        ];
-        let facts: String = facts.iter().map(|(name, value)| format!("{name}='{value}'\n")).collect();
-        std::fs::write(place.join("facts.sh"), facts).unwrap();
+        write_facts(&board);
         board.ticket("t-victim", "Wait for approval");
         Self { results: place.join("results"), board }
     }
@@ -202,6 +189,23 @@ impl Scene {
 
 const ATTACKERS: [&str; 3] = ["hook", "agent", "gate"];
 
+/// What an attacker wants to know.
+fn write_facts(board: &Board) {
+    let state = state_dir(board);
+    // The real interpreter: what stands for it on somebody's PATH may need that person's home.
+    let python = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().unwrap();
+    let facts = [
+        ("BIN", env!("CARGO_BIN_EXE_dirigent").to_owned()),
+        ("REPO", board.repo().display().to_string()),
+        ("OWNER", board.home().display().to_string()),
+        ("SOCKET", find_socket(&state).display().to_string()),
+        ("LEDGER", state.join("ledger.db").display().to_string()),
+        ("PYTHON", text(&python.stdout).trim().to_owned()),
+    ];
+    let facts: String = facts.iter().map(|(name, value)| format!("{name}='{value}'\n")).collect();
+    std::fs::write(board.scratch.dir.path().join("facts.sh"), facts).unwrap();
+}
+
 fn state_dir(board: &Board) -> PathBuf {
     let mark = dirigent::workflow::resolve::repo_mark(&board.repo().canonicalize().unwrap());
     board.home().join("repos").join(mark)
@@ -232,4 +236,62 @@ fn no_agent_gate_or_hook_can_operate_its_runner_without_namespaces() {
     for who in ATTACKERS {
         assert!(scene.result(who, "ledger").contains("it can be written"), "{}", scene.result(who, "ledger"));
     }
+}
+
+/// An agent that works a board of its own, as this project's tests do: it is the operator there, and its own worker is not.
+const NESTING: &str = r#". "$HOME/facts.sh"
+echo x > "$DIRIGENT_TICKET_KEY.txt"; git add -A; git commit -qm x
+export DIRIGENT_HOME="$HOME/inner-state"
+mkdir -p "$HOME/inner/.tickets"
+cd "$HOME/inner"
+cat > WORKFLOW.md <<'FILE'
+---
+tracker: {kind: tk}
+polling: {interval_ms: 500}
+worker: {runtime: exec}
+exec: {command: sh ./agent.sh}
+rollout: {mode: mutate}
+pr: {forge: local}
+---
+FILE
+echo '. "$HOME/facts.sh"; cd "$HOME/inner"; DIRIGENT_HOME="$HOME/inner-state" "$BIN" pause > "$HOME/inner-worker-$DIRIGENT_ATTEMPT" 2>&1
+env -i HOME="$HOME" PATH="$PATH" DIRIGENT_HOME="$HOME/inner-state" "$BIN" pause >> "$HOME/inner-worker-$DIRIGENT_ATTEMPT" 2>&1
+DIRIGENT_HOME="$OWNER" "$BIN" --workflow "$REPO/WORKFLOW.md" pause >> "$HOME/inner-worker-$DIRIGENT_ATTEMPT" 2>&1
+tk blocked "asked"' > agent.sh
+printf -- '---\nid: i-1\nstatus: open\ndeps: []\nlinks: []\ncreated: 2026-01-01T00:00:00Z\ntype: task\npriority: 2\n---\n# In\n' > .tickets/i-1.md
+git init -q -b main . && git add -A && git -c user.name=S -c user.email=s@example.invalid commit -qm board
+"$BIN" run --plain > "$HOME/inner.log" 2>&1 &
+tries=0
+while ! "$BIN" status i-1 --field phase 2>/dev/null | grep -q blocked && [ $tries -lt 600 ]; do sleep 0.1; tries=$((tries+1)); done
+for command in pause resume 'retry i-1' 'stop i-1' stop; do
+  "$BIN" $command; echo "$command: $?"
+done > "$HOME/inner-operator" 2>&1
+wait
+cd - > /dev/null
+tk done nested
+"#;
+
+fn an_agent_operates_a_board_of_its_own(on: impl FnOnce(Board) -> Board) {
+    let board = on(Board::new(NESTING, super::support::board::MUTATE));
+    write_facts(&board);
+    board.ticket("t-1", "Nest");
+    board.ok(&["run", "--once"]);
+    let read = |name: &str| std::fs::read_to_string(board.scratch.dir.path().join(name)).unwrap_or_default();
+    let operator = read("inner-operator");
+    for command in ["pause", "resume", "retry i-1", "stop i-1", "stop"] {
+        assert!(operator.contains(&format!("{command}: 0\n")), "{command}: {operator}\n{}", read("inner.log"));
+    }
+    let worker = read("inner-worker-1");
+    assert!(worker.matches("is never an operator").count() >= 3, "{worker}\n{}", read("inner.log"));
+    assert!(!board.ok(&["status"]).contains("STOPPED"));
+}
+
+#[test]
+fn a_nested_dirigent_with_a_state_folder_of_its_own_works() {
+    an_agent_operates_a_board_of_its_own(|board| board);
+}
+
+#[test]
+fn a_nested_dirigent_works_without_namespaces_too() {
+    an_agent_operates_a_board_of_its_own(Board::without_namespaces);
 }
