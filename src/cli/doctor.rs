@@ -8,7 +8,7 @@ use crate::config::policy::{ForgeKind, RolloutMode};
 use crate::config::tracker::TrackerKind;
 use crate::config::worker::Runtime;
 use crate::config::workspace::WorkspaceMode;
-use crate::launcher::LocalLauncher;
+use crate::launcher::{LaunchError, LocalLauncher};
 use crate::runtime;
 use crate::workflow::Loaded;
 
@@ -249,10 +249,20 @@ fn workspace(loaded: &Loaded, place: &RunnerFolder, report: &mut Report) {
             "check its permissions, or set workspace.root",
         ),
     }
-    match LocalLauncher::start(&place.state_dir.join("scratch")) {
-        Ok(launcher) => report.ok("processes", launcher.containment().describe()),
+    match containment(place) {
+        Ok(words) => report.ok("processes", words),
         Err(error) => report.problem("processes", error.to_string(), "check the permissions of the state folder"),
     }
+}
+
+fn containment(place: &RunnerFolder) -> Result<String, LaunchError> {
+    let scratch = place.state_dir.join("scratch");
+    let launcher = match std::env::current_exe() {
+        Ok(program) => LocalLauncher::start_shielded(&scratch, &place.shield(&program))?,
+        Err(_) => LocalLauncher::start(&scratch)?,
+    };
+    let ours = if launcher.is_shielded() { "; the runner's state is read-only for runs" } else { "" };
+    Ok(format!("{}{ours}", launcher.containment().describe()))
 }
 
 fn rollout(loaded: &Loaded, report: &mut Report) {

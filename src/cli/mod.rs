@@ -36,6 +36,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
+use crate::launcher::shield;
+
 use args::{Args, CliCommand};
 pub use failure::Failure;
 
@@ -43,6 +45,9 @@ pub use failure::Failure;
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
     if let Some(rest) = tk_arguments(&arguments) {
         return tk::run(rest);
+    }
+    if arguments.get(1).is_some_and(|word| word == shield::COMMAND) {
+        return run_shielded(&arguments);
     }
     if arguments.get(1).is_some_and(|word| word == "hook") && arguments.get(2).is_none_or(|word| word != "--help") {
         let event = arguments.get(2).map(|event| event.to_string_lossy()).unwrap_or_default();
@@ -63,6 +68,13 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
             ExitCode::from(failure.exit_code())
         }
     }
+}
+
+/// Between a namespace and the command of a run; never called by anybody else.
+fn run_shielded(arguments: &[OsString]) -> ExitCode {
+    let Err(error) = shield::enter(arguments.get(2..).unwrap_or_default());
+    eprintln!("dirigent: the runner's state cannot be shielded from a run: {error}");
+    ExitCode::from(failure::SHIELD)
 }
 
 /// The ticket command's own argument list, its name first, when it is called as `tk`, `ticket` or `dirigent tk`. Kept

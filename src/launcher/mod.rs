@@ -10,6 +10,7 @@ pub mod login;
 mod orphans;
 mod procfs;
 pub mod run_mark;
+pub mod shield;
 mod spawner;
 mod sweep;
 mod worker_git;
@@ -63,6 +64,8 @@ pub struct LaunchOrder {
     pub cwd: PathBuf,
     /// Complete. The run's id is added.
     pub env: BTreeMap<String, String>,
+    /// What it may write of the runner's own state (see `shield`).
+    pub writable: Vec<PathBuf>,
 }
 
 impl LaunchOrder {
@@ -73,7 +76,7 @@ impl LaunchOrder {
             .into_iter()
             .find(|path| std::path::Path::new(path).exists())
             .unwrap_or("/bin/sh");
-        Self { run, argv: vec![shell.into(), "-c".into(), command.into()], cwd, env }
+        Self { run, argv: vec![shell.into(), "-c".into(), command.into()], cwd, env, writable: Vec::new() }
     }
 }
 

@@ -46,7 +46,12 @@ impl Worker {
             .plan(order, place, chosen, resume.clone(), agent_home)
             .map_err(|error| RunFailure::Launch { detail: error.to_string(), permanent: true })?;
         env.extend(planned.env);
-        let launch = LaunchOrder::shell(variables.run.clone(), &planned.line, place.path().into(), env);
+        let mut launch = LaunchOrder::shell(variables.run.clone(), &planned.line, place.path().into(), env);
+        // Conversations that can be resumed, and what the run wants to keep.
+        let agents = self.state_dir.join("agents");
+        fs::create_dir_all(&agents)
+            .map_err(|error| RunFailure::Workspace { detail: error.to_string(), permanent: false })?;
+        launch.writable = vec![agents, variables.artifacts.clone()];
         let transcript = Transcript::create(&transcript_path(&self.state_dir, &variables.run), transcript::DEFAULT_CAP)
             .map_err(|error| RunFailure::Workspace { detail: error.to_string(), permanent: false })?;
         let child = self.launcher.launch(permit, launch).await.map_err(|error| launch_failure(&error))?;

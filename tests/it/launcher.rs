@@ -36,6 +36,7 @@ fn order(run: &str, script: &str, cwd: &Path) -> LaunchOrder {
         argv: vec!["sh".into(), "-c".into(), script.into()],
         cwd: cwd.into(),
         env: env(),
+        writable: Vec::new(),
     }
 }
 
@@ -51,7 +52,7 @@ async fn launch(launcher: &LocalLauncher, order: LaunchOrder) -> Child {
 fn launchers(scratch: &Path) -> Vec<LocalLauncher> {
     [Containment::Bubblewrap, Containment::PidNamespace, Containment::UserPidNamespace, Containment::ProcessGroup]
         .into_iter()
-        .filter_map(|containment| LocalLauncher::start_with(scratch, containment).ok())
+        .filter_map(|containment| LocalLauncher::start_with(scratch, containment, None).ok())
         .collect()
 }
 

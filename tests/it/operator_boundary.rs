@@ -96,6 +96,12 @@ db.execute("create table attack (x)")
 db.execute("rollback")
 print("it can be written")' "$LEDGER"
 
+# The folders of other boards, and the folder of all of them put out of the way.
+note others mkdir "$OWNER/repos/another"
+note moved mv "$OWNER" "$OWNER.away"
+[ -e "$OWNER" ] || mv "$OWNER.away" "$OWNER"
+rmdir "$OWNER/repos/another" 2> /dev/null
+
 tries=0
 while [ ! -e "$out/detached" ] && [ $tries -lt 600 ]; do sleep 0.1; tries=$((tries+1)); done
 cd "$mine"
@@ -226,6 +232,17 @@ fn find_socket(state: &Path) -> PathBuf {
 fn no_agent_gate_or_hook_can_operate_its_runner() {
     let scene = Scene::new(|board| board);
     scene.attack();
+    if !scene.board.ok(&["doctor"]).contains("read-only for runs") {
+        println!("not looked at: there is no shield around the ledger here");
+        return;
+    }
+    for who in ATTACKERS {
+        assert!(scene.result(who, "ledger").contains("readonly database"), "{}", scene.result(who, "ledger"));
+        let others = scene.result(who, "others");
+        assert!(others.contains("Read-only file system") && !others.contains("exit 0"), "{others}");
+        let moved = scene.result(who, "moved");
+        assert!(moved.contains("busy"), "{moved}");
+    }
 }
 
 #[test]

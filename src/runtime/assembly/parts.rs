@@ -32,13 +32,13 @@ pub struct WorkerParts {
 impl WorkerParts {
     pub fn open(env: &Env, loaded: &Loaded, folder: &RunnerFolder) -> Result<Self, AssemblyError> {
         let settings = &loaded.settings;
-        let launcher = LocalLauncher::start(&folder.state_dir.join("scratch"))?;
         let workplace = match settings.workspace.mode {
             WorkspaceMode::Worktree => Workplace::Worktrees(workspaces(settings)?),
             WorkspaceMode::Directory => Workplace::Directories(Directories::open(&settings.workspace.root)?),
         };
         let tools = folder.state_dir.join("tools");
         let binary = std::env::current_exe().map_err(AssemblyError::OwnProgram)?;
+        let launcher = LocalLauncher::start_shielded(&folder.state_dir.join("scratch"), &folder.shield(&binary))?;
         install_tools(&tools, &binary).map_err(|source| AssemblyError::Tools { path: tools.clone(), source })?;
         let runtime_dir = env.vars().get("XDG_RUNTIME_DIR").map(PathBuf::from);
         Ok(Self {
