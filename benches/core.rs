@@ -62,7 +62,7 @@ impl Board {
             .args(["run", "--plain"])
             .current_dir(self.repo())
             .env("DIRIGENT_HOME", self.dir.path().join("home"))
-            // The agent is started by a login shell, and somebody's profile is not what is measured.
+            // A start reads the login shell once, and somebody's profile is not what is measured.
             .env("HOME", self.dir.path())
             .env("DIRIGENT_LOG", "warn")
             .stdout(Stdio::null())

@@ -8,7 +8,7 @@ use crate::config::policy::{ForgeKind, RolloutMode};
 use crate::config::tracker::TrackerKind;
 use crate::config::worker::Runtime;
 use crate::config::workspace::WorkspaceMode;
-use crate::launcher::LocalLauncher;
+use crate::launcher::{LaunchError, LocalLauncher};
 use crate::ledger::LedgerError;
 use crate::runtime;
 use crate::workflow::Loaded;
@@ -20,6 +20,7 @@ use super::bundle;
 use super::context::Context;
 use super::init;
 use super::landing;
+use super::logins;
 use super::output;
 use super::programs;
 use crate::runtime::{RunnerFolder, assembly};
@@ -68,11 +69,13 @@ pub fn doctor(context: &Context, args: &DoctorArgs) -> Result<(), Failure> {
     // First: with too few of them whatever is looked at next fails for a reason of its own.
     open_files(&loaded, &mut report);
     git(&loaded, &mut report);
-    agent(context, &loaded, &mut report);
-    programs::gates(context, &loaded, &mut report);
+    let path = logins::shell(context, &loaded, &mut report);
+    agent(&path, &loaded, &mut report);
+    programs::gates(&path, &loaded, &mut report);
     programs::runner(&place, &mut report);
     tracker(&loaded, &mut report);
     workspace(&loaded, &place, &mut report);
+    logins::same_user(context, &loaded, &mut report);
     rollout(&loaded, &mut report);
     switches(&loaded, &place, &mut report);
     disk(&loaded.settings.workspace.root, &mut report);
@@ -175,11 +178,10 @@ fn git(loaded: &Loaded, report: &mut Report) {
     }
 }
 
-fn agent(context: &Context, loaded: &Loaded, report: &mut Report) {
+fn agent(path: &str, loaded: &Loaded, report: &mut Report) {
     let settings = &loaded.settings;
     let runtime = settings.worker.runtime;
     let command = settings.command(runtime);
-    let path = context.env.vars().get("PATH").cloned().unwrap_or_default();
     match programs::program_of(command) {
         _ if command == init::STAND_IN => report.warn(
             "agent",
@@ -191,7 +193,7 @@ fn agent(context: &Context, loaded: &Loaded, report: &mut Report) {
             format!("{}.command is empty", runtime.name()),
             "name the command that does the work",
         ),
-        Some(program) if programs::can_be_run(program, &path) => {
+        Some(program) if programs::can_be_run(program, path) => {
             report.ok("agent", format!("{}: {command}", runtime.name()));
         }
         Some(program) => report.problem(
@@ -248,10 +250,20 @@ fn workspace(loaded: &Loaded, place: &RunnerFolder, report: &mut Report) {
             "check its permissions, or set workspace.root",
         ),
     }
-    match LocalLauncher::start(&place.state_dir.join("scratch")) {
-        Ok(launcher) => report.ok("processes", launcher.containment().describe()),
+    match containment(place) {
+        Ok(words) => report.ok("processes", words),
         Err(error) => report.problem("processes", error.to_string(), "check the permissions of the state folder"),
     }
+}
+
+fn containment(place: &RunnerFolder) -> Result<String, LaunchError> {
+    let scratch = place.state_dir.join("scratch");
+    let launcher = match std::env::current_exe() {
+        Ok(program) => LocalLauncher::start_shielded(&scratch, &place.shield(&program))?,
+        Err(_) => LocalLauncher::start(&scratch)?,
+    };
+    let ours = if launcher.is_shielded() { "; the runner's state is read-only for runs" } else { "" };
+    Ok(format!("{}{ours}", launcher.containment().describe()))
 }
 
 fn rollout(loaded: &Loaded, report: &mut Report) {

@@ -12,6 +12,8 @@ use crate::workflow::{Finding, WorkflowError};
 
 pub const FAILED: u8 = 1;
 pub const USAGE: u8 = 2;
+/// As a shell says that a command cannot be run.
+pub const SHIELD: u8 = 126;
 const INVALID_WORKFLOW: u8 = 3;
 const ANOTHER_RUNNER: u8 = 4;
 const NO_RUNNER: u8 = 5;

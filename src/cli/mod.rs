@@ -13,8 +13,10 @@ mod failure;
 mod gc;
 mod hook;
 mod init;
+mod inside;
 mod landing;
 mod live;
+mod logins;
 mod logs;
 mod open_files;
 mod operate;
@@ -35,6 +37,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
+use crate::launcher::shield;
+
 use args::{Args, CliCommand};
 pub use failure::Failure;
 
@@ -42,6 +46,9 @@ pub use failure::Failure;
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
     if let Some(rest) = tk_arguments(&arguments) {
         return tk::run(rest);
+    }
+    if arguments.get(1).is_some_and(|word| word == shield::COMMAND) {
+        return run_shielded(&arguments);
     }
     if arguments.get(1).is_some_and(|word| word == "hook") && arguments.get(2).is_none_or(|word| word != "--help") {
         let event = arguments.get(2).map(|event| event.to_string_lossy()).unwrap_or_default();
@@ -64,6 +71,13 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
     }
 }
 
+/// Between a namespace and the command of a run; never called by anybody else.
+fn run_shielded(arguments: &[OsString]) -> ExitCode {
+    let Err(error) = shield::enter(arguments.get(2..).unwrap_or_default());
+    eprintln!("dirigent: the runner's state cannot be shielded from a run: {error}");
+    ExitCode::from(failure::SHIELD)
+}
+
 /// The ticket command's own argument list, its name first, when it is called as `tk`, `ticket` or `dirigent tk`. Kept
 /// apart from the rest: scripts rely on every byte of it.
 fn tk_arguments(arguments: &[OsString]) -> Option<Vec<OsString>> {
@@ -76,6 +90,7 @@ fn tk_arguments(arguments: &[OsString]) -> Option<Vec<OsString>> {
 
 fn dispatch(args: Args) -> Result<(), Failure> {
     let context = context::Context::new(args.workflow)?;
+    inside::refuse_workers(&context, &args.command)?;
     match args.command {
         CliCommand::Quickstart(args) => quickstart::quickstart(&context, &args),
         CliCommand::Init(args) => init::init(&context, &args),

@@ -71,7 +71,7 @@ pub fn tell(context: &Context, request: &Request) -> Result<(), Failure> {
             let silent = Behind::silent(&place);
             let todo = silent.what_to_do().unwrap_or_default();
             Err(Failure::plain(format!(
-                "{}; it carries this out when it goes on, if it does: `dirigent status` tells\n  fix: {todo}",
+                "{}; one that is only busy may still carry this out, one that was suspended does not: `dirigent status` tells\n  fix: {todo}, then say it again",
                 silent.name()
             )))
         }

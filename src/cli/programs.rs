@@ -4,7 +4,6 @@ use crate::launcher::find_program;
 use crate::runtime::{Client, ControlError, Request, RunnerFolder};
 use crate::workflow::Loaded;
 
-use super::context::Context;
 use super::doctor::Report;
 use super::snapshot_source::Behind;
 use crate::ledger::Holder;
@@ -31,11 +30,10 @@ pub fn can_be_run(program: &str, path: &str) -> bool {
         || find_program(program, path).is_some()
 }
 
-pub fn gates(context: &Context, loaded: &Loaded, report: &mut Report) {
-    let path = context.env.vars().get("PATH").cloned().unwrap_or_default();
+pub fn gates(path: &str, loaded: &Loaded, report: &mut Report) {
     for gate in &loaded.settings.gates.task {
         match program_of(&gate.run) {
-            Some(program) if !can_be_run(program, &path) => report.problem(
+            Some(program) if !can_be_run(program, path) => report.problem(
                 "gates",
                 format!("`{program}` of gate `{}` is not there, or no program", gate.title()),
                 "install it, or correct gates.task: a ticket whose gate cannot be run is blocked",

@@ -11,6 +11,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::{Writer, debug_fn};
 
 use crate::config::observability::LogFormat;
+use crate::launcher::adopted;
 use crate::ledger::{Holder, InstanceLock};
 use crate::runtime::{self, Command, Handle, RunnerFolder, Until};
 use crate::workflow::Loaded;
@@ -55,6 +56,13 @@ fn close_to_others() {
     }
 }
 
+/// Nothing that a run starts leaves our process tree: it is what the control socket knows workers by.
+fn adopt_orphans() {
+    if let Err(error) = adopted::adopt_orphans() {
+        tracing::warn!(%error, "a worker's detached processes cannot be told from a person's");
+    }
+}
+
 /// Takes the locks, runs, and lets go of them again. `record` is the file that gets every event.
 pub fn work(
     context: &Context,
@@ -84,7 +92,9 @@ pub fn work(
         tracing::warn!("{}; fix: {}", files.sentence(), files.fix());
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    adopt_orphans();
     runtime.block_on(async {
+        tokio::spawn(adopted::collect_the_dead());
         let runner = Runner::start(&context.env, loaded, place, until, record).await?;
         let handle = runner.handle.clone();
         let stopping = Arc::new(AtomicBool::new(false));

@@ -88,7 +88,8 @@ pub fn look(loaded: &Loaded, place: &RunnerFolder) -> Result<SnapshotSource, Fai
 fn live(reply: Reply) -> Result<SnapshotSource, Failure> {
     match reply {
         Reply::Snapshot { snapshot } => Ok(SnapshotSource { snapshot: *snapshot, behind: Behind::Live }),
-        _ => Err(Failure::plain("the runner gave an unexpected answer; is it of another version?")),
+        Reply::Refused { error } => Err(Failure::Plain(error)),
+        Reply::Done { .. } => Err(Failure::plain("the runner gave an unexpected answer; is it of another version?")),
     }
 }
 

@@ -11,7 +11,7 @@ use super::wire;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CodexSettings {
-    /// Run by `bash -lc` in the workspace.
+    /// Run by `bash -c` in the workspace.
     pub command: String,
     pub model: Option<String>,
     /// Give Codex a home of its own: the user's login and settings, without their MCP servers and plugins.

@@ -1,4 +1,5 @@
-//! `hooks`: shell scripts around a workspace's life. Run by `sh -lc` in the workspace, never rewritten.
+//! `hooks`: shell scripts around a workspace's life. Run by `sh -c` in the workspace with
+//! the user's login environment, never rewritten.
 
 use std::time::Duration;
 

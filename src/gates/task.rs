@@ -90,6 +90,7 @@ impl Gates {
                 argv: vec!["/bin/sh".into(), "-c".into(), gate.run.clone()],
                 cwd: worktree.path.clone(),
                 env,
+                writable: Vec::new(),
             };
             let child = self
                 .launcher

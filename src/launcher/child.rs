@@ -9,6 +9,7 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 
+use super::adopted::Awaited;
 use super::{Containment, procfs, sweep};
 use crate::domain::ids::RunId;
 use crate::domain::run::ProcessMark;
@@ -28,6 +29,7 @@ pub struct Child {
     pub stdout: Option<ChildStdout>,
     pub stderr: Option<ChildStderr>,
     pub(super) process: tokio::process::Child,
+    pub(super) _awaited: Awaited,
     pub(super) run: RunId,
     pub(super) containment: Containment,
     /// Where process 1 of a namespace notes that a signal ended the command.

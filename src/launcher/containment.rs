@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use super::shield::Shield;
+
 /// How long one try may take before it counts as not working.
 const TRY_LIMIT: Duration = Duration::from_secs(10);
 
@@ -43,30 +45,49 @@ impl Containment {
     }
 }
 
+/// Takes away what was needed to mount, after it was done.
+const WITHOUT_CAPABILITIES: [&str; 3] = ["--inh-caps=-all", "--ambient-caps=-all", "--"];
+
 /// A containment with the programs that make it.
 #[derive(Debug, Clone)]
 pub struct Wrapper {
     pub containment: Containment,
     prefix: Vec<OsString>,
+    /// What its processes may not write.
+    shield: Option<Shield>,
 }
 
 impl Wrapper {
-    /// The best that works here.
-    pub fn detect() -> Self {
+    /// The best that works here, with the shield where that works too.
+    pub fn detect(shield: Option<&Shield>) -> Self {
         [Containment::Bubblewrap, Containment::PidNamespace, Containment::UserPidNamespace]
             .into_iter()
-            .filter_map(Self::prepare)
-            .find(Self::works)
-            .or_else(|| Self::prepare(Containment::ProcessGroup))
-            .unwrap_or(Self { containment: Containment::ProcessGroup, prefix: Vec::new() })
+            .find_map(|containment| Self::find(containment, shield))
+            .unwrap_or_else(|| Self {
+                containment: Containment::ProcessGroup,
+                prefix: tied_to_us().unwrap_or_default(),
+                shield: None,
+            })
+    }
+
+    /// This containment, if it works here; without the shield if it does not work with it.
+    pub fn find(containment: Containment, shield: Option<&Shield>) -> Option<Self> {
+        let tried = |shield: Option<&Shield>| {
+            Self::prepare(containment, shield).filter(|wrapper| !containment.is_namespace() || wrapper.works())
+        };
+        shield.and_then(|shield| tried(Some(shield))).or_else(|| tried(None))
+    }
+
+    pub fn is_shielded(&self) -> bool {
+        self.shield.is_some()
     }
 
     /// This containment, if its programs are installed.
-    pub fn prepare(containment: Containment) -> Option<Self> {
+    fn prepare(containment: Containment, shield: Option<&Shield>) -> Option<Self> {
         let prefix = match containment {
             Containment::Bubblewrap => {
                 let mut prefix = tool("bwrap")?;
-                let flags = "--unshare-pid --die-with-parent --new-session --as-pid-1 --dev-bind / / --proc /proc --";
+                let flags = "--unshare-pid --die-with-parent --new-session --as-pid-1 --dev-bind / / --proc /proc";
                 prefix.extend(flags.split(' ').map(OsString::from));
                 prefix
             }
@@ -79,18 +100,34 @@ impl Wrapper {
             Containment::UserPidNamespace => {
                 let mut prefix = tied_to_us()?;
                 prefix.extend(tool("unshare")?);
-                let flags = "--user --map-current-user --pid --fork --kill-child=KILL --mount-proc --";
+                let flags = "--user --map-current-user --pid --fork --kill-child=KILL --mount-proc";
                 prefix.extend(flags.split(' ').map(OsString::from));
+                prefix.extend(shield.map(|_| OsString::from("--keep-caps")));
+                prefix.push("--".into());
                 prefix
             }
             Containment::ProcessGroup => tied_to_us().unwrap_or_default(),
         };
-        Some(Self { containment, prefix })
+        Some(Self { containment, prefix, shield: shield.filter(|_| containment.is_namespace()).cloned() })
     }
 
-    /// What stands before the program of a command line.
-    pub fn before(&self, status_file: &Path) -> Vec<OsString> {
+    /// What stands before the program of a command line that may write `writable` behind the shield.
+    pub fn before(&self, status_file: &Path, writable: &[PathBuf]) -> Vec<OsString> {
         let mut line = self.prefix.clone();
+        let writable: Vec<PathBuf> = writable.iter().cloned().chain([status_file.into()]).collect();
+        match (self.containment, &self.shield) {
+            (Containment::Bubblewrap, shield) => {
+                line.extend(shield.iter().flat_map(|shield| shield.for_bubblewrap(&writable)));
+                line.push("--".into());
+            }
+            (Containment::UserPidNamespace, Some(shield)) => {
+                line.extend(shield.before(&writable));
+                line.extend(tool("setpriv").unwrap_or_default());
+                line.extend(WITHOUT_CAPABILITIES.map(OsString::from));
+            }
+            (Containment::PidNamespace, Some(shield)) => line.extend(shield.before(&writable)),
+            _ => {}
+        }
         if self.containment.is_namespace() {
             line.extend(["/bin/sh", "-c", FIRST_PROCESS, "dirigent-run"].map(OsString::from));
             line.push(status_file.into());
@@ -99,8 +136,14 @@ impl Wrapper {
     }
 
     /// The full command line for `program` (an absolute path) and its arguments.
-    pub fn wrap(&self, status_file: &Path, program: &Path, arguments: &[String]) -> Vec<OsString> {
-        let mut line = self.before(status_file);
+    pub fn wrap(
+        &self,
+        status_file: &Path,
+        writable: &[PathBuf],
+        program: &Path,
+        arguments: &[String],
+    ) -> Vec<OsString> {
+        let mut line = self.before(status_file, writable);
         line.push(program.into());
         line.extend(arguments.iter().map(OsString::from));
         line
@@ -114,7 +157,7 @@ impl Wrapper {
     /// Runs a shell in it, which must see itself as process 2 and bring its exit code out.
     pub fn works(&self) -> bool {
         let script = ["-c".to_owned(), "echo $$; exit 7".to_owned()];
-        let line = self.wrap(Path::new("/dev/null"), Path::new("/bin/sh"), &script);
+        let line = self.wrap(Path::new("/dev/null"), &[], Path::new("/bin/sh"), &script);
         let Some((program, arguments)) = line.split_first() else { return false };
         let child = Command::new(program)
             .args(arguments)

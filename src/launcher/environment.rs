@@ -1,5 +1,6 @@
-//! What a worker may know of our environment: an allow-list, the worker's own variables, and never a secret of the
-//! tracker, the forge or the server, whatever it is called or wrapped in.
+//! What workers, gates and hooks may know of the user's environment. A worker or a gate executes what an agent wrote: it gets an
+//! allow-list, its own variables, and nothing to log in with. A hook is the workflow's own command: it gets everything. Neither gets
+//! a secret of the tracker, the forge or the server, whatever it is called or wrapped in.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use secrecy::{ExposeSecret, SecretString};
 
+use super::worker_git;
 use crate::config::wire::MASK;
 use crate::domain::ids::{RunId, TicketId, TicketKey};
 use crate::domain::phase::Phase;
@@ -32,7 +34,6 @@ const BASE: &[&str] = &[
     "HTTPS_PROXY",
     "NO_PROXY",
     "ALL_PROXY",
-    "SSH_AUTH_SOCK",
     "GIT_AUTHOR_NAME",
     "GIT_AUTHOR_EMAIL",
     "GIT_COMMITTER_NAME",
@@ -119,16 +120,30 @@ pub struct WorkerVariables {
 /// Where a worker's environment comes from.
 #[derive(Debug, Clone, Copy)]
 pub struct Sources<'a> {
-    /// The runner's own environment.
+    /// The user's environment, as a login shell has it.
     pub parent: &'a BTreeMap<String, String>,
     /// Names, or `PREFIX_*`, that are let through besides the base: the runtime's own and `worker.env_pass`.
     pub pass: &'a [String],
     /// `worker.env`, expanded.
     pub set: &'a BTreeMap<String, String>,
     pub secrets: &'a Secrets,
-    /// A directory that holds `tk`, put in front of `PATH`.
+    /// A directory that [`install_tools`] made, put in front of `PATH`.
     pub tools: &'a Path,
 }
+
+/// What would lead git, or a tool of ours, somewhere else than where the hook stands.
+const LEADS_ASTRAY: [&str; 10] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_NAMESPACE",
+    "GIT_PREFIX",
+    "PWD",
+    "OLDPWD",
+];
 
 /// The complete environment of a worker, or of a gate (`worker` is `None`).
 pub fn build(sources: Sources<'_>, worker: Option<&WorkerVariables>) -> BTreeMap<String, String> {
@@ -140,10 +155,9 @@ pub fn build(sources: Sources<'_>, worker: Option<&WorkerVariables>) -> BTreeMap
         .filter(|(name, value)| !sources.secrets.hide(name, value))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
-    let path = env.remove("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
-    env.insert("PATH".into(), format!("{}:{path}", sources.tools.display()));
-    env.insert("GIT_TERMINAL_PROMPT".into(), "0".into());
-    env.insert("GIT_EDITOR".into(), "true".into());
+    prepare_tools(&mut env, sources.tools);
+    let ssh_passed = sources.pass.iter().any(|pattern| fits(pattern, "SSH_AUTH_SOCK"));
+    worker_git::take_logins_away(&mut env, sources.tools, ssh_passed);
     if let Some(worker) = worker {
         let socket = worker.socket.display().to_string();
         let own = [
@@ -164,21 +178,54 @@ pub fn build(sources: Sources<'_>, worker: Option<&WorkerVariables>) -> BTreeMap
         ];
         env.extend(own.into_iter().map(|(name, value)| (name.to_owned(), value)));
     }
-    // A value with a NUL cannot be passed on at all.
-    env.retain(|name, value| !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0'));
+    drop_what_cannot_be_passed(&mut env);
     env
 }
 
-fn allowed(name: &str, pass: &[String]) -> bool {
-    BASE.iter().copied().chain(pass.iter().map(String::as_str)).any(|pattern| match pattern.strip_suffix('*') {
-        Some(prefix) => !prefix.is_empty() && name.starts_with(prefix),
-        None => pattern == name,
-    })
+/// The complete environment of a hook: the user's own, SSH agent and all, without our secrets.
+pub fn build_for_hook(sources: Sources<'_>) -> BTreeMap<String, String> {
+    let ours = |name: &str| name.starts_with("DIRIGENT_") || name.starts_with("PI_TEAMS_");
+    let mut env: BTreeMap<String, String> = sources
+        .parent
+        .iter()
+        .filter(|(name, _)| !ours(name) && !LEADS_ASTRAY.contains(&name.as_str()))
+        .chain(sources.set)
+        .filter(|(name, value)| !sources.secrets.hide(name, value))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    prepare_tools(&mut env, sources.tools);
+    drop_what_cannot_be_passed(&mut env);
+    env
 }
 
-/// Makes `directory/tk` point at `binary`.
-pub fn install_tk(directory: &Path, binary: &Path) -> io::Result<()> {
+/// `tk` comes first, and nothing waits for an answer that nobody gives.
+fn prepare_tools(env: &mut BTreeMap<String, String>, tools: &Path) {
+    let path = env.remove("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+    env.insert("PATH".into(), format!("{}:{path}", tools.display()));
+    env.insert("GIT_TERMINAL_PROMPT".into(), "0".into());
+    env.insert("GIT_EDITOR".into(), "true".into());
+}
+
+fn drop_what_cannot_be_passed(env: &mut BTreeMap<String, String>) {
+    env.retain(|name, value| !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0'));
+}
+
+fn allowed(name: &str, pass: &[String]) -> bool {
+    BASE.iter().copied().chain(pass.iter().map(String::as_str)).any(|pattern| fits(pattern, name))
+}
+
+/// A name, or `PREFIX_*`.
+fn fits(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(prefix) => !prefix.is_empty() && name.starts_with(prefix),
+        None => pattern == name,
+    }
+}
+
+/// Makes `directory/tk` point at `binary`, and what keeps workers from the user's logins.
+pub fn install_tools(directory: &Path, binary: &Path) -> io::Result<()> {
     fs::create_dir_all(directory)?;
+    worker_git::install(directory)?;
     let link = directory.join("tk");
     if fs::read_link(&link).is_ok_and(|target| target == binary) {
         return Ok(());
@@ -299,6 +346,25 @@ mod tests {
         let left: Vec<&str> =
             names.iter().chain(&["SET", "SET_URL"]).copied().filter(|name| env.contains_key(*name)).collect();
         assert_eq!(left, ["FINE"]);
+    }
+
+    #[test]
+    fn a_hook_keeps_the_users_environment_without_our_secrets_and_without_what_leads_astray() {
+        let parent = map(&[
+            ("PATH", "/usr/bin"),
+            ("SSH_AUTH_SOCK", "/agent"),
+            ("AWS_PROFILE", "work"),
+            ("LINEAR_API_KEY", "harmless"),
+            ("COPY", "lin/api+s3cret"),
+            ("GIT_DIR", "/elsewhere"),
+            ("DIRIGENT_SOCKET", "/outer.sock"),
+        ]);
+        let (set, secrets) = (map(&[("SET", "3")]), secrets());
+        let sources =
+            Sources { parent: &parent, pass: &[], set: &set, secrets: &secrets, tools: Path::new("/state/bin") };
+        let env = build_for_hook(sources);
+        let names: Vec<&str> = env.keys().map(String::as_str).collect();
+        assert_eq!(names, ["AWS_PROFILE", "GIT_EDITOR", "GIT_TERMINAL_PROMPT", "PATH", "SET", "SSH_AUTH_SOCK"]);
     }
 
     #[test]

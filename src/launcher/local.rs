@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use tokio::process::Command;
 
+use super::adopted::Awaited;
 use super::containment::{Wrapper, find_program};
+use super::shield::Shield;
 use super::spawner::Spawner;
 use super::{Child, Containment, LaunchError, LaunchOrder, Launcher, Leftover, RUN_ID_VARIABLE, Swept, procfs, sweep};
 use crate::domain::permit::Permit;
@@ -39,29 +41,47 @@ impl LocalLauncher {
 
     /// Finds out what this machine offers and starts the spawning thread. `scratch` is a directory of our own.
     pub fn start(scratch: &Path) -> Result<Self, LaunchError> {
-        Self::build(scratch, Wrapper::detect())
+        Self::build(scratch, |shield| Some(Wrapper::detect(shield)), None)
+    }
+
+    /// The same with a shield around the runner's own state, where there is one.
+    pub fn start_shielded(scratch: &Path, shield: &Shield) -> Result<Self, LaunchError> {
+        Self::build(scratch, |shield| Some(Wrapper::detect(shield)), Some(shield))
     }
 
     /// With a given containment, if it works here.
-    pub fn start_with(scratch: &Path, containment: Containment) -> Result<Self, LaunchError> {
-        let wrapper = Wrapper::prepare(containment)
-            .filter(|wrapper| !containment.is_namespace() || wrapper.works())
-            .ok_or_else(|| LaunchError::NotFound { program: containment.describe().into() })?;
-        Self::build(scratch, wrapper)
+    pub fn start_with(scratch: &Path, containment: Containment, shield: Option<&Shield>) -> Result<Self, LaunchError> {
+        Self::build(scratch, |shield| Wrapper::find(containment, shield), shield)
     }
 
-    fn build(scratch: &Path, wrapper: Wrapper) -> Result<Self, LaunchError> {
+    fn build(
+        scratch: &Path,
+        find: impl FnOnce(Option<&Shield>) -> Option<Wrapper>,
+        shield: Option<&Shield>,
+    ) -> Result<Self, LaunchError> {
         fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(scratch)
             .map_err(|source| LaunchError::StatusFile { path: scratch.into(), source })?;
+        let wrapper = find(shield).ok_or_else(|| LaunchError::NotFound { program: "this containment".into() })?;
         let spawner = Spawner::start().map_err(|source| LaunchError::Spawn { program: "a thread".into(), source })?;
         Ok(Self { wrapper, spawner, scratch: scratch.into(), launches: AtomicU64::new(0) })
     }
 
     pub fn containment(&self) -> Containment {
         self.wrapper.containment
+    }
+
+    /// Whether runs are kept from writing to the runner's own state.
+    pub fn is_shielded(&self) -> bool {
+        self.wrapper.is_shielded()
+    }
+
+    async fn spawn(&self, order: &LaunchOrder, status_file: &Path) -> Result<tokio::process::Child, LaunchError> {
+        let (command, program) = self.command(order, status_file)?;
+        let started = self.spawner.spawn(command).await.ok_or(LaunchError::SpawnerGone)?;
+        started.map_err(|source| LaunchError::Spawn { program: program.display().to_string(), source })
     }
 
     fn command(&self, order: &LaunchOrder, status_file: &Path) -> Result<(Command, PathBuf), LaunchError> {
@@ -76,7 +96,7 @@ impl LocalLauncher {
             find_program(&name_in_cwd, path).ok_or_else(|| LaunchError::NotFound { program: name.clone() })?;
         fs::read_dir(&order.cwd).map_err(|source| LaunchError::WorkingDirectory { path: order.cwd.clone(), source })?;
 
-        let line = self.wrapper.wrap(status_file, &program, arguments);
+        let line = self.wrapper.wrap(status_file, &order.writable, &program, arguments);
         let (first, rest) = line.split_first().ok_or(LaunchError::EmptyCommand)?;
         let mut command = Command::new(first);
         command
@@ -106,14 +126,12 @@ impl Launcher for LocalLauncher {
     async fn launch(&self, _permit: &Permit, order: LaunchOrder) -> Result<Child, LaunchError> {
         let number = self.launches.fetch_add(1, Ordering::Relaxed);
         let status_file = self.scratch.join(format!("{}-{number}.status", order.run));
-        let (command, program) = self.command(&order, &status_file)?;
         if self.wrapper.containment.is_namespace() {
             fs::write(&status_file, b"")
                 .map_err(|source| LaunchError::StatusFile { path: status_file.clone(), source })?;
         }
-        let mut process = self.spawner.spawn(command).await.ok_or(LaunchError::SpawnerGone)?.map_err(|source| {
+        let mut process = self.spawn(&order, &status_file).await.inspect_err(|_| {
             fs::remove_file(&status_file).ok();
-            LaunchError::Spawn { program: program.display().to_string(), source }
         })?;
         let pid = process.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
         let mark = procfs::mark(pid).unwrap_or(ProcessMark { pid, started_ticks: 0 });
@@ -123,6 +141,7 @@ impl Launcher for LocalLauncher {
             stdout: process.stdout.take(),
             stderr: process.stderr.take(),
             process,
+            _awaited: Awaited::new(pid),
             run: order.run,
             containment: self.wrapper.containment,
             status_file,
@@ -132,7 +151,7 @@ impl Launcher for LocalLauncher {
     }
 
     fn holder(&self) -> Vec<OsString> {
-        self.wrapper.before(Path::new("/dev/null"))
+        self.wrapper.before(Path::new("/dev/null"), &[])
     }
 
     fn probe(&self, mark: ProcessMark) -> bool {

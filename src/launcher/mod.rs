@@ -1,14 +1,19 @@
 //! Starts, signals and waits for worker processes, and owns the whole tree of each: nothing that a run started
 //! outlives it. Knows nothing of tickets, protocols or git.
 
+pub mod adopted;
 pub mod child;
 mod containment;
 pub mod environment;
 pub mod local;
+pub mod login;
 mod orphans;
 mod procfs;
+pub mod run_mark;
+pub mod shield;
 mod spawner;
 mod sweep;
+mod worker_git;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -26,6 +31,7 @@ pub use child::{Child, Exit};
 pub use containment::{Containment, find_program};
 pub use local::LocalLauncher;
 pub use orphans::Orphans;
+pub use worker_git::readable_logins;
 
 /// The variable by which a run's processes are known, wherever they went.
 pub const RUN_ID_VARIABLE: &str = "DIRIGENT_RUN_ID";
@@ -58,21 +64,19 @@ pub struct LaunchOrder {
     pub cwd: PathBuf,
     /// Complete. The run's id is added.
     pub env: BTreeMap<String, String>,
+    /// What it may write of the runner's own state (see `shield`).
+    pub writable: Vec<PathBuf>,
 }
 
 impl LaunchOrder {
-    /// A command line for the shell, as a login shell runs it; but what is first in our `PATH` stays first.
+    /// A command line for the shell. Not a login shell: the user's login environment is read once (`login`), so that no start pays
+    /// for it and no kill interrupts a profile.
     pub fn shell(run: RunId, command: &str, cwd: PathBuf, env: BTreeMap<String, String>) -> Self {
-        let mut env = env;
         let shell = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"]
             .into_iter()
             .find(|path| std::path::Path::new(path).exists())
             .unwrap_or("/bin/sh");
-        if let Some(path) = env.get("PATH").cloned() {
-            env.insert("DIRIGENT_PATH".into(), path);
-        }
-        let script = format!("export PATH=\"${{DIRIGENT_PATH:+$DIRIGENT_PATH:}}$PATH\"; {command}");
-        Self { run, argv: vec![shell.into(), "-lc".into(), script], cwd, env }
+        Self { run, argv: vec![shell.into(), "-c".into(), command.into()], cwd, env, writable: Vec::new() }
     }
 }
 

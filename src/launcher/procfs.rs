@@ -1,7 +1,7 @@
 //! What `/proc` tells about processes. Reads only.
 
 use std::fs;
-use std::io::Read;
+use std::io::{self, Read};
 
 use crate::domain::run::ProcessMark;
 
@@ -18,14 +18,17 @@ pub fn alive(mark: ProcessMark) -> bool {
     stat(mark.pid).is_some_and(|stat| stat.started_ticks == mark.started_ticks && !stat.dead)
 }
 
-struct Stat {
-    parent: i32,
-    started_ticks: u64,
+/// What `/proc/PID/stat` says, as far as it matters here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stat {
+    pub parent: i32,
+    pub started_ticks: u64,
     /// A zombie, or nearly gone.
-    dead: bool,
+    pub dead: bool,
 }
 
-fn stat(pid: i32) -> Option<Stat> {
+/// `None` when there is no such process, or none that we may see.
+pub fn stat(pid: i32) -> Option<Stat> {
     parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
 
@@ -88,6 +91,39 @@ pub fn descendants(root: i32) -> Vec<i32> {
     found.split_off(1)
 }
 
+/// The zombies that are ours to collect.
+pub fn dead_children() -> Vec<i32> {
+    let ourselves = i32::try_from(std::process::id()).unwrap_or(0);
+    let ours = |pid: &i32| stat(*pid).is_some_and(|stat| stat.parent == ourselves && stat.dead);
+    pids().into_iter().filter(ours).collect()
+}
+
+/// Whether `/proc` is that of our own PID namespace: only then do its numbers mean the processes that we know.
+pub fn is_ours() -> bool {
+    fs::read_link("/proc/self").is_ok_and(|link| link.to_str() == Some(std::process::id().to_string().as_str()))
+}
+
+/// How many PID namespaces the process is in, counted from ours: 1 is ours alone.
+pub fn namespace_depth(pid: i32) -> Option<usize> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    Some(line.split_ascii_whitespace().count())
+}
+
+/// The value of one variable in the environment that a process was started with. The error says that it may not be read.
+pub fn variable(pid: i32, name: &str) -> io::Result<Option<String>> {
+    let environ = environ(pid)?;
+    let value =
+        environ.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
+    Ok(value.map(|value| String::from_utf8_lossy(value).into_owned()))
+}
+
+fn environ(pid: i32) -> io::Result<Vec<u8>> {
+    let mut environ = Vec::new();
+    fs::File::open(format!("/proc/{pid}/environ"))?.take(ENVIRON_LIMIT).read_to_end(&mut environ)?;
+    Ok(environ)
+}
+
 /// The living processes whose environment holds one of `entries` (`NAME=value`), without this one.
 pub fn with_environ(entries: &[String]) -> Vec<i32> {
     let ourselves = i32::try_from(std::process::id()).unwrap_or(0);
@@ -95,11 +131,9 @@ pub fn with_environ(entries: &[String]) -> Vec<i32> {
         .into_iter()
         .filter(|pid| *pid != ourselves && *pid > 1)
         .filter(|pid| {
-            let mut environ = Vec::new();
-            let read = fs::File::open(format!("/proc/{pid}/environ"))
-                .and_then(|file| file.take(ENVIRON_LIMIT).read_to_end(&mut environ));
-            read.is_ok()
-                && environ.split(|byte| *byte == 0).any(|one| entries.iter().any(|entry| entry.as_bytes() == one))
+            environ(*pid).is_ok_and(|environ| {
+                environ.split(|byte| *byte == 0).any(|one| entries.iter().any(|entry| entry.as_bytes() == one))
+            })
         })
         .filter(|pid| stat(*pid).is_some_and(|stat| !stat.dead))
         .collect()

@@ -1,19 +1,22 @@
-//! The unix socket through which commands reach a running instance. Only the owner may open it.
+//! The unix socket through which commands reach a running instance. Only the owner may open it, and nothing that a run, a gate
+//! or a hook has started is listened to (see `peer`).
 //!
 //! One JSON object a line, one request a connection.
 
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 use super::handle::{Command, Handle};
+use super::peer::{self, RefusalLog, Standing};
 use crate::domain::ids::{CommitId, TicketId};
 use crate::domain::snapshot::Snapshot;
 use crate::engine::event::OperatorCommand;
@@ -23,6 +26,10 @@ const HELD_UP: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long the runner stays for answers that are being given when it ends.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
+/// Workers that are being told no at the same time; who comes on top of that is not answered.
+const REFUSALS: usize = 8;
+/// Before another connection is accepted when one could not be.
+const BREATH: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "request")]
@@ -65,6 +72,17 @@ pub enum Request {
     },
     Poll,
     Shutdown,
+}
+
+impl Request {
+    pub fn changes_something(&self) -> bool {
+        *self != Self::Snapshot
+    }
+
+    fn name(&self) -> String {
+        let name = serde_json::to_value(self).ok().and_then(|value| Some(value.get("request")?.as_str()?.to_owned()));
+        name.unwrap_or_default()
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -117,10 +135,16 @@ pub fn serve(path: &Path, handle: Handle) -> Result<Listening, ControlError> {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(bind)?;
     let (talking, conversations) = mpsc::channel(1);
     let listener = tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let (handle, talking) = (handle.clone(), talking.clone());
+        let door = Arc::new(Door { handle, refusals: Arc::new(Semaphore::new(REFUSALS)), log: RefusalLog::default() });
+        loop {
+            let Ok((stream, _)) = listener.accept().await else {
+                // Too many open files, say. It must not be the end of listening.
+                tokio::time::sleep(BREATH).await;
+                continue;
+            };
+            let (door, talking) = (door.clone(), talking.clone());
             tokio::spawn(async move {
-                let _ = tokio::time::timeout(PATIENCE, converse(stream, handle)).await;
+                let _ = tokio::time::timeout(PATIENCE, door.receive(stream)).await;
                 drop(talking);
             });
         }
@@ -128,18 +152,43 @@ pub fn serve(path: &Path, handle: Handle) -> Result<Listening, ControlError> {
     Ok(Listening { path: path.to_owned(), listener, conversations })
 }
 
-async fn converse(stream: UnixStream, handle: Handle) -> Result<(), ControlError> {
-    let (read, mut write) = stream.into_split();
-    let mut line = String::new();
-    BufReader::new(read.take(LONGEST_REQUEST)).read_line(&mut line).await?;
-    let reply = match serde_json::from_str(&line) {
-        Ok(request) => answer(request, &handle).await,
-        Err(error) => Reply::Refused { error: format!("not a request: {error}") },
-    };
-    let mut text = serde_json::to_string(&reply)?;
-    text.push('\n');
-    write.write_all(text.as_bytes()).await?;
-    Ok(())
+/// What every conversation needs.
+struct Door {
+    handle: Handle,
+    refusals: Arc<Semaphore>,
+    log: RefusalLog,
+}
+
+impl Door {
+    /// Who it is comes before what they say.
+    async fn receive(&self, stream: UnixStream) -> Result<(), ControlError> {
+        let standing = peer::standing(&stream);
+        let _place = match standing {
+            Standing::Worker(_) => match self.refusals.clone().try_acquire_owned() {
+                Ok(place) => Some(place),
+                Err(_) => return Ok(()),
+            },
+            Standing::Operator | Standing::Doubtful(_) => None,
+        };
+        let pid = stream.peer_cred().ok().and_then(|peer| peer.pid());
+        let (read, mut write) = stream.into_split();
+        let mut line = String::new();
+        BufReader::new(read.take(LONGEST_REQUEST)).read_line(&mut line).await?;
+        let reply = match serde_json::from_str::<Request>(&line) {
+            Ok(request) => match standing.objection(request.changes_something()) {
+                Some(why) => {
+                    self.log.note(pid, &request.name(), why);
+                    Reply::Refused { error: why.to_owned() }
+                }
+                None => answer(request, &self.handle).await,
+            },
+            Err(error) => Reply::Refused { error: format!("not a request: {error}") },
+        };
+        let mut text = serde_json::to_string(&reply)?;
+        text.push('\n');
+        write.write_all(text.as_bytes()).await?;
+        Ok(())
+    }
 }
 
 async fn answer(request: Request, handle: &Handle) -> Reply {

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::launcher::shield::Shield;
 use crate::ledger::{Ledger, LedgerError, LedgerReader, SqliteLedger, open_for_reading};
 use crate::worker::desk;
 use crate::workflow::{self, Env};
@@ -31,6 +32,12 @@ impl RunnerFolder {
             desk::socket_directory(runtime_dir.as_deref()).map_or(socket, |folder| folder.join(short))
         };
         Self { ledger: state_dir.join("ledger.db"), socket, state_dir }
+    }
+
+    /// Keeps runs from writing here, and to the folders of other boards.
+    pub fn shield(&self, program: &Path) -> Shield {
+        let boards = self.state_dir.parent().unwrap_or(&self.state_dir);
+        Shield { program: program.to_owned(), folder: workflow::resolve::canonical(boards) }
     }
 
     /// For whoever writes: made if it is not there, brought to this version.

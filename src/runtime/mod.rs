@@ -3,7 +3,7 @@
 //! Theory of operation. `assembly` puts a runner together, once. `driver` owns the state. For each event it steps the engine,
 //! writes the changed records and the effects to the ledger in one transaction, and only then hands the effects to
 //! `performer`, which performs each in a task of its own and sends the result back as an event. `gatekeeper` is asked right before every write. `poller` and `switches`
-//! watch the outside, `control` listens to commands, `recovery` settles what an earlier life left,
+//! watch the outside, `control` listens to commands (from people alone: `peer`), `recovery` settles what an earlier life left,
 //! `record` writes a life down, and `replay` feeds it through the engine again.
 
 mod answers;
@@ -17,6 +17,7 @@ mod gatekeeper;
 mod handle;
 mod host;
 mod idle;
+mod peer;
 mod performer;
 mod poller;
 mod record;

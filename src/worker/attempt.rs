@@ -26,6 +26,7 @@ use crate::domain::phase::Phase;
 use crate::domain::remark::{RemarkKey, RemarkKind};
 use crate::domain::run::{RunKind, RunOutcome, RunReport, StopReason};
 use crate::engine::provenance;
+use crate::launcher::RUN_ID_VARIABLE;
 use crate::launcher::environment::WorkerVariables;
 use crate::workspace::WorkspaceError;
 use crate::workspace::hooks::{Hook, run_hook};
@@ -273,9 +274,9 @@ impl Worker {
             Hook::BeforeRemove => &hooks.before_remove,
         };
         let Some(script) = script.as_deref().filter(|script| !script.trim().is_empty()) else { return Ok(()) };
-        let mut env = self.environment(self.settings.worker.runtime, None);
+        let mut env = self.hook_environment();
         env.extend([
-            ("DIRIGENT_RUN_ID".to_owned(), order.run.to_string()),
+            (RUN_ID_VARIABLE.to_owned(), order.run.to_string()),
             ("DIRIGENT_TICKET_ID".to_owned(), order.ticket.id.to_string()),
             ("DIRIGENT_TICKET_KEY".to_owned(), order.ticket.key.to_string()),
             ("DIRIGENT_ATTEMPT".to_owned(), order.attempt.to_string()),

@@ -18,6 +18,7 @@ use crate::domain::failure::RunFailure;
 use crate::domain::ids::SessionId;
 use crate::domain::permit::Permit;
 use crate::launcher::environment::{self, Sources, WorkerVariables};
+use crate::launcher::run_mark::OWNER_VARIABLE;
 use crate::launcher::{LaunchError, LaunchOrder};
 
 pub(super) struct Opened {
@@ -45,7 +46,12 @@ impl Worker {
             .plan(order, place, chosen, resume.clone(), agent_home)
             .map_err(|error| RunFailure::Launch { detail: error.to_string(), permanent: true })?;
         env.extend(planned.env);
-        let launch = LaunchOrder::shell(variables.run.clone(), &planned.line, place.path().into(), env);
+        let mut launch = LaunchOrder::shell(variables.run.clone(), &planned.line, place.path().into(), env);
+        // Conversations that can be resumed, and what the run wants to keep.
+        let agents = self.state_dir.join("agents");
+        fs::create_dir_all(&agents)
+            .map_err(|error| RunFailure::Workspace { detail: error.to_string(), permanent: false })?;
+        launch.writable = vec![agents, variables.artifacts.clone()];
         let transcript = Transcript::create(&transcript_path(&self.state_dir, &variables.run), transcript::DEFAULT_CAP)
             .map_err(|error| RunFailure::Workspace { detail: error.to_string(), permanent: false })?;
         let child = self.launcher.launch(permit, launch).await.map_err(|error| launch_failure(&error))?;
@@ -108,26 +114,41 @@ impl Worker {
         }
     }
 
-    /// The allow-listed environment with what the runtime needs.
+    /// The allow-listed environment with what the runtime needs: for agents and gates.
     pub fn environment(&self, runtime: Runtime, worker: Option<&WorkerVariables>) -> BTreeMap<String, String> {
-        use secrecy::ExposeSecret;
         let pass: Vec<String> = runtime
             .env_pass()
             .iter()
             .map(|name| (*name).to_owned())
             .chain(self.settings.worker.env_pass.clone())
             .collect();
-        let set = &self.settings.worker.env;
-        let set: BTreeMap<String, String> =
-            set.iter().map(|(name, value)| (name.clone(), value.expose_secret().to_owned())).collect();
-        let sources =
-            Sources { parent: &self.environment, pass: &pass, set: &set, secrets: &self.secrets, tools: &self.tools };
-        let mut built = environment::build(sources, worker);
+        self.complete(|set| environment::build(self.sources(&pass, set), worker))
+    }
+
+    /// The user's own environment, for the workflow's own commands.
+    pub fn hook_environment(&self) -> BTreeMap<String, String> {
+        self.complete(|set| environment::build_for_hook(self.sources(&[], set)))
+    }
+
+    fn sources<'a>(&'a self, pass: &'a [String], set: &'a BTreeMap<String, String>) -> Sources<'a> {
+        Sources { parent: &self.environment, pass, set, secrets: &self.secrets, tools: &self.tools }
+    }
+
+    /// With what everything of a run has: who commits, and whose it is.
+    fn complete(
+        &self,
+        build: impl FnOnce(&BTreeMap<String, String>) -> BTreeMap<String, String>,
+    ) -> BTreeMap<String, String> {
+        use secrecy::ExposeSecret;
+        let set = self.settings.worker.env.iter();
+        let set = set.map(|(name, value)| (name.clone(), value.expose_secret().to_owned())).collect();
+        let mut built = build(&set);
         if let Workplace::Worktrees(workspaces) = &self.workplace {
             for (name, value) in workspaces.stand_in_identity() {
                 built.entry(name).or_insert(value);
             }
         }
+        built.insert(OWNER_VARIABLE.to_owned(), self.state_dir.display().to_string());
         built
     }
 }

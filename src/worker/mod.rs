@@ -125,12 +125,12 @@ pub struct Worker {
     pub launcher: Arc<dyn Launcher>,
     pub prompts: Prompts,
     pub tickets: Arc<dyn TicketSource>,
-    /// The runner's own environment, before the allow-list.
+    /// The user's environment as a login shell has it (see `launcher::login`), before the allow-list.
     pub environment: Arc<BTreeMap<String, String>>,
     pub secrets: Arc<Secrets>,
     /// The runner's state; each run has a directory in it.
     pub state_dir: PathBuf,
-    /// Holds `tk`: see `launcher::environment::install_tk`.
+    /// Holds `tk`: see `launcher::environment::install_tools`.
     pub tools: PathBuf,
     /// See [`desk::socket_directory`].
     pub sockets: PathBuf,

@@ -243,6 +243,11 @@ pub fn dirigent_home(env: &Env) -> PathBuf {
     env.get("DIRIGENT_HOME").map_or_else(home, PathBuf::from)
 }
 
+/// Whether somebody chose that folder on purpose.
+pub fn has_own_home(env: &Env) -> bool {
+    env.get("DIRIGENT_HOME").is_some()
+}
+
 /// A name for a repository's own folders. Two repositories of the same name do not share one.
 pub fn repo_mark(repo: &Path) -> String {
     let name = repo.file_name().map_or_else(|| "repo".into(), |name| name.to_string_lossy());

@@ -228,7 +228,7 @@ impl From<Tail> for Captured {
 pub fn shell(script: &str, cwd: &Path, env: Vec<(OsString, OsString)>, timeout: Duration, limit: usize) -> Invocation {
     Invocation {
         program: "sh".into(),
-        args: vec!["-lc".into(), script.into()],
+        args: vec!["-c".into(), script.into()],
         leads_group: true,
         cwd: cwd.to_owned(),
         env,

@@ -45,7 +45,7 @@ pub struct HookOutput {
     pub stderr: String,
 }
 
-/// Runs `script` with `sh -lc` in `workspace`, behind `holder` (which holds its processes together, so that none outlives
+/// Runs `script` with `sh -c` in `workspace`, behind `holder` (which holds its processes together, so that none outlives
 /// the hook or a killed runner). `env` is its whole environment. A timeout ends the whole group.
 pub async fn run_hook(
     hook: Hook,

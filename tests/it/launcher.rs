@@ -36,6 +36,7 @@ fn order(run: &str, script: &str, cwd: &Path) -> LaunchOrder {
         argv: vec!["sh".into(), "-c".into(), script.into()],
         cwd: cwd.into(),
         env: env(),
+        writable: Vec::new(),
     }
 }
 
@@ -51,7 +52,7 @@ async fn launch(launcher: &LocalLauncher, order: LaunchOrder) -> Child {
 fn launchers(scratch: &Path) -> Vec<LocalLauncher> {
     [Containment::Bubblewrap, Containment::PidNamespace, Containment::UserPidNamespace, Containment::ProcessGroup]
         .into_iter()
-        .filter_map(|containment| LocalLauncher::start_with(scratch, containment).ok())
+        .filter_map(|containment| LocalLauncher::start_with(scratch, containment, None).ok())
         .collect()
 }
 
@@ -123,19 +124,22 @@ async fn the_command_gets_its_environment_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_login_shell_does_not_lose_what_is_first_in_path() {
+async fn a_shell_reads_no_profile_and_gets_the_path_that_was_given() {
     let dir = tempfile::tempdir().unwrap();
     let tools = dir.path().join("tools");
     fs::create_dir(&tools).unwrap();
     let launcher = LocalLauncher::start(dir.path()).unwrap();
     let mut env = env();
-    env.insert("PATH".into(), format!("{}:{}", tools.display(), env["PATH"]));
+    let path = format!("{}:{}", tools.display(), env["PATH"]);
+    env.insert("PATH".into(), path.clone());
+    env.insert("HOME".into(), dir.path().display().to_string());
+    fs::write(dir.path().join(".profile"), "PATH=/from/the/profile\n").unwrap();
     let order = LaunchOrder::shell(RunId::new("run-path"), "echo \"$PATH\"", dir.path().into(), env);
     let mut child = launch(&launcher, order).await;
     let mut output = String::new();
     child.stdout.take().unwrap().read_to_string(&mut output).await.unwrap();
     child.wait().await.unwrap();
-    assert!(output.starts_with(&format!("{}:", tools.display())), "{output}");
+    assert_eq!(output.trim(), path);
 }
 
 #[tokio::test]

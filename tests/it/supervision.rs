@@ -75,7 +75,7 @@ fn poll(what: &str, mut done: impl FnMut() -> bool) {
 fn launchers(scratch: &Path) -> Vec<LocalLauncher> {
     [Containment::Bubblewrap, Containment::PidNamespace, Containment::UserPidNamespace, Containment::ProcessGroup]
         .into_iter()
-        .filter_map(|containment| LocalLauncher::start_with(scratch, containment).ok())
+        .filter_map(|containment| LocalLauncher::start_with(scratch, containment, None).ok())
         .collect()
 }
 
@@ -88,6 +88,7 @@ async fn attack(launcher: &LocalLauncher, dir: &Path, name: &str, attack: &str) 
         argv: vec!["sh".into(), "-c".into(), script(attack, &rest, &flag.display().to_string())],
         cwd: dir.into(),
         env: BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap())]),
+        writable: Vec::new(),
     };
     let mut child = launcher.launch(&allowed(EffectKind::StartRun), order).await.unwrap();
     let what = format!("{name} under {}", launcher.how());

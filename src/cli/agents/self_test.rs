@@ -24,7 +24,7 @@ use crate::domain::ticket::{Dispatchable, Ticket};
 use crate::domain::usage::Usage;
 use crate::engine::permit::by_hand;
 use crate::launcher::LocalLauncher;
-use crate::launcher::environment::{Secrets, install_tk};
+use crate::launcher::environment::{Secrets, install_tools};
 use crate::worker::{Control, RunOrder, TicketSource, Worker, WorkerEvent, Workplace, desk, transcript_path};
 use crate::workflow::resolve::dirigent_home;
 use crate::workflow::{Prompts, Templates};
@@ -117,7 +117,7 @@ fn worker(context: &Context, folder: &Path, settings: Settings) -> Result<Worker
     Workspaces::init_repository(&repo, "main", "Begin").map_err(Failure::plain)?;
     let workspaces = Workspaces::open(WorkspaceConfig::new(&repo, folder.join("worktrees"), "main"));
     let tools = folder.join("tools");
-    install_tk(&tools, &std::env::current_exe()?).map_err(Failure::plain)?;
+    install_tools(&tools, &std::env::current_exe()?).map_err(Failure::plain)?;
     let vars = context.env.vars();
     let environment: BTreeMap<String, String> = vars
         .iter()

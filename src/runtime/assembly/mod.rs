@@ -31,6 +31,7 @@ use crate::workflow::{Env, Loaded, Texts};
 
 pub use adapters::{forge_kind, locked_places, policy, tracker, workspaces};
 pub use error::AssemblyError;
+pub use parts::secrets;
 
 use adapters::ForgeInUse;
 use host::WorkflowHost;
@@ -55,7 +56,8 @@ impl Runner {
         record: Option<&Path>,
     ) -> Result<Self, AssemblyError> {
         let settings = &loaded.settings;
-        let parts = WorkerParts::open(env, loaded, folder)?;
+        let mut parts = WorkerParts::open(env, loaded, folder)?;
+        parts.read_login(loaded).await;
         // The ledger is made first: the local forge keeps its pull requests in it.
         let ledger = folder.open_ledger()?;
         let mut state = ledger.load()?;

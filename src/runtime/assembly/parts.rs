@@ -1,6 +1,5 @@
 //! What all runs of one life share, and the worker that a workflow asks for.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -11,7 +10,8 @@ use super::adapters::{forge_kind, tracker, workspaces};
 use crate::config::policy::ForgeKind;
 use crate::config::tracker::TrackerKind;
 use crate::config::workspace::WorkspaceMode;
-use crate::launcher::environment::{Secrets, install_tk};
+use crate::launcher::environment::{Secrets, install_tools};
+use crate::launcher::login::LoginEnvironment;
 use crate::launcher::{Launcher, LocalLauncher};
 use crate::tracker::Tracker;
 use crate::worker::{Worker, Workplace, desk};
@@ -23,7 +23,7 @@ pub struct WorkerParts {
     pub tracker: Arc<dyn Tracker>,
     pub workplace: Workplace,
     launcher: Arc<dyn Launcher>,
-    environment: Arc<BTreeMap<String, String>>,
+    login: LoginEnvironment,
     state_dir: PathBuf,
     tools: PathBuf,
     sockets: PathBuf,
@@ -32,24 +32,29 @@ pub struct WorkerParts {
 impl WorkerParts {
     pub fn open(env: &Env, loaded: &Loaded, folder: &RunnerFolder) -> Result<Self, AssemblyError> {
         let settings = &loaded.settings;
-        let launcher = LocalLauncher::start(&folder.state_dir.join("scratch"))?;
         let workplace = match settings.workspace.mode {
             WorkspaceMode::Worktree => Workplace::Worktrees(workspaces(settings)?),
             WorkspaceMode::Directory => Workplace::Directories(Directories::open(&settings.workspace.root)?),
         };
         let tools = folder.state_dir.join("tools");
         let binary = std::env::current_exe().map_err(AssemblyError::OwnProgram)?;
-        install_tk(&tools, &binary).map_err(|source| AssemblyError::Tools { path: tools.clone(), source })?;
+        let launcher = LocalLauncher::start_shielded(&folder.state_dir.join("scratch"), &folder.shield(&binary))?;
+        install_tools(&tools, &binary).map_err(|source| AssemblyError::Tools { path: tools.clone(), source })?;
         let runtime_dir = env.vars().get("XDG_RUNTIME_DIR").map(PathBuf::from);
         Ok(Self {
             tracker: tracker(settings)?,
             workplace,
             launcher: Arc::new(launcher),
-            environment: Arc::new(env.vars().clone()),
+            login: LoginEnvironment::of(env.vars()),
             state_dir: folder.state_dir.clone(),
             tools,
             sockets: desk::socket_directory(runtime_dir.as_deref())?,
         })
+    }
+
+    /// At the start and at every reload; not once more for anything that is started.
+    pub async fn read_login(&mut self, loaded: &Loaded) {
+        self.login.read(&secrets(loaded)).await;
     }
 
     /// A worker for these settings. A reload makes a new one; runs under way keep theirs.
@@ -60,13 +65,18 @@ impl WorkerParts {
             launcher: self.launcher.clone(),
             prompts: loaded.prompts.clone(),
             tickets: Arc::new(TrackerTickets::new(self.tracker.clone())),
-            environment: self.environment.clone(),
-            secrets: Arc::new(Secrets { names: secret_names(loaded), values: loaded.settings.secrets() }),
+            environment: self.login.get(),
+            secrets: Arc::new(secrets(loaded)),
             state_dir: self.state_dir.clone(),
             tools: self.tools.clone(),
             sockets: self.sockets.clone(),
         }
     }
+}
+
+/// What never reaches a worker, a gate or a hook.
+pub fn secrets(loaded: &Loaded) -> Secrets {
+    Secrets { names: secret_names(loaded), values: loaded.settings.secrets() }
 }
 
 /// Variables that hold a tracker's, forge's or server's secret: those that the file names, and those that their tools read.

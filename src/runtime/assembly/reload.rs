@@ -26,7 +26,7 @@ pub struct WorkflowFollower {
 
 impl WorkflowFollower {
     /// Goes on until the driver is gone.
-    pub fn start(self, env: &Env, loaded: &Loaded) -> Result<(), AssemblyError> {
+    pub fn start(mut self, env: &Env, loaded: &Loaded) -> Result<(), AssemblyError> {
         let at_start = adapters_of(&loaded.settings);
         let (sender, mut changes) = mpsc::unbounded_channel();
         let watch = Watch::start(loaded, env.clone(), sender)?;
@@ -34,7 +34,7 @@ impl WorkflowFollower {
             // The watch lives as long as somebody listens to it.
             let _watch = watch;
             while let Some(reload) = changes.recv().await {
-                let message = match self.take_in(reload, &at_start) {
+                let message = match self.take_in(reload, &at_start).await {
                     Ok(in_force) => Message::Reload(Box::new(in_force)),
                     Err(error) => {
                         tracing::error!(error, "WORKFLOW.md as it is now is not in force; the last good one stays");
@@ -49,7 +49,7 @@ impl WorkflowFollower {
         Ok(())
     }
 
-    fn take_in(&self, reload: Reload, at_start: &[(&'static str, String)]) -> Result<InForce, String> {
+    async fn take_in(&mut self, reload: Reload, at_start: &[(&'static str, String)]) -> Result<InForce, String> {
         let (loaded, needs_restart) = match reload {
             Reload::Accepted { loaded, needs_restart } => (loaded, needs_restart),
             Reload::Rejected(error) => return Err(error.to_string()),
@@ -58,6 +58,7 @@ impl WorkflowFollower {
         for warning in &loaded.warnings {
             tracing::warn!("{warning}");
         }
+        self.parts.read_login(&loaded).await;
         self.host.replace(self.parts.worker(&loaded));
         Ok(InForce {
             policy: Arc::new(policy),

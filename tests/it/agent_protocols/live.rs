@@ -71,7 +71,7 @@ impl Stage<'_> {
         let (client, setup) = (self.scenario.client, self.scenario.setup);
         let plan = self.place.plan(client, setup, resume.clone());
         let mut child = Command::new("bash")
-            .args(["-lc", &plan.line])
+            .args(["-c", &plan.line])
             .current_dir(self.place.worktree())
             .env_clear()
             .envs(self.place.env(client, setup.asks))

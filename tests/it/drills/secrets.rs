@@ -10,7 +10,7 @@ use super::{Board, MERGE, Runner, text};
 
 /// The server's token, which the workflow names.
 const SERVER: &str = "cnry/7f>?~Zq+server-secret.0a1b";
-/// Variables of the runner that no setting names: only an allow-list keeps them back.
+/// Variables of the runner that no setting names: only an allow-list keeps them from agents and gates.
 const BYSTANDERS: [(&str, &str); 4] = [
     ("GITHUB_TOKEN", "ghp_cnry>?~github/0a1b2c3d4e5f"),
     ("LINEAR_API_KEY", "lin_cnry>?~linear/0a1b2c3d4e5f"),
@@ -43,10 +43,13 @@ tk done "$(env)"
 "#;
 
 const MORE: &str = "server: {token: $CANARY}
-hooks: {after_create: 'env > created-$DIRIGENT_TICKET_KEY.txt; env', before_run: 'env > hook-$DIRIGENT_TICKET_KEY.txt; env >&2', after_run: 'env; env > ran-$DIRIGENT_TICKET_KEY.txt', before_remove: 'env'}
+hooks: {after_create: '. $HOME/hook.sh; look > created-$DIRIGENT_TICKET_KEY.txt; look', before_run: '. $HOME/hook.sh; look > hook-$DIRIGENT_TICKET_KEY.txt; look >&2', after_run: '. $HOME/hook.sh; look; look > ran-$DIRIGENT_TICKET_KEY.txt', before_remove: '. $HOME/hook.sh; look'}
 gates: {task: ['env; env > gate.txt; env | base64; test ! -e bad.txt']}
 orchestration: {phase_store: workpad, comment_min_interval_ms: 0}
 ";
+
+/// Hooks are the user's own commands and know what no setting names: they look at everything else.
+const HOOK: &str = "look() { env | grep -vE '^(GITHUB_TOKEN|LINEAR_API_KEY|AWS_SECRET_ACCESS_KEY|DATABASE_URL)='; }\n";
 
 fn base64(bytes: &[u8], alphabet: &[u8; 64]) -> String {
     let mut out = String::new();
@@ -160,6 +163,7 @@ fn no_secret_of_the_server_reaches_an_agent_or_anything_it_leaves() {
     let text_of_it =
         text_of_it.replace("stop_grace_ms: 1000", "stop_grace_ms: 1000, max_retries: 1, max_retry_backoff_ms: 50");
     board.scratch.write("WORKFLOW.md", &text_of_it);
+    std::fs::write(board.scratch.dir.path().join("hook.sh"), HOOK).unwrap();
     for id in ["t-good", "t-fail", "t-ask", "t-rework", "t-kill"] {
         board.ticket(id, &format!("Look around as {id}"));
     }

@@ -11,7 +11,7 @@ use dirigent::engine::effect::{Action, Said};
 use dirigent::engine::event::{EffectError, EffectResult, OperatorCommand};
 
 use super::fixtures::{
-    at_head, check, comment, commit, done_report, id, in_state, policy, report, review, thread, ticket, with_comments,
+    check, comment, commit, done_report, id, in_state, policy, report, review, thread, ticket, with_comments,
 };
 use super::machine::Machine;
 

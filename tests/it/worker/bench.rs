@@ -131,7 +131,7 @@ impl Bench {
         settings.tracker.terminal_states = vec!["closed".into()];
         settings.tracker.trusted = vec![TrustLevel::Admin];
         settings.agent.stop_grace = Duration::from_millis(300);
-        // Not the home of whoever runs the tests: a login shell would read their profile.
+        // Not the home of whoever runs the tests: what an agent finds there is theirs.
         let environment = BTreeMap::from(
             [
                 ("PATH", std::env::var("PATH").unwrap()),
@@ -164,7 +164,7 @@ impl Bench {
 
     pub fn worker(&self) -> Worker {
         let tools = self.path("bin");
-        dirigent::launcher::environment::install_tk(&tools, Path::new(env!("CARGO_BIN_EXE_dirigent"))).unwrap();
+        dirigent::launcher::environment::install_tools(&tools, Path::new(env!("CARGO_BIN_EXE_dirigent"))).unwrap();
         let ticket = Arc::clone(&self.ticket);
         let sockets = dirigent::worker::desk::socket_directory(None).unwrap();
         let secrets =

@@ -1,0 +1,91 @@
+//! Orphans of what we started become our children, so that nothing leaves our tree by losing its parent; the dead among them
+//! are collected here. Where there are no PID namespaces this is what ties a process to us that has given up everything else.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::unistd::Pid;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::procfs;
+
+/// Whoever waits for a child of their own collects it long before.
+const PAUSE: Duration = Duration::from_secs(30);
+
+/// Children that somebody here waits for, sooner or later.
+static AWAITED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+
+/// A child of ours whose end somebody waits for, as long as this lives.
+#[derive(Debug)]
+pub struct Awaited(i32);
+
+impl Awaited {
+    pub fn new(pid: i32) -> Self {
+        AWAITED.lock().unwrap_or_else(PoisonError::into_inner).insert(pid);
+        Self(pid)
+    }
+}
+
+impl Drop for Awaited {
+    fn drop(&mut self) {
+        AWAITED.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+    }
+}
+
+/// From now on orphans below this process come to it and not to the system's first process.
+pub fn adopt_orphans() -> std::io::Result<()> {
+    #[cfg(target_os = "linux")]
+    nix::sys::prctl::set_child_subreaper(true)?;
+    Ok(())
+}
+
+/// Collects dead orphans for as long as it is polled. Sleeps while no child ends.
+pub async fn collect_the_dead() {
+    let Ok(mut child_ended) = signal(SignalKind::child()) else { return };
+    let mut seen = Vec::new();
+    loop {
+        if seen.is_empty() && child_ended.recv().await.is_none() {
+            return;
+        }
+        tokio::time::sleep(PAUSE).await;
+        seen = collect(&seen);
+    }
+}
+
+/// Collects those that were dead already at the last look; answers with the others.
+fn collect(seen: &[i32]) -> Vec<i32> {
+    let awaited = AWAITED.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let dead = procfs::dead_children().into_iter().filter(|pid| !awaited.contains(pid));
+    let (old, new): (Vec<i32>, Vec<i32>) = dead.partition(|pid| seen.contains(pid));
+    for pid in old {
+        // It may have been collected in between; all is well then.
+        let _ = waitpid(Pid::from_raw(pid), Some(WaitPidFlag::WNOHANG));
+    }
+    new
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_second_look_collects_and_never_a_child_that_is_awaited() {
+        let start = || std::process::Command::new("true").spawn().unwrap();
+        let (mut waited_for, left) = (start(), start());
+        let pids = [waited_for.id(), left.id()].map(|pid| i32::try_from(pid).unwrap());
+        let _awaited = Awaited::new(pids[0]);
+        let dead = |pid| procfs::stat(pid).is_some_and(|stat| stat.dead);
+        while !pids.iter().all(|pid| dead(*pid)) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // Other tests of this process have children of their own: only these two are looked at.
+        let first: Vec<i32> = collect(&[]).into_iter().filter(|pid| pids.contains(pid)).collect();
+        assert_eq!(first, [pids[1]]);
+        assert!(dead(pids[1]), "nobody is collected at first sight");
+        collect(&first);
+        assert!(!dead(pids[1]));
+        assert!(waited_for.wait().unwrap().success());
+    }
+}

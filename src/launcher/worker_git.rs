@@ -1,0 +1,130 @@
+//! Takes the user's logins out of a worker's reach as far as an environment can: no credential helper, no SSH, an empty
+//! configuration for `gh`. What the workflow file passes by name stays.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// An empty folder; names with a dot, because they lie in a folder of the `PATH`.
+const NO_GH: &str = ".gh";
+const NO_SSH: &str = ".ssh-is-not-passed";
+
+const NO_SSH_SCRIPT: &str = "#!/bin/sh
+echo 'dirigent: a worker has no SSH of yours; pass it with worker.env_pass: [SSH_AUTH_SOCK] in WORKFLOW.md' >&2
+exit 255
+";
+
+/// An empty helper forgets all that were named before, those for one address too.
+const SETTINGS: [(&str, &str); 2] = [("credential.helper", ""), ("core.askPass", "")];
+
+/// Makes what the variables point to.
+pub fn install(tools: &Path) -> io::Result<()> {
+    let empty = tools.join(NO_GH);
+    // Whoever put something into it may have closed it again.
+    fs::set_permissions(&empty, fs::Permissions::from_mode(0o700)).ok();
+    match fs::remove_dir_all(&empty) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => fs::create_dir(&empty)?,
+    }
+    fs::set_permissions(&empty, fs::Permissions::from_mode(0o500))?;
+    let script = tools.join(NO_SSH);
+    let fresh = tools.join(format!("{NO_SSH}-{}", std::process::id()));
+    fs::write(&fresh, NO_SSH_SCRIPT)?;
+    fs::set_permissions(&fresh, fs::Permissions::from_mode(0o500))?;
+    fs::rename(&fresh, &script)
+}
+
+/// `ssh_passed`: the file names the SSH agent among what a worker gets.
+pub fn take_logins_away(env: &mut BTreeMap<String, String>, tools: &Path, ssh_passed: bool) {
+    env.entry("GH_CONFIG_DIR".into()).or_insert_with(|| tools.join(NO_GH).display().to_string());
+    add_settings(env);
+    if !ssh_passed && !env.contains_key("GIT_SSH_COMMAND") {
+        env.insert("GIT_SSH_COMMAND".into(), quoted(&tools.join(NO_SSH)));
+        env.insert("GIT_SSH_VARIANT".into(), "ssh".into());
+    }
+}
+
+/// Ours come first: settings that the file itself hands over this way are read later and win.
+fn add_settings(env: &mut BTreeMap<String, String>) {
+    let theirs: Vec<(String, String)> = (0..)
+        .map_while(|at| Some((env.get(&format!("GIT_CONFIG_KEY_{at}"))?, env.get(&format!("GIT_CONFIG_VALUE_{at}"))?)))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .take(env.get("GIT_CONFIG_COUNT").and_then(|count| count.parse().ok()).unwrap_or(0))
+        .collect();
+    let ours = SETTINGS.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+    let all: Vec<(String, String)> = ours.chain(theirs).collect();
+    env.insert("GIT_CONFIG_COUNT".into(), all.len().to_string());
+    for (at, (key, value)) in all.into_iter().enumerate() {
+        env.insert(format!("GIT_CONFIG_KEY_{at}"), key);
+        env.insert(format!("GIT_CONFIG_VALUE_{at}"), value);
+    }
+}
+
+/// For the shell that git starts it with.
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
+}
+
+/// What lies in a home and lets whoever reads it act as the user.
+const LOGINS: [&str; 13] = [
+    ".ssh",
+    ".config/gh",
+    ".netrc",
+    ".git-credentials",
+    ".config/git/credentials",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".config/gcloud",
+    ".kube",
+    ".docker/config.json",
+    ".npmrc",
+    ".pypirc",
+];
+
+/// The logins in this home that a process of the same user could read.
+pub fn readable_logins(home: &Path) -> Vec<PathBuf> {
+    LOGINS.iter().map(|name| home.join(name)).filter(|path| holds_something(path)).collect()
+}
+
+fn holds_something(path: &Path) -> bool {
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()),
+        Ok(found) => found.len() > 0,
+        Err(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_the_file_come_after_ours() {
+        let given = [("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "credential.helper"), ("GIT_CONFIG_VALUE_0", "x")];
+        let mut env = given.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        take_logins_away(&mut env, Path::new("/t"), true);
+        assert_eq!(env["GIT_CONFIG_COUNT"], "3");
+        assert_eq!((env["GIT_CONFIG_KEY_0"].as_str(), env["GIT_CONFIG_VALUE_0"].as_str()), ("credential.helper", ""));
+        assert_eq!((env["GIT_CONFIG_KEY_2"].as_str(), env["GIT_CONFIG_VALUE_2"].as_str()), ("credential.helper", "x"));
+        assert!(!env.contains_key("GIT_SSH_COMMAND"), "SSH is passed");
+    }
+
+    #[test]
+    fn what_the_file_names_stays_and_a_path_is_quoted_for_the_shell() {
+        let mut env = BTreeMap::from([("GH_CONFIG_DIR".to_owned(), "/own".to_owned())]);
+        take_logins_away(&mut env, Path::new("/it's"), false);
+        assert_eq!(env["GH_CONFIG_DIR"], "/own");
+        assert_eq!(env["GIT_SSH_COMMAND"], r"'/it'\''s/.ssh-is-not-passed'");
+    }
+
+    #[test]
+    fn only_logins_that_are_there_are_named() {
+        let home = tempfile::tempdir().unwrap();
+        fs::create_dir_all(home.path().join(".ssh")).unwrap();
+        fs::write(home.path().join(".netrc"), "machine x").unwrap();
+        assert_eq!(readable_logins(home.path()), [home.path().join(".netrc")], "an empty folder holds nothing");
+    }
+}
