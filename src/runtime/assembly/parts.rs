@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use tokio::sync::Semaphore;
+
 use super::super::folder::RunnerFolder;
+use super::super::lanes::Lanes;
 use super::super::ticket_source::TrackerTickets;
 use super::AssemblyError;
 use super::adapters::{forge_kind, tracker, workspaces};
@@ -14,7 +17,7 @@ use crate::config::workspace::WorkspaceMode;
 use crate::launcher::environment::{Secrets, install_tk};
 use crate::launcher::{Launcher, LocalLauncher};
 use crate::tracker::Tracker;
-use crate::worker::{Worker, Workplace, desk};
+use crate::worker::{Worker, Workplace, desk, preparation_lane};
 use crate::workflow::{Env, Loaded, ValueSource};
 use crate::workspace::directory::Directories;
 
@@ -23,6 +26,8 @@ pub struct WorkerParts {
     pub tracker: Arc<dyn Tracker>,
     pub workplace: Workplace,
     launcher: Arc<dyn Launcher>,
+    lanes: Arc<Lanes>,
+    preparing: Arc<Semaphore>,
     environment: Arc<BTreeMap<String, String>>,
     state_dir: PathBuf,
     tools: PathBuf,
@@ -30,7 +35,7 @@ pub struct WorkerParts {
 }
 
 impl WorkerParts {
-    pub fn open(env: &Env, loaded: &Loaded, folder: &RunnerFolder) -> Result<Self, AssemblyError> {
+    pub fn open(env: &Env, loaded: &Loaded, folder: &RunnerFolder, lanes: Arc<Lanes>) -> Result<Self, AssemblyError> {
         let settings = &loaded.settings;
         let launcher = LocalLauncher::start(&folder.state_dir.join("scratch"))?;
         let workplace = match settings.workspace.mode {
@@ -45,6 +50,8 @@ impl WorkerParts {
             tracker: tracker(settings)?,
             workplace,
             launcher: Arc::new(launcher),
+            lanes,
+            preparing: preparation_lane(),
             environment: Arc::new(env.vars().clone()),
             state_dir: folder.state_dir.clone(),
             tools,
@@ -59,7 +66,8 @@ impl WorkerParts {
             workplace: self.workplace.clone(),
             launcher: self.launcher.clone(),
             prompts: loaded.prompts.clone(),
-            tickets: Arc::new(TrackerTickets::new(self.tracker.clone())),
+            tickets: Arc::new(TrackerTickets::new(self.tracker.clone(), self.lanes.tracker.clone())),
+            preparing: self.preparing.clone(),
             environment: self.environment.clone(),
             secrets: Arc::new(Secrets { names: secret_names(loaded), values: loaded.settings.secrets() }),
             state_dir: self.state_dir.clone(),

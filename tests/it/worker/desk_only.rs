@@ -20,7 +20,7 @@ use dirigent::runtime::{
 };
 use dirigent::tracker::Tracker;
 use dirigent::tracker::memory::MemoryTracker;
-use dirigent::worker::{Control, ReclaimOrder, Reclaimed, RunOrder, Worker, WorkerEvent, Workplace};
+use dirigent::worker::{Inbox, ReclaimOrder, Reclaimed, RunOrder, Worker, WorkerEvent, Workplace};
 use dirigent::workflow::{Templates, Texts};
 use tokio::sync::{mpsc, watch};
 
@@ -51,14 +51,8 @@ struct OneWorker(Worker);
 
 #[async_trait]
 impl RunHost for OneWorker {
-    async fn run(
-        &self,
-        permit: Permit,
-        order: RunOrder,
-        control: mpsc::Receiver<Control>,
-        events: mpsc::Sender<WorkerEvent>,
-    ) -> RunReport {
-        self.0.run(permit, order, control, events).await
+    async fn run(&self, permit: Permit, order: RunOrder, heard: Inbox, events: mpsc::Sender<WorkerEvent>) -> RunReport {
+        self.0.run(permit, order, heard, events).await
     }
 
     async fn reclaim(&self, order: ReclaimOrder) -> Reclaimed {
