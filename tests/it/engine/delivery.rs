@@ -39,7 +39,10 @@ fn a_ticket_goes_from_the_board_to_done() {
     machine.merge_succeeds();
     assert!(matches!(machine.stage("a"), Stage::Done { how: DoneHow::Merged { by_us: true, .. }, .. }));
     assert!(
-        machine.effects.iter().any(|effect| matches!(&effect.action, Action::MoveTicket { state, .. } if state == "Done"))
+        machine
+            .effects
+            .iter()
+            .any(|effect| matches!(&effect.action, Action::MoveTicket { state, .. } if state == "Done"))
     );
     assert!(machine.state.outbox.is_empty(), "{:?}", machine.state.outbox);
 }

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use dirigent::config::policy::{Caps, ClosedPrPolicy, Policy, RolloutMode};
+use dirigent::domain::basis::{Basis, Moment};
 use dirigent::domain::comment::TrustLevel;
 use dirigent::domain::failure::TurnError;
 use dirigent::domain::ids::{CommentId, EffectId, RunId, SessionId, TicketId};
-use dirigent::domain::basis::{Basis, Moment};
 use dirigent::domain::job::SwitchSource;
 use dirigent::domain::lane::Lane;
 use dirigent::domain::phase::Phase;
@@ -23,8 +23,8 @@ use dirigent::engine::state::State;
 use proptest::prelude::*;
 
 use super::fixtures::{
-    SWITCH_LABEL, blocker, check, comment, comment_key, commit, done_report, exit, failed, id, policy, pr, report, review, thread,
-    ticket, turn_error,
+    SWITCH_LABEL, blocker, check, comment, comment_key, commit, done_report, exit, failed, id, policy, pr, report,
+    review, thread, ticket, turn_error,
 };
 use super::machine::Machine;
 

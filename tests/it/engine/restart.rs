@@ -142,7 +142,10 @@ fn a_restart_during_rework_keeps_branch_conversation_and_counters() {
     machine.wake();
     let after = machine.job("a");
     assert_eq!(machine.phase("a"), Phase::Rework);
-    assert_eq!((&after.delivery.branch, after.rework_cycles, &after.session), (&before.delivery.branch, 1, &before.session));
+    assert_eq!(
+        (&after.delivery.branch, after.rework_cycles, &after.session),
+        (&before.delivery.branch, 1, &before.session)
+    );
     assert!(machine.emitted_last(|action| matches!(action, Action::StartRun { resume: Some(_), .. })));
 }
 

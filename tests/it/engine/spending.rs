@@ -151,7 +151,11 @@ fn time_while_the_runner_was_down_is_nobodys_run_time() {
     machine.seconds(1);
     machine.pass(Duration::from_secs(10 * 3600));
     machine.restart();
-    assert!(machine.job("a").spending.run_ms_since_reset < 120_000, "{} ms", machine.job("a").spending.run_ms_since_reset);
+    assert!(
+        machine.job("a").spending.run_ms_since_reset < 120_000,
+        "{} ms",
+        machine.job("a").spending.run_ms_since_reset
+    );
     machine.poll(vec![ticket("a")]);
     machine.wake();
     assert_eq!(machine.phase("a"), Phase::Implementing);

@@ -24,8 +24,8 @@ use dirigent::engine::permit::Refusal;
 use dirigent::engine::state::{Pending, PendingStatus};
 
 use super::fixtures::{
-    SWITCH_LABEL, at_head, check, comment, comment_key, commit, done_report, exit, failed, id, in_state, labelled, policy, report, review,
-    thread, ticket, turn_error,
+    SWITCH_LABEL, at_head, check, comment, comment_key, commit, done_report, exit, failed, id, in_state, labelled,
+    policy, report, review, thread, ticket, turn_error,
 };
 use super::machine::Machine;
 

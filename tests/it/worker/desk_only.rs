@@ -16,7 +16,8 @@ use dirigent::domain::run::RunReport;
 use dirigent::forge::local::LocalForge;
 use dirigent::ledger::{LedgerReader, SqliteLedger};
 use dirigent::runtime::{
-    self, Adapters, Driver, DriverParts, GateOrder, Gatekeeper, HaltReceiver, PollerParts, RunHost, Until, plan_of,
+    self, Adapters, Driver, DriverParts, GateLimits, GateOrder, Gatekeeper, HaltReceiver, Lanes, PollerParts, RunHost,
+    Until, plan_of,
 };
 use dirigent::tracker::Tracker;
 use dirigent::tracker::memory::MemoryTracker;
@@ -97,12 +98,21 @@ async fn a_script_of_tk_commands_completes_a_ticket_of_another_board() {
     let (poll_wanted, wanted) = mpsc::channel(1);
     let first = runtime::recover(&state, host.as_ref()).await;
     let moment = Arc::new(AtomicU64::new(state.moment().0));
+    let (lanes, lane_news) = Lanes::new(GateLimits::default());
+    let lanes = Arc::new(lanes);
     let (driver, handle) = Driver::new(DriverParts {
         state,
         policy,
         ledger: Box::new(ledger),
         keep_days: 180,
-        adapters: Adapters { tracker: board.clone(), forge: Some(forge), host: host.clone(), texts },
+        adapters: Adapters {
+            tracker: board.clone(),
+            forge: Some(forge),
+            host: host.clone(),
+            texts,
+            lanes: lanes.clone(),
+            gate_limits: GateLimits::default(),
+        },
         gatekeeper: Arc::new(Gatekeeper::new(&kill_file)),
         plan,
         kill_file: kill_sender,
@@ -110,9 +120,10 @@ async fn a_script_of_tk_commands_completes_a_ticket_of_another_board() {
         until: Until::Idle,
         recorder: None,
         moment: moment.clone(),
+        lane_news,
     });
     let inbox = handle.inbox.clone();
-    let parts = PollerParts { tracker: board.clone(), host, plan: plan_seen, wanted, inbox, moment };
+    let parts = PollerParts { tracker: board.clone(), host, lanes, plan: plan_seen, wanted, inbox, moment };
     tokio::spawn(runtime::poll(parts));
     let end = tokio::time::timeout(PATIENCE, driver.run(first)).await.expect("it ends by itself").unwrap();
 
