@@ -28,6 +28,9 @@ pub struct GatesSettings {
     pub allow_followups: bool,
     /// Text that must not be in the final result.
     pub forbidden_patterns: Vec<String>,
+    /// Heads whose commands run at the same time.
+    #[schemars(range(min = 1))]
+    pub max_concurrent: usize,
     /// For each command without its own.
     #[serde(rename = "timeout_ms", with = "wire::millis")]
     #[schemars(with = "wire::PositiveMillis")]
@@ -114,6 +117,7 @@ impl Default for GatesSettings {
             followup_owner: FollowupOwner::default(),
             allow_followups: false,
             forbidden_patterns: Vec::new(),
+            max_concurrent: 2,
             timeout: Duration::from_secs(30 * 60),
         }
     }

@@ -22,6 +22,9 @@ pub struct Snapshot {
     /// Why the ledger cannot be written: nothing is changed outside until it can.
     #[serde(default)]
     pub ledger_error: Option<String>,
+    /// How the adapters are doing. Empty where no runner is up.
+    #[serde(default)]
+    pub lanes: Vec<LaneView>,
     /// Effects that are written down and not yet confirmed.
     pub pending_effects: usize,
 }
@@ -127,6 +130,21 @@ pub struct TrackerView {
     /// Tickets that could not be read, with the reason.
     #[serde(default)]
     pub left_out: Vec<String>,
+}
+
+/// How the calls to one adapter have been going.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaneView {
+    pub lane: String,
+    pub last_ok: Option<Timestamp>,
+    /// What went wrong last, unless something went well since.
+    pub last_error: Option<String>,
+    /// It was told to wait: nothing is asked before then.
+    pub paused_until: Option<Timestamp>,
+    /// Our access is refused, and a person has to mend it.
+    pub locked_out: bool,
+    pub busy: usize,
+    pub waiting: usize,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -40,6 +40,7 @@ pub fn snapshot(state: &State, policy: &Policy, now: Timestamp) -> Snapshot {
         },
         workflow: WorkflowView { hash: policy.hash.clone(), reload_error: None },
         ledger_error: None,
+        lanes: Vec::new(),
         pending_effects: state.outbox.len(),
         jobs,
     }

@@ -12,14 +12,16 @@ use super::answers::{how_it_arrives, where_it_stands};
 use super::gatekeeper::Gatekeeper;
 use super::handle::{Command, CommandAnswer, Handle, InForce, Message};
 use super::idle;
+use super::lanes::LaneNews;
 use super::now;
 use super::performer::{Adapters, Performer};
 use super::poller::PollPlan;
 use super::record::{RecordLine, Recorder};
 use crate::config::policy::Policy;
+use crate::domain::run::{RunOutcome, RunReport};
 use crate::domain::snapshot::Snapshot;
 use crate::domain::time::Timestamp;
-use crate::engine::effect::Effect;
+use crate::engine::effect::{Action, Effect};
 use crate::engine::event::{Event, OperatorCommand};
 use crate::engine::permit::Reach;
 use crate::engine::state::{Changes, State};
@@ -66,12 +68,17 @@ pub struct DriverParts {
     pub recorder: Option<Recorder>,
     /// Tells whoever asks the outside by themselves what the engine has taken in.
     pub moment: Arc<AtomicU64>,
+    pub lane_news: mpsc::UnboundedReceiver<LaneNews>,
 }
 
 #[derive(Debug, Error)]
 pub enum DriverError {
     #[error(transparent)]
     Ledger(#[from] LedgerError),
+    #[error(
+        "a part of the runner broke down, and the rest was ended in good order: {0}\n  fix: start it again; it goes on where it was"
+    )]
+    BrokeDown(String),
 }
 
 pub struct Driver {
@@ -108,6 +115,7 @@ pub struct Driver {
     ending_since: Option<Instant>,
     recorder: Option<Recorder>,
     moment: Arc<AtomicU64>,
+    lane_news: mpsc::UnboundedReceiver<LaneNews>,
 }
 
 impl Driver {
@@ -147,6 +155,7 @@ impl Driver {
             ending_since: None,
             recorder: parts.recorder,
             moment: parts.moment,
+            lane_news: parts.lane_news,
         };
         (driver, handle)
     }
@@ -188,6 +197,7 @@ impl Driver {
                     self.step(Event::TimerFired);
                 }
                 _ = pulse.tick(), if !self.state.runs.is_empty() => self.notice_absence(last_pass),
+                Some(news) = self.lane_news.recv() => self.lane_news(news),
             }
             self.flush()?;
             self.prune();
@@ -210,11 +220,11 @@ impl Driver {
                 }
                 self.step(event);
             }
-            Message::Performed { effect, ticket, event } => {
+            Message::Performed { effect, event } => {
                 if let Some(event) = event {
                     self.step(event);
                 }
-                self.performer.performed(effect, ticket.as_ref());
+                self.performer.performed(effect);
             }
             Message::Reload(in_force) => self.reload(*in_force),
             Message::ReloadFailed { error } => {
@@ -266,13 +276,26 @@ impl Driver {
         }
         self.unwritten.add(changes);
         for effect in effects {
-            // Reading and stopping wait for nobody, not even for a full disk.
-            if effect.action.kind().reach() == Reach::Harmless {
+            if let Some(run_over) = self.stop_before_start(&effect) {
+                self.step(run_over);
+            } else if effect.action.kind().reach() == Reach::Harmless {
+                // Reading and stopping wait for nobody, not even for a full disk.
                 self.performer.perform(effect, &self.state, &self.policy);
             } else {
                 self.unperformed.push(effect);
             }
         }
+    }
+
+    /// A stop overtakes a start that waits to be written down. Nothing was made of that run: it is over before it begins,
+    /// however long the ledger cannot be written.
+    fn stop_before_start(&mut self, effect: &Effect) -> Option<Event> {
+        let Action::StopRun { run: stopped, reason } = &effect.action else { return None };
+        let waits = |waiting: &Effect| matches!(&waiting.action, Action::StartRun { run, .. } if run == stopped);
+        let position = self.unperformed.iter().position(waits)?;
+        drop(self.unperformed.remove(position));
+        let report = RunReport::bare(RunOutcome::Killed { reason: reason.clone() });
+        Some(Event::RunFinished { run: stopped.clone(), report })
     }
 
     /// Writes, then performs, then publishes. What cannot be written is not performed.
@@ -369,12 +392,25 @@ impl Driver {
         }
     }
 
+    /// A lane was told to wait, fails, or is well again. Each of these comes once.
+    fn lane_news(&mut self, news: LaneNews) {
+        self.stale_since.get_or_insert_with(Instant::now);
+        match news {
+            LaneNews::Paused { lane, until, why, locked_out } => {
+                self.step(Event::LanePaused { lane, until, why, locked_out });
+            }
+            LaneNews::Works { lane } => self.step(Event::LaneWorks { lane }),
+            LaneNews::Failing { lane, error } => tracing::debug!(lane = lane.name(), error, "a lane fails"),
+        }
+    }
+
     fn publish(&mut self) {
         failpoint!("driver.before_publish");
         let mut picture = snapshot(&self.state, &self.policy, now());
         picture.workflow.reload_error = self.reload_error.clone();
         picture.tracker.left_out.clone_from(&self.left_out);
         picture.ledger_error = self.write_error.clone();
+        picture.lanes = self.performer.lanes().view();
         self.published.send_replace(Arc::new(picture));
         self.stale_since = None;
         self.last_published = Instant::now();
@@ -401,9 +437,9 @@ impl Driver {
     }
 
     fn reload(&mut self, in_force: InForce) {
-        let InForce { policy, kill_file, texts } = in_force;
+        let InForce { policy, kill_file, texts, gates } = in_force;
         self.policy = policy;
-        self.performer.use_texts(texts);
+        self.performer.follow(texts, gates);
         if let Some(recorder) = &mut self.recorder {
             recorder.write(&RecordLine::Policy { policy: Box::new((*self.policy).clone()) });
         }

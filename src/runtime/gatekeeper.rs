@@ -52,15 +52,13 @@ impl Gatekeeper {
         known.general = circumstances(state, policy, None);
     }
 
-    /// Takes in everything anew: a switch for all, a new policy, a new place of the file.
+    /// Takes in everything anew: a switch for all, a new policy, a new place of the file. Whoever asks meanwhile gets the old
+    /// answer or the new one, never one that knows nothing of its ticket.
     pub fn refresh(&self, state: &State, policy: &Policy, kill_file: Option<&Path>) {
-        {
-            let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-            known.tickets.clear();
-            if let Some(path) = kill_file {
-                known.kill_file = path.to_owned();
-            }
-        }
-        self.update(state, policy, state.jobs.keys());
+        let general = circumstances(state, policy, None);
+        let tickets = state.jobs.keys().map(|id| (id.clone(), circumstances(state, policy, Some(id)))).collect();
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let kill_file = kill_file.unwrap_or(&known.kill_file).to_owned();
+        *known = Known { kill_file, general, tickets };
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::lanes::GateLimits;
 use crate::config::policy::Policy;
 use crate::domain::ids::{CommitId, EffectId, TicketId};
 use crate::domain::snapshot::Snapshot;
@@ -21,7 +22,6 @@ pub enum Message {
     /// An effect's task is over. `event` is its result, where it has one.
     Performed {
         effect: EffectId,
-        ticket: Option<TicketId>,
         event: Option<Event>,
     },
     /// Another workflow is in force.
@@ -48,6 +48,7 @@ pub struct InForce {
     pub policy: Arc<Policy>,
     pub kill_file: PathBuf,
     pub texts: Arc<Texts>,
+    pub gates: GateLimits,
 }
 
 /// What a person can ask of a running instance.

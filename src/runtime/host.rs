@@ -9,19 +9,13 @@ use crate::domain::evidence::GateResult;
 use crate::domain::ids::{CommitId, TicketKey};
 use crate::domain::permit::Permit;
 use crate::domain::run::RunReport;
-use crate::worker::{Control, ReclaimOrder, Reclaimed, RunOrder, WorkerEvent};
+use crate::worker::{Inbox, ReclaimOrder, Reclaimed, RunOrder, WorkerEvent};
 
 /// Does the long work. Every method may take its time; whoever calls it sets the deadline.
 #[async_trait]
 pub trait RunHost: Send + Sync {
-    /// One run from worktree to outcome. It cleans up after its own panics; where even that fails, `reclaim` follows.
-    async fn run(
-        &self,
-        permit: Permit,
-        order: RunOrder,
-        control: mpsc::Receiver<Control>,
-        events: mpsc::Sender<WorkerEvent>,
-    ) -> RunReport;
+    /// One run from worktree to outcome. What was said to the run before it listens is in `heard` already. It cleans up after its own panics; where even that fails, `reclaim` follows.
+    async fn run(&self, permit: Permit, order: RunOrder, heard: Inbox, events: mpsc::Sender<WorkerEvent>) -> RunReport;
 
     /// Ends what is left of a run that nobody watches any more, and saves its work.
     async fn reclaim(&self, order: ReclaimOrder) -> Reclaimed;

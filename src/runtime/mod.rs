@@ -8,7 +8,6 @@
 
 mod answers;
 pub mod assembly;
-mod calls;
 mod control;
 mod driver;
 mod folder;
@@ -17,13 +16,13 @@ mod gatekeeper;
 mod handle;
 mod host;
 mod idle;
+mod lanes;
 mod peer;
 mod performer;
 mod poller;
 mod record;
 mod recovery;
 mod replay;
-mod run_task;
 mod switches;
 mod ticket_source;
 
@@ -36,6 +35,7 @@ pub use gate_watch::{Halt, HaltReceiver};
 pub use gatekeeper::Gatekeeper;
 pub use handle::{Command, Handle, InForce, Message};
 pub use host::{GateOrder, RunHost};
+pub use lanes::{GateLimits, Lanes};
 pub use performer::Adapters;
 pub use poller::{PollPlan, PollerParts, poll};
 pub use record::{RecordError, RecordLine, Recorder};

@@ -9,10 +9,12 @@ use tokio::time::{Instant, sleep_until};
 
 use super::handle::Message;
 use super::host::RunHost;
+use super::lanes::{LOOK, Lanes, POLL, Priority};
 use super::now;
 use crate::domain::basis::{Basis, Moment};
+use crate::domain::ids::CommitId;
 use crate::engine::event::Event;
-use crate::tracker::{BoardAnswer, BoardReading, Mark, Tracker, TrackerError};
+use crate::tracker::{BoardAnswer, BoardReading, Mark, Tracker};
 
 /// The least time between two polls that changes ask for: a burst of edits is one poll.
 const BREATH: Duration = Duration::from_millis(50);
@@ -20,6 +22,7 @@ const BREATH: Duration = Duration::from_millis(50);
 pub struct PollerParts {
     pub tracker: Arc<dyn Tracker>,
     pub host: Arc<dyn RunHost>,
+    pub lanes: Arc<Lanes>,
     /// Period and states; changes on a reload.
     pub plan: watch::Receiver<PollPlan>,
     /// Each message asks for a poll now.
@@ -94,12 +97,16 @@ async fn board_changed(changes: &mut Option<watch::Receiver<u64>>) -> bool {
 async fn ask(parts: &PollerParts, plan: PollPlan, told: &mut Option<Told>) -> (Event, Duration) {
     // Forgotten until this poll has gone well.
     let told_before = told.take().filter(|told| told.plan == plan);
-    let (asked, after) = (now(), Moment(parts.moment.load(Ordering::Acquire)));
-    let polled = parts.tracker.poll(&plan.states, told_before.as_ref().map(|told| &told.mark)).await;
-    match polled {
-        Ok(BoardReading { asked_at, answer }) => {
+    let asking = async {
+        // It leaves now, however long it has waited for its place.
+        let (asked, after) = (now(), Moment(parts.moment.load(Ordering::Acquire)));
+        let since = told_before.as_ref().map(|told| &told.mark);
+        parts.tracker.poll(&plan.states, since).await.map(|reading| (asked, after, reading))
+    };
+    match parts.lanes.tracker.call(Priority::Look, POLL, asking).await {
+        Ok((asked, after, BoardReading { asked_at, answer })) => {
             let basis = Basis { asked_at: asked_at.unwrap_or(asked), after };
-            let base = parts.host.base_commit().await;
+            let base = base_commit(parts).await;
             let event = match answer {
                 BoardAnswer::Listed { tickets, mark } => {
                     *told = mark.map(|mark| Told { mark, plan, basis });
@@ -118,12 +125,14 @@ async fn ask(parts: &PollerParts, plan: PollPlan, told: &mut Option<Told>) -> (E
             (event, Duration::ZERO)
         }
         Err(error) => {
-            tracing::warn!(code = error.code(), %error, "the board could not be read; nothing is changed");
-            let pause = match &error {
-                TrackerError::RateLimited { retry_after: Some(wait) } => *wait,
-                _ => Duration::ZERO,
-            };
-            (Event::PollFailed { error: error.to_string() }, pause)
+            tracing::warn!(%error, "the board could not be read; nothing is changed");
+            (Event::PollFailed { error: error.to_string() }, error.wait().unwrap_or(Duration::ZERO))
         }
     }
+}
+
+/// Not known is an answer too: a repository that cannot be looked at must not hold the board.
+async fn base_commit(parts: &PollerParts) -> Option<CommitId> {
+    let slot = parts.lanes.workspace.enter(Priority::Look).await.ok()?;
+    slot.run(LOOK, parts.host.base_commit()).await.ok().flatten()
 }

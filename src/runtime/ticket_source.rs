@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use super::lanes::{CallQueue, Priority, READ_TICKET};
 use crate::domain::ids::TicketId;
 use crate::domain::ticket::Ticket;
 use crate::tracker::{Found, Tracker};
@@ -11,11 +12,12 @@ use crate::worker::TicketSource;
 
 pub struct TrackerTickets {
     tracker: Arc<dyn Tracker>,
+    lane: Arc<CallQueue>,
 }
 
 impl TrackerTickets {
-    pub fn new(tracker: Arc<dyn Tracker>) -> Self {
-        Self { tracker }
+    pub fn new(tracker: Arc<dyn Tracker>, lane: Arc<CallQueue>) -> Self {
+        Self { tracker, lane }
     }
 }
 
@@ -23,7 +25,8 @@ impl TrackerTickets {
 impl TicketSource for TrackerTickets {
     async fn read(&self, id: &TicketId) -> Result<Option<Ticket>, String> {
         let asked = std::slice::from_ref(id);
-        let found = self.tracker.fetch_by_ids(asked).await.map_err(|error| error.to_string())?;
+        let reading = self.lane.call(Priority::Look, READ_TICKET, self.tracker.fetch_by_ids(asked));
+        let found = reading.await.map_err(|error| error.to_string())?;
         match found.into_iter().find(|(seen, _)| seen == id) {
             Some((_, Found::Ticket(ticket))) => Ok(Some(ticket)),
             Some((_, Found::Unreadable(why))) => Err(why),

@@ -18,7 +18,7 @@ use super::prompt::PromptRequest;
 use super::route::Chosen;
 use super::ticket_text::Audience;
 use super::wrap_up::{self, Outcome, RunResult, WorkspaceInUse};
-use super::{Control, RunOrder, Worker, WorkerEvent, Workplace, run_directory};
+use super::{RunOrder, Worker, WorkerEvent, Workplace, run_directory};
 use crate::agent::session::Session;
 use crate::domain::failure::RunFailure;
 use crate::domain::permit::Permit;
@@ -55,7 +55,7 @@ impl Worker {
         &self,
         permit: Permit,
         order: RunOrder,
-        control: mpsc::Receiver<Control>,
+        heard: Inbox,
         events: mpsc::Sender<WorkerEvent>,
     ) -> RunReport {
         let prepared = PreparedPlace::default();
@@ -64,7 +64,7 @@ impl Worker {
         let attempt = {
             let (worker, order, prepared) = (self.clone(), order.clone(), prepared.clone());
             // A task of its own: a panic in it ends there, and its child process with it.
-            tokio::spawn(async move { worker.attempt(permit, order, Inbox::new(control), teller, prepared).await })
+            tokio::spawn(async move { worker.attempt(permit, order, heard, teller, prepared).await })
         };
         let report = match attempt.await {
             Ok(report) => report,
@@ -91,10 +91,16 @@ impl Worker {
         events: mpsc::UnboundedSender<WorkerEvent>,
         prepared: PreparedPlace,
     ) -> RunReport {
+        // Whoever waits for a place to prepare can still be told to stop.
+        let turn = tokio::select! {
+            turn = self.preparing.acquire() => turn,
+            reason = inbox.stopped() => return RunResult::before_launch(stopped(reason)).bare_report(),
+        };
         let place = match self.prepare(&permit, &order).await {
             Ok(place) => place,
             Err(failure) => return RunReport::bare(RunOutcome::Failed { failure }),
         };
+        drop(turn);
         prepared.mark(&place);
         failpoint!("run.worktree_made");
         let past = self.work(&permit, &order, &place, &mut inbox, &events).await;

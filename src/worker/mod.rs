@@ -25,6 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use tokio::sync::Semaphore;
 
 use crate::config::Settings;
 use crate::config::policy::Policy;
@@ -35,6 +36,7 @@ use crate::workflow::Prompts;
 use crate::workspace::Workspaces;
 use crate::workspace::directory::Directories;
 
+pub use inbox::Inbox;
 pub use reclaim::{ReclaimOrder, Reclaimed};
 
 use crate::domain::failure::RunFailure;
@@ -125,6 +127,8 @@ pub struct Worker {
     pub launcher: Arc<dyn Launcher>,
     pub prompts: Prompts,
     pub tickets: Arc<dyn TicketSource>,
+    /// The lane of worktrees that are being made: see [`preparation_lane`].
+    pub preparing: Arc<Semaphore>,
     /// The user's environment as a login shell has it (see `launcher::login`), before the allow-list.
     pub environment: Arc<BTreeMap<String, String>>,
     pub secrets: Arc<Secrets>,
@@ -134,6 +138,12 @@ pub struct Worker {
     pub tools: PathBuf,
     /// See [`desk::socket_directory`].
     pub sockets: PathBuf,
+}
+
+/// Worktrees that are made at the same time: twice the cores, because half of the work is the disk's.
+pub fn preparation_lane() -> Arc<Semaphore> {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    Arc::new(Semaphore::new(2 * cores))
 }
 
 /// The directory that keeps a run's prompt, transcript and artifacts.

@@ -11,6 +11,7 @@ mod end_to_end;
 mod engine;
 mod engine_ledger;
 mod foreign_bytes;
+mod lanes;
 mod launcher;
 mod ledger;
 mod local_forge;

@@ -25,7 +25,9 @@ use crate::domain::usage::Usage;
 use crate::engine::permit::by_hand;
 use crate::launcher::LocalLauncher;
 use crate::launcher::environment::{Secrets, install_tools};
-use crate::worker::{Control, RunOrder, TicketSource, Worker, WorkerEvent, Workplace, desk, transcript_path};
+use crate::worker::{
+    Control, Inbox, RunOrder, TicketSource, Worker, WorkerEvent, Workplace, desk, preparation_lane, transcript_path,
+};
 use crate::workflow::resolve::dirigent_home;
 use crate::workflow::{Prompts, Templates};
 use crate::workspace::{WorkspaceConfig, Workspaces};
@@ -132,6 +134,7 @@ fn worker(context: &Context, folder: &Path, settings: Settings) -> Result<Worker
         prompts: Prompts::new(PROMPT, "the self-test's prompt", 0, Templates::load(None).map_err(Failure::plain)?)
             .map_err(|error| Failure::plain(error.message))?,
         tickets: Arc::new(OnlyTicket),
+        preparing: preparation_lane(),
         environment: Arc::new(environment),
         secrets: Arc::new(Secrets::default()),
         state_dir: folder.join("state"),
@@ -205,7 +208,7 @@ fn order(run: RunId, settings: &Settings) -> RunOrder {
 
 /// Holds the conversation to its end; answers with everything that was used.
 async fn converse(worker: &Worker, order: RunOrder) -> (RunReport, Usage) {
-    let (control, inbox) = mpsc::channel(4);
+    let (control, heard) = mpsc::channel(4);
     let (teller, mut told) = mpsc::channel(64);
     let listening = tokio::spawn(async move {
         let mut usage = Usage::default();
@@ -216,7 +219,7 @@ async fn converse(worker: &Worker, order: RunOrder) -> (RunReport, Usage) {
         }
         usage
     });
-    let running = worker.run(by_hand(), order, inbox, teller);
+    let running = worker.run(by_hand(), order, Inbox::new(heard), teller);
     tokio::pin!(running);
     let report = tokio::select! {
         report = &mut running => report,

@@ -13,7 +13,7 @@ use crate::domain::permit::Permit;
 use crate::domain::run::RunReport;
 use crate::forge::local::LocalForge;
 use crate::gates::Gates;
-use crate::worker::{Control, ReclaimOrder, Reclaimed, RunOrder, Worker, WorkerEvent, Workplace};
+use crate::worker::{Inbox, ReclaimOrder, Reclaimed, RunOrder, Worker, WorkerEvent, Workplace};
 
 pub struct WorkflowHost {
     worker: RwLock<Arc<Worker>>,
@@ -62,14 +62,8 @@ impl WorkflowHost {
 
 #[async_trait]
 impl RunHost for WorkflowHost {
-    async fn run(
-        &self,
-        permit: Permit,
-        order: RunOrder,
-        control: mpsc::Receiver<Control>,
-        events: mpsc::Sender<WorkerEvent>,
-    ) -> RunReport {
-        self.worker().run(permit, order, control, events).await
+    async fn run(&self, permit: Permit, order: RunOrder, heard: Inbox, events: mpsc::Sender<WorkerEvent>) -> RunReport {
+        self.worker().run(permit, order, heard, events).await
     }
 
     async fn reclaim(&self, order: ReclaimOrder) -> Reclaimed {

@@ -8,17 +8,20 @@ mod parts;
 mod reload;
 
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 
 use super::control::{self, Listening};
 use super::driver::{Driver, DriverError, DriverParts, Until, plan_of};
 use super::folder::RunnerFolder;
 use super::gatekeeper::Gatekeeper;
-use super::handle::Handle;
+use super::handle::{Handle, Message};
 use super::host::RunHost;
+use super::lanes::{GateLimits, Lanes};
 use super::performer::Adapters;
 use super::poller::{self, PollerParts};
 use super::record::Recorder;
@@ -44,6 +47,7 @@ pub struct Runner {
     driver: Driver,
     first: Event,
     socket: Listening,
+    watchers: JoinSet<()>,
 }
 
 impl Runner {
@@ -56,7 +60,10 @@ impl Runner {
         record: Option<&Path>,
     ) -> Result<Self, AssemblyError> {
         let settings = &loaded.settings;
-        let mut parts = WorkerParts::open(env, loaded, folder)?;
+        let gate_limits = GateLimits::of(&settings.gates);
+        let (lanes, lane_news) = Lanes::new(gate_limits);
+        let lanes = Arc::new(lanes);
+        let mut parts = WorkerParts::open(env, loaded, folder, lanes.clone())?;
         parts.read_login(loaded).await;
         // The ledger is made first: the local forge keeps its pull requests in it.
         let ledger = folder.open_ledger()?;
@@ -82,6 +89,8 @@ impl Runner {
             forge: forge.as_forge(),
             host: host.clone(),
             texts: Arc::new(texts(loaded)),
+            lanes: lanes.clone(),
+            gate_limits,
         };
         let (plan, plan_seen) = watch::channel(plan_of(&policy));
         let (kill_sender, kill_seen) = watch::channel(kill_file.clone());
@@ -101,27 +110,47 @@ impl Runner {
             until,
             recorder,
             moment: moment.clone(),
+            lane_news,
         });
         let inbox = handle.inbox.clone();
-        tokio::spawn(switches::watch_kill_file(kill_seen, inbox.clone()));
-        tokio::spawn(poller::poll(PollerParts {
+        let mut watchers = JoinSet::new();
+        watchers.spawn(switches::watch_kill_file(kill_seen, inbox.clone()));
+        watchers.spawn(poller::poll(PollerParts {
             tracker: parts.tracker.clone(),
             host: host.clone(),
+            lanes,
             plan: plan_seen,
             wanted,
             inbox: inbox.clone(),
             moment,
         }));
         let socket = control::serve(&folder.socket, handle.clone())?;
-        WorkflowFollower { folder: folder.clone(), parts, host, inbox }.start(env, loaded)?;
-        Ok(Self { handle, driver, first, socket })
+        let follower = WorkflowFollower { folder: folder.clone(), parts, host, inbox };
+        watchers.spawn(follower.start(env, loaded)?);
+        Ok(Self { handle, driver, first, socket, watchers })
     }
 
     /// Works until told to stop, or until idle. What comes back is the board's last error, if its last answer was one.
-    pub async fn work(self) -> Result<Option<String>, DriverError> {
-        let result = self.driver.run(self.first).await;
+    pub async fn work(mut self) -> Result<Option<String>, DriverError> {
+        let mut driving = pin!(self.driver.run(self.first));
+        let mut broken = None;
+        let result = loop {
+            tokio::select! {
+                result = &mut driving => break result,
+                // They end with the driver. One that breaks down before would leave the runner blind.
+                Some(Err(error)) = self.watchers.join_next() => {
+                    tracing::error!(%error, "a part of the runner broke down; it is ended");
+                    broken = Some(error.to_string());
+                    let _ = self.handle.inbox.try_send(Message::Event(Event::Shutdown));
+                }
+            }
+        };
         self.socket.end().await;
-        Ok(result?.tracker.last_error)
+        let state = result?;
+        match broken {
+            Some(error) => Err(DriverError::BrokeDown(error)),
+            None => Ok(state.tracker.last_error),
+        }
     }
 }
 

@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use tokio::sync::Semaphore;
+
 use super::super::folder::RunnerFolder;
+use super::super::lanes::Lanes;
 use super::super::ticket_source::TrackerTickets;
 use super::AssemblyError;
 use super::adapters::{forge_kind, tracker, workspaces};
@@ -14,7 +17,7 @@ use crate::launcher::environment::{Secrets, install_tools};
 use crate::launcher::login::LoginEnvironment;
 use crate::launcher::{Launcher, LocalLauncher};
 use crate::tracker::Tracker;
-use crate::worker::{Worker, Workplace, desk};
+use crate::worker::{Worker, Workplace, desk, preparation_lane};
 use crate::workflow::{Env, Loaded, ValueSource};
 use crate::workspace::directory::Directories;
 
@@ -24,13 +27,15 @@ pub struct WorkerParts {
     pub workplace: Workplace,
     launcher: Arc<dyn Launcher>,
     login: LoginEnvironment,
+    lanes: Arc<Lanes>,
+    preparing: Arc<Semaphore>,
     state_dir: PathBuf,
     tools: PathBuf,
     sockets: PathBuf,
 }
 
 impl WorkerParts {
-    pub fn open(env: &Env, loaded: &Loaded, folder: &RunnerFolder) -> Result<Self, AssemblyError> {
+    pub fn open(env: &Env, loaded: &Loaded, folder: &RunnerFolder, lanes: Arc<Lanes>) -> Result<Self, AssemblyError> {
         let settings = &loaded.settings;
         let workplace = match settings.workspace.mode {
             WorkspaceMode::Worktree => Workplace::Worktrees(workspaces(settings)?),
@@ -46,6 +51,8 @@ impl WorkerParts {
             workplace,
             launcher: Arc::new(launcher),
             login: LoginEnvironment::of(env.vars()),
+            lanes,
+            preparing: preparation_lane(),
             state_dir: folder.state_dir.clone(),
             tools,
             sockets: desk::socket_directory(runtime_dir.as_deref())?,
@@ -64,7 +71,8 @@ impl WorkerParts {
             workplace: self.workplace.clone(),
             launcher: self.launcher.clone(),
             prompts: loaded.prompts.clone(),
-            tickets: Arc::new(TrackerTickets::new(self.tracker.clone())),
+            tickets: Arc::new(TrackerTickets::new(self.tracker.clone(), self.lanes.tracker.clone())),
+            preparing: self.preparing.clone(),
             environment: self.login.get(),
             secrets: Arc::new(secrets(loaded)),
             state_dir: self.state_dir.clone(),

@@ -6,6 +6,7 @@ use tokio::sync::mpsc;
 
 use super::super::folder::RunnerFolder;
 use super::super::handle::{InForce, Message};
+use super::super::lanes::GateLimits;
 use super::adapters::{forge_kind, policy};
 use super::host::WorkflowHost;
 use super::parts::WorkerParts;
@@ -25,12 +26,16 @@ pub struct WorkflowFollower {
 }
 
 impl WorkflowFollower {
-    /// Goes on until the driver is gone.
-    pub fn start(mut self, env: &Env, loaded: &Loaded) -> Result<(), AssemblyError> {
+    /// What follows it until the driver is gone.
+    pub fn start(
+        mut self,
+        env: &Env,
+        loaded: &Loaded,
+    ) -> Result<impl Future<Output = ()> + Send + use<>, AssemblyError> {
         let at_start = adapters_of(&loaded.settings);
         let (sender, mut changes) = mpsc::unbounded_channel();
         let watch = Watch::start(loaded, env.clone(), sender)?;
-        tokio::spawn(async move {
+        Ok(async move {
             // The watch lives as long as somebody listens to it.
             let _watch = watch;
             while let Some(reload) = changes.recv().await {
@@ -45,8 +50,7 @@ impl WorkflowFollower {
                     return;
                 }
             }
-        });
-        Ok(())
+        })
     }
 
     async fn take_in(&mut self, reload: Reload, at_start: &[(&'static str, String)]) -> Result<InForce, String> {
@@ -64,6 +68,7 @@ impl WorkflowFollower {
             policy: Arc::new(policy),
             kill_file: loaded.settings.rollout.kill_switch_file.clone(),
             texts: Arc::new(texts(&loaded)),
+            gates: GateLimits::of(&loaded.settings.gates),
         })
     }
 }

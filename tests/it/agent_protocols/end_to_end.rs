@@ -10,7 +10,7 @@ use dirigent::domain::job::HumanMessage;
 use dirigent::domain::run::{Activity, Declared, RunOutcome, RunReport, StopReason};
 use dirigent::domain::time::Timestamp;
 use dirigent::engine::permit::EffectKind;
-use dirigent::worker::{Control, WorkerEvent};
+use dirigent::worker::{Control, Inbox, WorkerEvent};
 use secrecy::SecretString;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -180,11 +180,11 @@ async fn begins_anew(client: Client) {
     let mut order = scene.bench.order();
     order.resume = Some(SessionId::new("01999999-0000-4000-8000-000000000000"));
     let run = order.run.clone();
-    let (_control, inbox) = mpsc::channel(64);
+    let (_control, heard) = mpsc::channel(64);
     let (teller, mut events) = mpsc::channel(64);
     tokio::spawn(async move { while events.recv().await.is_some() {} });
     let worker = scene.bench.worker();
-    let report = worker.run(allowed(EffectKind::StartRun), order, inbox, teller).await;
+    let report = worker.run(allowed(EffectKind::StartRun), order, Inbox::new(heard), teller).await;
     assert_eq!(report.outcome, RunOutcome::Done, "{client:?}: {}", scene.bench.transcript(&run));
     assert_eq!(report.commits_ahead, 1, "{client:?}");
 }

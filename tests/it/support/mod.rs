@@ -1,6 +1,8 @@
 //! Real repositories in temporary directories.
 
 pub mod board;
+pub mod driven;
+pub mod troubled;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

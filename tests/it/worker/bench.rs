@@ -23,7 +23,9 @@ use dirigent::engine::permit::{Circumstances, EffectKind, permit};
 use dirigent::engine::route;
 use dirigent::launcher::environment::Secrets;
 use dirigent::launcher::{Launcher, LocalLauncher};
-use dirigent::worker::{Control, RunOrder, TicketSource, Worker, WorkerEvent, Workplace, transcript_path};
+use dirigent::worker::{
+    Control, Inbox, RunOrder, TicketSource, Worker, WorkerEvent, Workplace, preparation_lane, transcript_path,
+};
 use dirigent::workflow::{Prompts, Templates};
 use dirigent::workspace::{WorkspaceConfig, Workspaces};
 use secrecy::SecretString;
@@ -175,6 +177,7 @@ impl Bench {
             launcher: Arc::clone(&self.launcher),
             prompts: self.prompts("Work on {{issue.key}}.\nSecond line.", "Go on, turn {{run.turn}}."),
             tickets: Arc::new(ChangingTicket(ticket)),
+            preparing: preparation_lane(),
             environment: Arc::new(self.environment.clone()),
             secrets: Arc::new(secrets),
             state_dir: self.path("state"),
@@ -221,9 +224,12 @@ impl Bench {
     pub fn start_with(&self, worker: Worker) -> Running {
         let order = self.order();
         let run = order.run.clone();
-        let (control, inbox) = mpsc::channel(64);
+        let (control, heard) = mpsc::channel(64);
         let (teller, events) = mpsc::channel(64);
-        let report = tokio::spawn(async move { worker.run(allowed(EffectKind::StartRun), order, inbox, teller).await });
+        let report =
+            tokio::spawn(
+                async move { worker.run(allowed(EffectKind::StartRun), order, Inbox::new(heard), teller).await },
+            );
         Running { run, control, events, report }
     }
 

@@ -16,11 +16,12 @@ use dirigent::domain::run::RunReport;
 use dirigent::forge::local::LocalForge;
 use dirigent::ledger::{LedgerReader, SqliteLedger};
 use dirigent::runtime::{
-    self, Adapters, Driver, DriverParts, GateOrder, Gatekeeper, HaltReceiver, PollerParts, RunHost, Until, plan_of,
+    self, Adapters, Driver, DriverParts, GateLimits, GateOrder, Gatekeeper, HaltReceiver, Lanes, PollerParts, RunHost,
+    Until, plan_of,
 };
 use dirigent::tracker::Tracker;
 use dirigent::tracker::memory::MemoryTracker;
-use dirigent::worker::{Control, ReclaimOrder, Reclaimed, RunOrder, Worker, WorkerEvent, Workplace};
+use dirigent::worker::{Inbox, ReclaimOrder, Reclaimed, RunOrder, Worker, WorkerEvent, Workplace};
 use dirigent::workflow::{Templates, Texts};
 use tokio::sync::{mpsc, watch};
 
@@ -51,14 +52,8 @@ struct OneWorker(Worker);
 
 #[async_trait]
 impl RunHost for OneWorker {
-    async fn run(
-        &self,
-        permit: Permit,
-        order: RunOrder,
-        control: mpsc::Receiver<Control>,
-        events: mpsc::Sender<WorkerEvent>,
-    ) -> RunReport {
-        self.0.run(permit, order, control, events).await
+    async fn run(&self, permit: Permit, order: RunOrder, heard: Inbox, events: mpsc::Sender<WorkerEvent>) -> RunReport {
+        self.0.run(permit, order, heard, events).await
     }
 
     async fn reclaim(&self, order: ReclaimOrder) -> Reclaimed {
@@ -103,12 +98,21 @@ async fn a_script_of_tk_commands_completes_a_ticket_of_another_board() {
     let (poll_wanted, wanted) = mpsc::channel(1);
     let first = runtime::recover(&state, host.as_ref()).await;
     let moment = Arc::new(AtomicU64::new(state.moment().0));
+    let (lanes, lane_news) = Lanes::new(GateLimits::default());
+    let lanes = Arc::new(lanes);
     let (driver, handle) = Driver::new(DriverParts {
         state,
         policy,
         ledger: Box::new(ledger),
         keep_days: 180,
-        adapters: Adapters { tracker: board.clone(), forge: Some(forge), host: host.clone(), texts },
+        adapters: Adapters {
+            tracker: board.clone(),
+            forge: Some(forge),
+            host: host.clone(),
+            texts,
+            lanes: lanes.clone(),
+            gate_limits: GateLimits::default(),
+        },
         gatekeeper: Arc::new(Gatekeeper::new(&kill_file)),
         plan,
         kill_file: kill_sender,
@@ -116,9 +120,10 @@ async fn a_script_of_tk_commands_completes_a_ticket_of_another_board() {
         until: Until::Idle,
         recorder: None,
         moment: moment.clone(),
+        lane_news,
     });
     let inbox = handle.inbox.clone();
-    let parts = PollerParts { tracker: board.clone(), host, plan: plan_seen, wanted, inbox, moment };
+    let parts = PollerParts { tracker: board.clone(), host, lanes, plan: plan_seen, wanted, inbox, moment };
     tokio::spawn(runtime::poll(parts));
     let end = tokio::time::timeout(PATIENCE, driver.run(first)).await.expect("it ends by itself").unwrap();
 

@@ -15,7 +15,7 @@ use dirigent::domain::phase::Phase;
 use dirigent::domain::run::{Activity, ProcessMark, RunOutcome, StopReason};
 use dirigent::engine::permit::EffectKind;
 use dirigent::launcher::{Child, LaunchError, LaunchOrder, Launcher, Leftover, Swept};
-use dirigent::worker::{Control, ReclaimOrder};
+use dirigent::worker::{Control, Inbox, ReclaimOrder};
 
 use super::bench::{Bench, PATIENCE, SECRET, allowed, fresh_run, git, members, poll};
 
@@ -304,9 +304,9 @@ async fn a_missing_base_branch_is_permanent_and_named() {
     let worker = bench.worker();
     let mut order = bench.order();
     order.base_branch = "nowhere".into();
-    let (_control, inbox) = tokio::sync::mpsc::channel(64);
+    let (_control, heard) = tokio::sync::mpsc::channel(64);
     let (teller, _events) = tokio::sync::mpsc::channel(64);
-    let report = worker.run(allowed(EffectKind::StartRun), order, inbox, teller).await;
+    let report = worker.run(allowed(EffectKind::StartRun), order, Inbox::new(heard), teller).await;
     assert!(failure(&report.outcome).is_permanent());
     assert!(failure(&report.outcome).to_string().contains("nowhere"));
 }

@@ -1,0 +1,227 @@
+//! One run seen from the runtime: the ticket is read again, the permit asked, the worker let go, its end reported.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinError;
+
+use super::super::gatekeeper::Gatekeeper;
+use super::super::handle::Message;
+use super::super::host::RunHost;
+use super::super::lanes::{LOOK, Lanes, Priority, RECLAIM, unwinding};
+use super::super::now;
+use super::look::lookup;
+use crate::config::policy::Policy;
+use crate::domain::basis::{Basis, Moment};
+use crate::domain::failure::RunFailure;
+use crate::domain::ids::{EffectId, RunId, SessionId, TicketId};
+use crate::domain::job::{HumanMessage, Job, TicketFacts, Work};
+use crate::domain::permit::Permit;
+use crate::domain::route::Route;
+use crate::domain::run::{RunOutcome, RunReport};
+use crate::domain::ticket::Ticket;
+use crate::engine::event::{EffectError, Event, Lookup};
+use crate::engine::permit::EffectKind;
+use crate::engine::select;
+use crate::tracker::Tracker;
+use crate::worker::{Inbox, PreviousRun, ReclaimOrder, Reclaimed, RunOrder, WorkerEvent};
+
+pub struct RunTask {
+    pub effect: EffectId,
+    pub run: RunId,
+    pub work: Work,
+    pub attempt: u32,
+    pub branch: String,
+    pub resume: Option<SessionId>,
+    pub route: Route,
+    pub undelivered: Vec<HumanMessage>,
+    /// What the engine had taken in when the run was decided.
+    pub after: Moment,
+    pub job: Job,
+    pub policy: Arc<Policy>,
+    pub tracker: Arc<dyn Tracker>,
+    pub lanes: Arc<Lanes>,
+    pub host: Arc<dyn RunHost>,
+    pub gatekeeper: Arc<Gatekeeper>,
+    /// What is said to the run, from the moment on in which it was handed out.
+    pub heard: Inbox,
+    pub inbox: mpsc::Sender<Message>,
+}
+
+/// What has to be known of a run to end it when its own task cannot.
+struct Survivor {
+    run: RunId,
+    order: ReclaimOrder,
+    host: Arc<dyn RunHost>,
+    inbox: mpsc::Sender<Message>,
+}
+
+impl RunTask {
+    /// Goes, and sees to it that the run ends with a report even if its own task breaks down.
+    pub async fn watched(self) {
+        let survivor = self.survivor();
+        if let Err(error) = tokio::spawn(self.go()).await {
+            survivor.report(&error).await;
+        }
+    }
+
+    /// Ends with a `RunFinished`, or with the start refused.
+    async fn go(mut self) {
+        let id = self.job.ticket.id.clone();
+        let ticket = match self.read_again(&id).await {
+            Ok(ticket) => ticket,
+            Err(outcome) => return self.finish(RunReport::bare(outcome)).await,
+        };
+        if let Some(reason) = select::too_late(ticket.as_ref().map(TicketFacts::of).as_ref(), &self.policy) {
+            self.finish(RunReport::bare(RunOutcome::Killed { reason })).await;
+            return;
+        }
+        let Some(ticket) = ticket else { return };
+        failpoint!("run.ticket_read");
+        if let Some(reason) = self.heard.stop_asked() {
+            self.finish(RunReport::bare(RunOutcome::Killed { reason })).await;
+            return;
+        }
+        let permit = match self.gatekeeper.permit(EffectKind::StartRun, Some(&id)) {
+            Ok(permit) => permit,
+            Err(refusal) => {
+                self.send(Event::EffectFailed { effect: self.effect, error: EffectError::Refused { refusal } }).await;
+                return;
+            }
+        };
+        failpoint!("run.permitted");
+        let survivor = self.survivor();
+        let inbox = self.inbox.clone();
+        let run = self.run.clone();
+        let report = self.work(permit, ticket, &survivor).await;
+        failpoint!("run.report_made");
+        let _ = inbox.send(Message::Event(Event::RunFinished { run, report })).await;
+    }
+
+    /// The ticket as it is now. A stop that comes while it is read, or came before, is obeyed before anything is made.
+    async fn read_again(&mut self, id: &TicketId) -> Result<Option<Ticket>, RunOutcome> {
+        let failed = |detail: String| RunOutcome::Failed { failure: RunFailure::Tracker { detail } };
+        let reading = async {
+            let asked_at = now();
+            self.tracker.fetch_by_ids(std::slice::from_ref(id)).await.map(|found| (asked_at, found))
+        };
+        let read = tokio::select! {
+            biased;
+            reason = self.heard.stopped() => return Err(RunOutcome::Killed { reason }),
+            read = self.lanes.tracker.call(Priority::Start, LOOK, reading) => read,
+        };
+        let (asked_at, found) = read.map_err(|error| failed(error.to_string()))?;
+        let found: Vec<_> = found.into_iter().map(|(id, found)| (id, lookup(found))).collect();
+        let basis = Basis { asked_at, after: self.after };
+        self.send(Event::TicketsRefreshed { found: found.clone(), basis }).await;
+        match found.into_iter().find(|(seen, _)| seen == id) {
+            Some((_, Lookup::Found { ticket })) => Ok(Some(ticket)),
+            Some((_, Lookup::Unreadable { because })) => Err(failed(because)),
+            _ => Ok(None),
+        }
+    }
+
+    async fn work(self, permit: Permit, ticket: Ticket, survivor: &Survivor) -> RunReport {
+        let cost_cap = self.policy.budget.ticket.max_cost_microusd;
+        let order = RunOrder {
+            run: self.run.clone(),
+            ticket,
+            work: self.work,
+            attempt: self.attempt,
+            branch: self.branch,
+            base_branch: self.policy.pr.base_branch.clone(),
+            resume: self.resume,
+            route: self.route,
+            undelivered: self.undelivered,
+            previous: (self.attempt > 1).then(|| PreviousRun {
+                summary: self.job.evidence.summary.clone(),
+                failure: self.job.evidence.last_failure.clone(),
+                head: self.job.delivery.head.clone(),
+                salvage: self.job.evidence.salvage.clone(),
+            }),
+            policy: self.policy,
+            rework_cycles: self.job.rework_cycles,
+            cost_left: cost_cap.map(|cap| cap.saturating_sub(self.job.spending.since_reset.cost_microusd)),
+        };
+        let (events, mut told) = mpsc::channel(64);
+        let (host, heard) = (self.host, self.heard);
+        // In a task of its own: a panic in there must not take the report along.
+        let mut worker = tokio::spawn(async move { host.run(permit, order, heard, events).await });
+        let result = loop {
+            tokio::select! {
+                event = told.recv() => match event {
+                    Some(event) => survivor.forward(event).await,
+                    None => break (&mut worker).await,
+                },
+                result = &mut worker => break result,
+            }
+        };
+        while let Ok(event) = told.try_recv() {
+            survivor.forward(event).await;
+        }
+        match result {
+            Ok(report) => report,
+            Err(error) => survivor.reclaim(&error).await,
+        }
+    }
+
+    fn survivor(&self) -> Survivor {
+        let order = ReclaimOrder {
+            run: self.run.clone(),
+            key: self.job.ticket.key.clone(),
+            branch: self.branch.clone(),
+            process: None,
+            worktree: None,
+        };
+        Survivor { run: self.run.clone(), order, host: self.host.clone(), inbox: self.inbox.clone() }
+    }
+
+    async fn finish(&self, report: RunReport) {
+        self.send(Event::RunFinished { run: self.run.clone(), report }).await;
+    }
+
+    async fn send(&self, event: Event) {
+        // The driver outlives its runs; if it is gone, the ledger still holds the run as live and recovery ends it.
+        let _ = self.inbox.send(Message::Event(event)).await;
+    }
+}
+
+impl Survivor {
+    async fn report(&self, error: &JoinError) {
+        let report = self.reclaim(error).await;
+        let _ = self.inbox.send(Message::Event(Event::RunFinished { run: self.run.clone(), report })).await;
+    }
+
+    /// What is left of the run, as a report. Not even a host that breaks down or hangs keeps the slot.
+    async fn reclaim(&self, error: &JoinError) -> RunReport {
+        tracing::error!(run = %self.run, %error, "the worker broke down; its run is reclaimed");
+        let reclaiming = unwinding(self.host.reclaim(self.order.clone()));
+        let reclaimed = match tokio::time::timeout(RECLAIM, reclaiming).await {
+            Ok(Ok(reclaimed)) => reclaimed,
+            Ok(Err(panic)) => {
+                tracing::error!(run = %self.run, panic, "what it left could not be reclaimed; the next start does it");
+                Reclaimed::default()
+            }
+            Err(_) => {
+                tracing::error!(run = %self.run, "what it left could not be reclaimed in time; the next start does it");
+                Reclaimed::default()
+            }
+        };
+        let failure = RunFailure::Launch { detail: format!("the worker broke down: {error}"), permanent: false };
+        let mut report = RunReport::bare(RunOutcome::Failed { failure });
+        report.salvage = reclaimed.salvage;
+        report.head = reclaimed.head;
+        report
+    }
+
+    async fn forward(&self, event: WorkerEvent) {
+        let run = self.run.clone();
+        let event = match event {
+            WorkerEvent::Started { process, worktree, base, head } => {
+                Event::RunStarted { run, process, worktree, base, head }
+            }
+            WorkerEvent::Activity(activity) => Event::RunProgress { run, activity },
+        };
+        let _ = self.inbox.send(Message::Event(event)).await;
+    }
+}

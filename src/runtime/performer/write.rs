@@ -1,0 +1,267 @@
+//! Writes to the outside: the only caller of adapter methods that change something. Each waits for its place in the lane and asks
+//! for its permit after that, right before the call.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::super::gate_watch::{Halt, HaltReceiver, halted};
+use super::super::gatekeeper::Gatekeeper;
+use super::super::host::GateOrder;
+use super::super::lanes::{self, Priority, Slot};
+use super::super::now;
+use super::errors::{permanent, transient};
+use super::{Adapters, Call};
+use crate::config::policy::Policy;
+use crate::domain::ids::TicketId;
+use crate::domain::job::Job;
+use crate::domain::lane::Lane;
+use crate::domain::permit::Permit;
+use crate::domain::pr::NewPr;
+use crate::domain::time::Timestamp;
+use crate::engine::effect::{Action, Effect};
+use crate::engine::event::{EffectError, EffectResult, Event};
+use crate::engine::permit::EffectKind;
+use crate::engine::provenance;
+use crate::forge::{Forge, MergeOrder, Merged};
+use crate::tracker::{Edited, Move};
+
+/// The lane that an action is done in.
+pub fn lane_of(action: &Action) -> Lane {
+    match action {
+        Action::Comment { .. }
+        | Action::WriteWorkpad { .. }
+        | Action::MoveTicket { .. }
+        | Action::CreateTicket { .. }
+        | Action::RefreshTickets { .. }
+        | Action::CheckRemark { .. }
+        | Action::StartRun { .. }
+        | Action::StopRun { .. }
+        | Action::Steer { .. }
+        | Action::Notify { .. } => Lane::Tracker,
+        Action::OpenPr { .. }
+        | Action::ReopenPr { .. }
+        | Action::InspectPr { .. }
+        | Action::MergePr { .. }
+        | Action::UpdateBranch { .. }
+        | Action::CleanUp { .. } => Lane::Forge,
+        Action::PushBranch { .. } => Lane::Workspace,
+        Action::RunGate { .. } => Lane::Gates,
+    }
+}
+
+fn priority_of(action: &Action) -> Priority {
+    match action {
+        Action::MergePr { .. } | Action::UpdateBranch { .. } => Priority::Land,
+        _ => Priority::Write,
+    }
+}
+
+pub async fn perform(adapters: Adapters, gatekeeper: Arc<Gatekeeper>, call: Call) -> Option<Event> {
+    let Call { effect, job, policy, comment_key, halt, .. } = call;
+    let Effect { id, ticket, decided_at, action } = effect;
+    let kind = action.kind();
+    let writing = Writing {
+        adapters: &adapters,
+        gatekeeper: &gatekeeper,
+        policy: &policy,
+        ticket: ticket?,
+        job,
+        kind,
+        decided_at,
+        comment_key,
+        halt: halt.clone(),
+    };
+    let error = match writing.perform(action).await {
+        Ok(result) => return Some(Event::EffectDone { effect: id, result }),
+        Err(error @ EffectError::Refused { .. }) => return Some(Event::EffectFailed { effect: id, error }),
+        Err(error) => error,
+    };
+    let error = match halt.and_then(|halt| *halt.borrow()) {
+        Some(Halt::ShuttingDown) => return None,
+        Some(Halt::Refused(refusal)) => EffectError::Refused { refusal },
+        Some(Halt::Pointless) => error,
+        None => {
+            let kind = kind.name();
+            tracing::warn!(effect = kind, "{kind} did not work this time: {error}");
+            error
+        }
+    };
+    Some(Event::EffectFailed { effect: id, error })
+}
+
+/// One write with all that it depends on.
+struct Writing<'a> {
+    adapters: &'a Adapters,
+    gatekeeper: &'a Gatekeeper,
+    policy: &'a Policy,
+    ticket: TicketId,
+    job: Option<Job>,
+    kind: EffectKind,
+    decided_at: Timestamp,
+    /// Proves that a comment is ours.
+    comment_key: Arc<str>,
+    halt: Option<HaltReceiver>,
+}
+
+impl Writing<'_> {
+    async fn perform(self, action: Action) -> Result<EffectResult, EffectError> {
+        let lane = self.adapters.lanes.of(lane_of(&action));
+        let slot = match self.halt.clone() {
+            None => lane.enter(priority_of(&action)).await?,
+            // A gate may wait for long, and has to know when it does so for nothing.
+            Some(halt) => tokio::select! {
+                slot = lane.enter(priority_of(&action)) => slot?,
+                () = halted(halt) => return Err(transient("it was stopped before its turn came")),
+            },
+        };
+        match action {
+            Action::Comment { .. }
+            | Action::WriteWorkpad { .. }
+            | Action::MoveTicket { .. }
+            | Action::CreateTicket { .. } => self.on_the_board(slot, action).await,
+            Action::OpenPr { .. } | Action::ReopenPr { .. } | Action::MergePr { .. } | Action::UpdateBranch { .. } => {
+                self.on_the_forge(slot, action).await
+            }
+            Action::PushBranch { branch, head } => {
+                let (forge, permit) = (self.forge()?, self.permit()?);
+                slot.call(lanes::PUSH, forge.push_branch(&permit, &branch, &head)).await?;
+                Ok(EffectResult::Plain)
+            }
+            Action::CleanUp { branch, merged_head } => {
+                if let (Some(head), Some(forge)) = (merged_head, &self.adapters.forge) {
+                    let permit = self.permit()?;
+                    slot.call(lanes::CLEAN_UP, forge.delete_branch(&permit, &branch, &head)).await?;
+                }
+                let (permit, key) = (self.permit()?, self.job()?.ticket.key.clone());
+                slot.run(lanes::CLEAN_UP, self.adapters.host.clean_up(permit, key)).await?.map_err(permanent)?;
+                Ok(EffectResult::Plain)
+            }
+            Action::RunGate { branch, head } => {
+                let order = GateOrder { key: self.job()?.ticket.key.clone(), branch, head };
+                let halt = self.halt.clone().ok_or_else(|| permanent("a gate that belongs to no ticket"))?;
+                let (permit, limit) = (self.permit()?, self.adapters.gate_limits.deadline);
+                let results = slot.run(limit, self.adapters.host.gate(permit, order, halt)).await?;
+                Ok(EffectResult::Gated { results: results.map_err(transient)? })
+            }
+            Action::StartRun { .. }
+            | Action::StopRun { .. }
+            | Action::Steer { .. }
+            | Action::RefreshTickets { .. }
+            | Action::InspectPr { .. }
+            | Action::CheckRemark { .. }
+            | Action::Notify { .. } => Ok(EffectResult::Plain),
+        }
+    }
+
+    async fn on_the_board(&self, slot: Slot, action: Action) -> Result<EffectResult, EffectError> {
+        const LIMIT: Duration = lanes::WRITE;
+        let (tracker, ticket) = (&self.adapters.tracker, &self.ticket);
+        let texts = &self.adapters.texts;
+        match action {
+            Action::Comment { key, said } => {
+                let body = texts.comment(self.job()?, &said).map_err(permanent)?;
+                let (permit, key) = (self.permit()?, self.mark(&key));
+                let writing = tracker.comment(&permit, ticket, &key, &body, self.decided_at);
+                Ok(EffectResult::Commented { comment: slot.call(LIMIT, writing).await?.id })
+            }
+            Action::WriteWorkpad { shows } => {
+                let body = texts.workpad(self.job()?, &shows, now()).map_err(permanent)?;
+                self.write_workpad(slot, &body).await
+            }
+            Action::MoveTicket { from, state } => {
+                let permit = self.permit()?;
+                let moved = slot.call(LIMIT, tracker.move_ticket(&permit, ticket, &state, &from)).await?;
+                Ok(match moved {
+                    Move::Moved(version) => EffectResult::Moved { version },
+                    Move::Already => EffectResult::Moved { version: None },
+                    Move::Elsewhere(state) => EffectResult::FoundElsewhere { state },
+                })
+            }
+            Action::CreateTicket { key, new } => {
+                let permit = self.permit()?;
+                slot.call(LIMIT, tracker.create_ticket(&permit, &new, &key)).await?;
+                Ok(EffectResult::Plain)
+            }
+            _ => Ok(EffectResult::Plain),
+        }
+    }
+
+    /// Edits the comment that is known, else writes it. One that was written by a try whose answer was lost gets today's text.
+    async fn write_workpad(&self, slot: Slot, body: &str) -> Result<EffectResult, EffectError> {
+        let (tracker, ticket, job) = (&self.adapters.tracker, &self.ticket, self.job()?);
+        let comment = match &job.workpad.comment {
+            Some(comment) => comment.clone(),
+            None => {
+                let (permit, key) = (self.permit()?, self.mark("workpad"));
+                let writing = tracker.comment(&permit, ticket, &key, body, job.created_at);
+                let written = slot.call(lanes::WRITE, writing).await?;
+                if !written.existed {
+                    return Ok(EffectResult::Commented { comment: written.id });
+                }
+                written.id
+            }
+        };
+        let permit = self.permit()?;
+        match slot.call(lanes::WRITE, tracker.edit_comment(&permit, ticket, &comment, body)).await? {
+            Edited::Done => Ok(EffectResult::Commented { comment }),
+            Edited::Gone => Ok(EffectResult::CommentGone),
+        }
+    }
+
+    async fn on_the_forge(&self, slot: Slot, action: Action) -> Result<EffectResult, EffectError> {
+        let forge = self.forge()?;
+        match action {
+            Action::OpenPr { branch, head } => {
+                let (title, body) = self.adapters.texts.pull_request(self.job()?).map_err(permanent)?;
+                let pr = &self.policy.pr;
+                let new = NewPr {
+                    title,
+                    body,
+                    head_branch: branch,
+                    head,
+                    base_branch: pr.base_branch.clone(),
+                    draft: pr.draft,
+                    labels: pr.labels.clone(),
+                    reviewers: pr.reviewers.clone(),
+                };
+                let permit = self.permit()?;
+                Ok(EffectResult::Opened { pr: slot.call(lanes::WRITE, forge.open_pr(&permit, &new)).await? })
+            }
+            Action::ReopenPr { number } => {
+                let permit = self.permit()?;
+                slot.call(lanes::WRITE, forge.reopen(&permit, number)).await?;
+                Ok(EffectResult::Plain)
+            }
+            Action::MergePr { number, head, base_branch, method } => {
+                let order = MergeOrder { number, expected_head: head, expected_base: base_branch, method };
+                let permit = self.permit()?;
+                Ok(match slot.call(lanes::LAND, forge.merge(&permit, &order)).await? {
+                    Merged::Done { commit } => EffectResult::Merged { commit },
+                    Merged::Queued => EffectResult::Queued,
+                })
+            }
+            Action::UpdateBranch { number, head } => {
+                let permit = self.permit()?;
+                let updated = slot.call(lanes::LAND, forge.update_branch(&permit, number, &head)).await?;
+                Ok(EffectResult::Updated { head: updated.head, same_diff: updated.same_diff })
+            }
+            _ => Ok(EffectResult::Plain),
+        }
+    }
+
+    fn forge(&self) -> Result<Arc<dyn Forge>, EffectError> {
+        self.adapters.forge.clone().ok_or_else(|| permanent("there is no forge (pr.forge: none)"))
+    }
+
+    fn job(&self) -> Result<&Job, EffectError> {
+        self.job.as_ref().ok_or_else(|| permanent("the job is gone"))
+    }
+
+    fn mark(&self, key: &str) -> String {
+        provenance::marked_key(&self.comment_key, &self.ticket, key)
+    }
+
+    fn permit(&self) -> Result<Permit, EffectError> {
+        self.gatekeeper.permit(self.kind, Some(&self.ticket)).map_err(|refusal| EffectError::Refused { refusal })
+    }
+}
