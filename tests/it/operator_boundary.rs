@@ -320,3 +320,60 @@ fn a_nested_dirigent_with_a_state_folder_of_its_own_works() {
 fn a_nested_dirigent_works_without_namespaces_too() {
     an_agent_operates_a_board_of_its_own(Board::without_namespaces);
 }
+
+/// An agent without root's rights that wants to write where it may not, and brings every tool for it.
+const LIFTING: &str = r#". "$HOME/facts.sh"
+repos="$OWNER/repos"
+grep CapEff /proc/self/status > "$HOME/lifted"
+for attempt in 'mount -o remount,rw,bind' umount 'umount -l'; do
+  $attempt "$repos" >> "$HOME/lifted" 2>&1
+  unshare --user --map-root-user --mount -- sh -c "$attempt '$repos'; touch '$repos/inner' && echo written" >> "$HOME/lifted" 2>&1
+  touch "$repos/outer" >> "$HOME/lifted" 2>&1 && echo written >> "$HOME/lifted"
+done
+mv "$OWNER" "$OWNER.away" && echo moved >> "$HOME/lifted"
+echo kept > "$DIRIGENT_ARTIFACTS/mine" || echo "no artifacts" >> "$HOME/lifted"
+cd "$REPO"
+env -i HOME="$HOME" PATH="$PATH" DIRIGENT_HOME="$OWNER" setsid "$HOME/dirigent" pause > "$HOME/asked" 2>&1
+cd - > /dev/null
+touch "$HOME/up"
+tries=0
+while [ ! -e "$HOME/go" ] && [ $tries -lt 1200 ]; do sleep 0.1; tries=$((tries+1)); done
+echo x > x.txt; git add -A; git commit -qm x; tk done x
+"#;
+
+#[test]
+fn an_ordinary_users_agent_is_no_operator_and_cannot_lift_the_shield() {
+    let board = Board::new(LIFTING, super::support::board::MUTATE);
+    write_facts(&board);
+    let told = text(&board.command_of_an_ordinary_user(&["doctor"]).output().unwrap().stdout);
+    if !told.contains("read-only for runs") {
+        println!("skipped: ordinary users have no namespaces here");
+        return;
+    }
+    board.ticket("t-1", "Lift it");
+    let mut runner = board
+        .command_of_an_ordinary_user(&["run", "--once", "--plain"])
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let up = board.scratch.dir.path().join("up");
+    board.until("the agent has tried", || up.exists());
+    // A person of the same user is heard, also where nobody is root.
+    let said = board.command_of_an_ordinary_user(&["message", "t-1", "hello"]).output().unwrap();
+    assert!(said.status.success(), "{}", text(&said.stderr));
+    std::fs::write(board.scratch.dir.path().join("go"), "").unwrap();
+    assert!(runner.wait().unwrap().success());
+    let asked = std::fs::read_to_string(board.scratch.dir.path().join("asked")).unwrap();
+    assert!(asked.contains("is never an operator"), "{asked}");
+    let lifted = std::fs::read_to_string(board.scratch.dir.path().join("lifted")).unwrap();
+    assert!(lifted.starts_with("CapEff:\t0000000000000000\n"), "{lifted}");
+    for word in ["written", "moved", "no artifacts"] {
+        assert!(!lifted.contains(word), "{lifted}");
+    }
+    assert!(lifted.matches("Read-only file system").count() >= 3, "{lifted}");
+    let repos = board.home().join("repos");
+    assert!(!repos.join("inner").exists() && !repos.join("outer").exists());
+    let kept = std::fs::read_dir(state_dir(&board).join("runs")).unwrap().flatten();
+    assert!(kept.map(|run| run.path().join("artifacts/mine")).any(|mine| mine.exists()), "a run keeps its artifacts");
+}

@@ -2,7 +2,7 @@
 //! Afterwards everything that was written or told is searched for them.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use nix::sys::signal::Signal;
 
@@ -266,23 +266,7 @@ git add -A; git commit -qm looked; tk done x
 ";
     let board = on(Board::new(agent, MERGE));
     board.ticket("t-1", "Look into the runner");
-    let place = board.scratch.dir.path();
-    let plain = board.command(&["run", "--once", "--plain"]);
-    let mut command = Command::new(plain.get_program());
-    if nix::unistd::geteuid().is_root() {
-        // Nobody may go where the binary was built.
-        let binary = place.join("dirigent");
-        std::fs::copy(plain.get_program(), &binary).unwrap();
-        let given = Command::new("chown").args(["-R", "65534:65534"]).arg(place).status().unwrap();
-        assert!(given.success());
-        command = Command::new("setpriv");
-        command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]).arg(binary);
-    }
-    command.args(plain.get_args()).current_dir(board.repo()).env_clear().stdin(Stdio::null());
-    for (name, value) in plain.get_envs() {
-        command.env(name, value.unwrap_or_default());
-    }
-    let output = command.env("GITHUB_TOKEN", BYSTANDERS[0].1).output().unwrap();
+    let output = board.command_of_an_ordinary_user(&["run", "--once", "--plain"]).env("GITHUB_TOKEN", BYSTANDERS[0].1).output().unwrap();
     assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
     let seen = board.scratch.read("seen.txt");
     assert!(seen.contains("DIRIGENT_RUN_ID="), "it saw nothing, not even itself: {seen}");
