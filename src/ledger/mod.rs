@@ -105,6 +105,8 @@ pub enum LedgerError {
         "the ledger {path} could not be {doing}: {source}\n  fix: check the space and the permissions of its folder"
     )]
     Sql { path: PathBuf, doing: &'static str, source: rusqlite::Error },
-    #[error("a record of the ledger {path} cannot be understood ({what}): {source}")]
+    #[error(
+        "a record of the ledger {path} cannot be understood ({what}): {source}; it was left as it is\n  fix: go on with the dirigent that wrote it and report this, or move the ledger away to start afresh"
+    )]
     Record { path: PathBuf, what: String, source: serde_json::Error },
 }

@@ -113,20 +113,21 @@ fn rewrite_table(database: &Database, table: &str, rewrite: Rewrite) -> Result<(
 
 /// A record that this version could not read afterwards would be lost with the old file: better no migration at all.
 fn understand_everything(database: &Database) -> Result<(), LedgerError> {
-    each::<Job>(database, "job", "SELECT json FROM jobs")?;
-    each::<LiveRun>(database, "run", "SELECT json FROM runs WHERE ended_at IS NULL")?;
-    each::<FinishedRun>(database, "finished run", "SELECT json FROM runs WHERE ended_at IS NOT NULL")?;
-    each::<Pending>(database, "effect", "SELECT json FROM outbox")?;
+    each::<Job>(database, "SELECT json, 'job ' || ticket FROM jobs")?;
+    each::<LiveRun>(database, "SELECT json, 'run ' || id FROM runs WHERE ended_at IS NULL")?;
+    each::<FinishedRun>(database, "SELECT json, 'finished run ' || id FROM runs WHERE ended_at IS NOT NULL")?;
+    each::<Pending>(database, "SELECT json, 'effect ' || id FROM outbox")?;
     database.meta().map(|_| ())
 }
 
-fn each<T: DeserializeOwned>(database: &Database, what: &str, sql: &str) -> Result<(), LedgerError> {
+/// Decodes every record; the second column names it.
+fn each<T: DeserializeOwned>(database: &Database, sql: &str) -> Result<(), LedgerError> {
     let read = |source| database.sql("read", source);
     let mut statement = database.db.prepare(sql).map_err(read)?;
     let mut rows = statement.query([]).map_err(read)?;
     while let Some(row) = rows.next().map_err(read)? {
-        let json = row.get_ref(0).and_then(|value| Ok(value.as_str()?)).map_err(read)?;
-        database.decode::<T>(what, json)?;
+        let text = |at| row.get_ref(at).and_then(|value| Ok(value.as_str()?)).map_err(read);
+        database.decode::<T>(text(1)?, text(0)?)?;
     }
     Ok(())
 }

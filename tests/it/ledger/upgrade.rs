@@ -197,11 +197,13 @@ fn a_try_that_was_cut_short_is_taken_up_and_no_other_copy_is_written_over() {
 #[test]
 fn a_record_that_cannot_be_understood_leaves_the_old_ledger_working() {
     let old = Old::new();
-    old.sql("UPDATE jobs SET json = json_remove(json, '$.branch') WHERE ticket = 't-idle'");
+    old.sql("UPDATE jobs SET json = json_remove(json, '$.stage') WHERE ticket = 't-idle'");
     let before = rows(&old.path());
     let error = SqliteLedger::open(&old.path()).unwrap_err();
     assert!(matches!(error, LedgerError::Record { .. }), "{error}");
-    assert!(error.to_string().contains("branch"), "{error}");
+    for part in ["job t-idle", "stage", "fix:"] {
+        assert!(error.to_string().contains(part), "{error}");
+    }
     assert_eq!((version(&old.path()), rows(&old.path())), (1, before));
     old.sql("UPDATE jobs SET json = 'not even JSON' WHERE ticket = 't-idle'");
     let error = SqliteLedger::open(&old.path()).unwrap_err();
