@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::domain::job::SwitchSource;
 use crate::domain::phase::Phase;
-use crate::domain::snapshot::{JobView, SwitchView};
+use crate::domain::snapshot::{JobView, LaneView, SwitchView};
 use crate::runtime::RunnerFolder;
 use crate::workflow::Loaded;
 
@@ -124,6 +124,7 @@ fn heading(seen: &SnapshotSource) -> String {
     if let Some(error) = &snapshot.tracker.last_error {
         lines.push(format!("the board could not be read: {error}"));
     }
+    lines.extend(snapshot.lanes.iter().filter_map(lane_trouble));
     for ticket in &snapshot.tracker.left_out {
         lines.push(format!("left out: {ticket}"));
     }
@@ -141,6 +142,23 @@ fn heading(seen: &SnapshotSource) -> String {
 }
 
 /// A switch of one ticket must not read like a full stop.
+/// What is wrong with the calls to one adapter, if anything is.
+fn lane_trouble(lane: &LaneView) -> Option<String> {
+    let name = &lane.lane;
+    let error = lane.last_error.as_deref().unwrap_or("it said no more");
+    if lane.locked_out {
+        return Some(format!("the {name} refuses our access, and everything for it waits: {error}; mend the token"));
+    }
+    if let Some(until) = lane.paused_until {
+        return Some(format!("calls to the {name} wait until {}: {error}", output::time(until)));
+    }
+    // The board's own errors have a line of their own.
+    lane.last_error
+        .as_ref()
+        .filter(|_| name != "tracker")
+        .map(|error| format!("the last call to the {name} failed: {error}"))
+}
+
 fn banner(switch: &SwitchView) -> String {
     let (source, subject, since) = (switch.source.name(), &switch.subject, output::time(switch.since));
     match switch.source {

@@ -112,7 +112,11 @@ fn engine_names(room_name: &str) -> Vec<String> {
 #[test]
 fn workflow_and_worker_take_no_more_from_the_engine_than_they_need() {
     assert_eq!(engine_names("workflow"), ["effect::Said"]);
-    assert!(engine_names("worker").iter().all(|name| ["select", "provenance"].contains(&name.as_str())), "{:?}", engine_names("worker"));
+    assert!(
+        engine_names("worker").iter().all(|name| ["select", "provenance"].contains(&name.as_str())),
+        "{:?}",
+        engine_names("worker")
+    );
 }
 
 #[test]
@@ -246,7 +250,10 @@ fn adapters_that_write_are_called_in_one_file_alone() {
         }
     }
     let traits = [
-        ("tracker/mod.rs", ["comment", "edit_comment", "move_ticket", "label", "react", "attach_link", "create_ticket"].as_slice()),
+        (
+            "tracker/mod.rs",
+            ["comment", "edit_comment", "move_ticket", "label", "react", "attach_link", "create_ticket"].as_slice(),
+        ),
         (
             "forge/mod.rs",
             [
