@@ -10,12 +10,14 @@ use super::pull_requests::facts_of_opened;
 use super::phases::Observation;
 use super::retry;
 use super::select;
-use super::state::{Pending, PendingStatus};
+use super::state::{Pending, PendingStatus, Unsettled};
 use super::step::{Step, pr_write};
 use crate::domain::basis::WriteStatus;
 use crate::domain::failure::RunFailure;
 use crate::domain::ids::{EffectId, TicketId};
-use crate::domain::job::{CheckWait, MergeHold, PrWriteKind, ReleaseReason, Stage, SwitchSource, Wait, Workpad};
+use crate::domain::job::{
+    BlockCause, CheckWait, MergeHold, PrWriteKind, ReleaseReason, Stage, SwitchSource, Wait, Work, Workpad,
+};
 use crate::domain::pr::PrState;
 use crate::domain::run::{RunOutcome, RunReport};
 use crate::domain::ticket::same_state;
@@ -46,6 +48,11 @@ impl Step<'_> {
                     job.workpad.comment = Some(comment);
                     self.touch(&ticket);
                 }
+            }
+            // A person had pushed meanwhile, and theirs was merged into it.
+            (Action::PushBranch { .. }, EffectResult::Updated { head, .. }) => {
+                self.pr_write_answered(&ticket, PrWriteKind::Push, true);
+                self.decide(&ticket, Observation::JoinedWithTheirs { head });
             }
             (Action::PushBranch { head, .. }, _) => {
                 self.pr_write_answered(&ticket, PrWriteKind::Push, true);
@@ -122,7 +129,7 @@ impl Step<'_> {
         job.ticket.state.clone_from(&state);
         job.ticket.updated_at = job.ticket.updated_at.max(version);
         self.touch(id);
-        self.state.unsettled.insert(id.clone(), self.now);
+        self.state.unsettled.insert(id.clone(), Unsettled { since: self.now, moment });
         self.follow_run(id, &state);
     }
 
@@ -134,6 +141,7 @@ impl Step<'_> {
             self.touch(id);
         }
         self.note(Some(id), "column_taken", format!("the ticket is in `{actual}`, so it was not moved to `{wanted}`"));
+        self.ask_again(id);
         self.emit(None, Action::RefreshTickets { ids: vec![id.clone()] });
     }
 
@@ -169,7 +177,10 @@ impl Step<'_> {
             (EffectError::Refused { refusal }, _) => self.refused(id, refusal),
             (error, Action::StartRun { run, .. }) => {
                 let (detail, permanent) = (error.to_string(), matches!(error, EffectError::Permanent { .. }));
-                let failure = RunFailure::Launch { detail, permanent };
+                let failure = match error {
+                    EffectError::Auth { .. } => RunFailure::Tracker { detail },
+                    _ => RunFailure::Launch { detail, permanent },
+                };
                 self.run_finished(run.clone(), RunReport::bare(RunOutcome::Failed { failure }));
             }
             (EffectError::HeadMoved { .. }, Action::MergePr { number, .. } | Action::UpdateBranch { number, .. }) => {
@@ -185,20 +196,23 @@ impl Step<'_> {
                 self.pr_write_answered(&ticket, PrWriteKind::Merge, true);
                 self.decide(&ticket, Observation::BaseChanged { base: actual });
             }
-            // Whether it was merged is asked before anything is repeated.
-            (EffectError::MaybeDone { detail }, Action::MergePr { .. }) => {
-                self.forget_effect(id);
-                self.pr_write_answered(&ticket, PrWriteKind::Merge, false);
-                self.note(Some(&ticket), "merge_maybe_done", format!("the answer to the merge was lost: {detail}"));
-                self.decide(&ticket, Observation::MergeMaybeDone);
-            }
+            (EffectError::MaybeDone { detail }, Action::MergePr { .. }) => self.merge_maybe_done(id, &ticket, &detail),
             // A passing failure does not hold the queue: the job steps back and comes again.
-            (EffectError::Transient { detail, .. } | EffectError::Auth { detail }, Action::MergePr { .. }) => {
+            (EffectError::Transient { detail, .. }, Action::MergePr { .. }) => {
                 self.forget_effect(id);
                 self.pr_write_answered(&ticket, PrWriteKind::Merge, false);
-                self.decide(&ticket, Observation::MergeHindered { because: detail });
+                self.decide(&ticket, Observation::MergeHindered { because: detail, counts: true });
             }
-            (EffectError::Conflict { files }, Action::MergePr { .. } | Action::UpdateBranch { .. }) => {
+            // It comes again as often as it takes: a person mends the access, and everything goes on.
+            (EffectError::Auth { detail }, Action::MergePr { .. }) => {
+                self.forget_effect(id);
+                self.pr_write_answered(&ticket, PrWriteKind::Merge, true);
+                self.decide(&ticket, Observation::MergeHindered { because: detail, counts: false });
+            }
+            (
+                EffectError::Conflict { files },
+                Action::MergePr { .. } | Action::UpdateBranch { .. } | Action::PushBranch { .. },
+            ) => {
                 let what = pr_write_kind(&pending.effect.action);
                 self.forget_effect(id);
                 self.pr_write_answered(&ticket, what, true);
@@ -207,7 +221,7 @@ impl Step<'_> {
             (EffectError::NotNow { because }, Action::MergePr { .. }) => {
                 self.forget_effect(id);
                 self.pr_write_answered(&ticket, PrWriteKind::Merge, true);
-                self.decide(&ticket, Observation::MergeHindered { because });
+                self.decide(&ticket, Observation::MergeHindered { because, counts: true });
             }
             (EffectError::Permanent { detail }, Action::MergePr { .. }) => {
                 self.forget_effect(id);
@@ -252,6 +266,14 @@ impl Step<'_> {
         }
     }
 
+    /// Whether it was merged is asked before anything is repeated.
+    pub fn merge_maybe_done(&mut self, id: EffectId, ticket: &TicketId, detail: &str) {
+        self.forget_effect(id);
+        self.pr_write_answered(ticket, PrWriteKind::Merge, false);
+        self.note(Some(ticket), "merge_maybe_done", format!("the answer to the merge was lost: {detail}"));
+        self.decide(ticket, Observation::MergeMaybeDone);
+    }
+
     fn later(&mut self, id: EffectId, pending: Pending, detail: String, retry_after: Option<Duration>) {
         let attempts = pending.attempts.saturating_add(1);
         let name = pending.effect.action.kind().name();
@@ -290,6 +312,7 @@ impl Step<'_> {
         if let Some(write) = column.filter(|write| same_state(&write.to, state)) {
             write.status = WriteStatus::MaybeDone { at: self.now };
             self.touch(ticket);
+            self.ask_again(ticket);
         }
     }
 
@@ -344,9 +367,11 @@ impl Step<'_> {
         self.absorb(ticket, out, true);
     }
 
-    fn merge_refused_by_permit(&mut self, ticket: &TicketId, refusal: Refusal) {
+    /// It was never sent.
+    pub fn merge_refused_by_permit(&mut self, ticket: &TicketId, refusal: Refusal) {
+        self.pr_write_answered(ticket, PrWriteKind::Merge, true);
         let Some(job) = self.state.jobs.get_mut(ticket) else { return };
-        let Stage::Merging { head, .. } = job.stage.clone() else { return };
+        let Stage::Merging { head, withdrawn, .. } = job.stage.clone() else { return };
         let hold = match refusal {
             Refusal::KillSwitch { switch } => MergeHold::KillSwitch { source: switch },
             Refusal::Observe | Refusal::MergeForbidden | Refusal::Preflight | Refusal::NotOwned => {
@@ -354,7 +379,11 @@ impl Step<'_> {
             }
         };
         let mut out = Decided::new(self.policy, self.now);
-        out.move_to(job, Stage::ReadyToMerge { head, hold, turn: None, since: self.now });
+        if withdrawn {
+            out.block(job, BlockCause::SetAside, Work::Implement);
+        } else {
+            out.move_to(job, Stage::ReadyToMerge { head, hold, turn: None, since: self.now });
+        }
         self.absorb(ticket, out, true);
     }
 
