@@ -121,6 +121,25 @@ pub enum RemarkAnswer {
 }
 
 impl Remark {
+    /// A comment that a run was given before any reading brought it. It holds until it is known what it says.
+    pub fn unread(key: RemarkKey, at: Timestamp) -> Self {
+        Self {
+            key,
+            author: "somebody".to_owned(),
+            text: String::new(),
+            place: None,
+            head: None,
+            at,
+            effect: RemarkEffect::Hold,
+            urgent: false,
+            status: RemarkStatus::Open,
+        }
+    }
+
+    pub fn is_unread(&self) -> bool {
+        self.text.is_empty() && self.key.kind == RemarkKind::TicketComment
+    }
+
     /// Waits for a run to take it up.
     pub fn is_open(&self) -> bool {
         matches!(self.status, RemarkStatus::Open)
@@ -159,6 +178,18 @@ impl Remark {
                 self.status,
                 RemarkStatus::Addressed { .. } | RemarkStatus::Explained { .. } | RemarkStatus::Declined { .. }
             )
+    }
+
+    /// The run that took it up.
+    pub fn dealt_with_by(&self) -> Option<&RunId> {
+        match &self.status {
+            RemarkStatus::Delivered { run }
+            | RemarkStatus::Addressed { run }
+            | RemarkStatus::Answered { run, .. }
+            | RemarkStatus::Explained { run, .. }
+            | RemarkStatus::Declined { run, .. } => Some(run),
+            RemarkStatus::Open | RemarkStatus::Withdrawn { .. } | RemarkStatus::Overruled { .. } => None,
+        }
     }
 
     /// Who said what, in one line for a prompt or a comment.

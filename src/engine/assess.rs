@@ -2,6 +2,7 @@
 //! waiting before people, and people before merging.
 
 use crate::config::policy::{ForgeKind, Policy};
+use crate::domain::basis::Basis;
 use crate::domain::evidence::{Evidence, EvidenceKind, Verification};
 use crate::domain::ids::{CommitId, PrNumber};
 use crate::domain::job::{CheckWait, ChecksSummary, HumanWait, Job, PrFacts, ReworkCause, ReworkTrigger};
@@ -57,8 +58,14 @@ pub fn fold_checks(pr: &PullRequest, known: &[String]) -> ChecksSummary {
     }
 }
 
-/// What the job remembers of this look. The head's age starts anew when the head moves.
-pub fn remember(old: Option<&PrFacts>, pr: &PullRequest, policy: &Policy, now: Timestamp) -> PrFacts {
+/// What the job remembers of this look. The head's age starts anew when the head moves; `shown` is what that rests on.
+pub fn remember(
+    old: Option<&PrFacts>,
+    pr: &PullRequest,
+    shown: Option<Basis>,
+    policy: &Policy,
+    now: Timestamp,
+) -> PrFacts {
     let old = old.filter(|facts| facts.number == pr.number);
     let same_head = old.filter(|facts| facts.head == pr.head);
     let mut known_checks = old.map(|facts| facts.known_checks.clone()).unwrap_or_default();
@@ -81,7 +88,9 @@ pub fn remember(old: Option<&PrFacts>, pr: &PullRequest, policy: &Policy, now: T
         mergeability: pr.mergeability.clone(),
         checks,
         known_checks,
-        head_since: same_head.map(|facts| facts.head_since).unwrap_or(now),
+        head_since: same_head.map_or(now, |facts| facts.head_since),
+        head_shown: same_head.and_then(|facts| facts.head_shown).or(shown),
+        seen_unapproved: same_head.is_some_and(|facts| facts.seen_unapproved),
         write: old.and_then(|facts| facts.write.clone()),
     }
 }

@@ -5,11 +5,13 @@ use super::decided::Decided;
 use super::effect::{Action, Said};
 use super::landing;
 use super::phases::{judges_pr, stop, wait_for_checks, wait_for_human};
+use super::remarks;
 use crate::config::policy::{ClosedPrPolicy, ForgeKind};
 use crate::domain::evidence::{Evidence, EvidenceKind, GateResult, Receipt, Verification};
 use crate::domain::ids::{CommitId, PrNumber};
 use crate::domain::job::{
-    BlockCause, CheckWait, DoneHow, HumanWait, Job, ReworkCause, ReworkTrigger, Stage, Wait, Work,
+    BlockCause, CheckWait, DoneHow, HumanWait, Job, PrWrite, PrWriteKind, ReleaseReason, ReworkCause, ReworkTrigger,
+    Stage, Wait, Work,
 };
 use crate::domain::pr::PrState;
 use crate::domain::run::StopReason;
@@ -59,7 +61,11 @@ pub fn gates_reported(job: &mut Job, head: &CommitId, results: Vec<GateResult>, 
     receipt.gates = results.clone();
     if failed.is_empty() {
         receipt.verification = Verification::Verified;
-        publish(job, head.clone(), out);
+        // Said while the gates ran: nothing is published past a person's words.
+        match remarks::wanted_rework(job, out.now) {
+            Some(cause) => out.rework(job, cause),
+            None => publish(job, head.clone(), out),
+        }
         return;
     }
     if let Some(gate) = failed.iter().find(|gate| matches!(gate.exit_code, Some(126 | 127))) {
@@ -119,6 +125,16 @@ pub fn branch_pushed(job: &mut Job, head: &CommitId, out: &mut Decided<'_>) {
             wait_for_checks(job, CheckWait::Forge { head: head.clone() }, out);
         }
         None => out.act(Action::OpenPr { branch: job.delivery.branch.name.clone(), head: head.clone() }),
+    }
+}
+
+/// The branch holds a person's commits and ours: the two together are checked like any other work.
+pub fn joined_with_theirs(job: &mut Job, head: CommitId, out: &mut Decided<'_>) {
+    job.delivery.remote_head = Some(head.clone());
+    job.delivery.head = Some(head.clone());
+    if matches!(job.stage, Stage::WaitingForChecks { on: CheckWait::Publishing { .. }, .. }) {
+        out.note(job, None, "joined", format!("somebody had pushed to the branch: {} has both", head.short()));
+        verify(job, head, out);
     }
 }
 
@@ -182,7 +198,6 @@ pub fn pr_merged(job: &mut Job, commit: Option<CommitId>, by_us: bool, out: &mut
         Stage::Working { .. } => stop(job, StopReason::Superseded, out),
         // Our own merge, seen before its answer came.
         Stage::Merging { .. } => complete(job, commit, true, out),
-        _ if landing::may_be_our_merge(job) => complete(job, commit, true, out),
         _ => complete(job, commit, by_us, out),
     }
 }
@@ -209,6 +224,11 @@ pub fn pr_closed(job: &mut Job, number: PrNumber, out: &mut Decided<'_>) {
     match (&job.stage, out.policy.pr.closed_pr) {
         // What is blocked stays so; a merge in flight is settled first.
         (Stage::Done { .. } | Stage::Released { .. } | Stage::Blocked { .. } | Stage::Merging { .. }, _) => {}
+        // Both are closed: nobody wants it any more.
+        (Stage::WaitingForChecks { on: CheckWait::TicketClosed { state }, .. }, _) => {
+            let why = ReleaseReason::TicketClosed { state: state.clone() };
+            out.move_to(job, Stage::Released { why, since: out.now });
+        }
         (Stage::Working { .. }, ClosedPrPolicy::Stop | ClosedPrPolicy::NewBranch) => {
             stop(job, StopReason::Superseded, out);
         }
@@ -228,7 +248,8 @@ pub fn follow_closed_pr(job: &mut Job, number: PrNumber, out: &mut Decided<'_>) 
         }
         // A new one is on its way; two would be open.
         ClosedPrPolicy::Reopen
-            if matches!(job.stage, Stage::WaitingForChecks { on: CheckWait::Publishing { .. }, .. }) => {}
+            if matches!(job.stage, Stage::WaitingForChecks { on: CheckWait::Publishing { .. }, .. })
+                || may_have_opened_another(job) => {}
         ClosedPrPolicy::Reopen => {
             out.act(Action::ReopenPr { number });
             if let (true, Some(pr)) = (judges_pr(&job.stage), &job.delivery.pr) {
@@ -247,6 +268,15 @@ pub fn follow_closed_pr(job: &mut Job, number: PrNumber, out: &mut Decided<'_>) 
             out.rework(job, cause);
         }
     }
+}
+
+/// The answer to an opening was lost: another pull request may stand in the place of the closed one, and the next opening finds it.
+pub fn may_have_opened_another(job: &Job) -> bool {
+    let write = job.delivery.pr.as_ref().and_then(|pr| pr.write.as_ref());
+    matches!(
+        write,
+        Some(PrWrite::Sent { what: PrWriteKind::Open } | PrWrite::MaybeDone { what: PrWriteKind::Open, .. })
+    )
 }
 
 pub fn conflict(files: &[String], now: crate::domain::time::Timestamp) -> ReworkCause {

@@ -32,6 +32,9 @@ pub fn run_ended(job: &mut Job, report: RunReport, out: &mut Decided<'_>) {
     if let Some(Declared::Done { summary }) = &report.declared {
         job.evidence.summary = Some(summary.clone());
     }
+    if !matches!(report.outcome, RunOutcome::Failed { failure: RunFailure::Lost }) {
+        job.losses = 0;
+    }
     let stopped = stopping.clone();
     let outcome = what_really_ended_it(stopping, report.outcome.clone());
     out.note(job, Some(&run), outcome.code(), format!("run {run} ended: {}", in_words(&outcome)));
@@ -117,12 +120,12 @@ fn ended_well(job: &mut Job, work: Work, report: &RunReport, out: &mut Decided<'
     }
     let declared_done = matches!(report.declared, Some(Declared::Done { .. }));
     let has_work = report.commits_ahead > 0 && report.head.is_some();
-    job.losses = 0;
-    // A rework that changes nothing and answers nothing is a failed run, never a passed one.
-    let answered = answered_something(job);
-    let progressed = report.made_commits() || !report.evidence.is_empty() || answered;
-    if !declared_done && !progressed {
-        // A rework that ends without a commit, and a first run that did nothing, are the same: nothing came of it.
+    // A rework that changes nothing and answers nothing is a failed run, never a passed one. Where something is to be mended,
+    // whoever says done without a commit is contradicted.
+    let is_rework = matches!(work, Work::Rework { .. });
+    let progressed = report.made_commits() || answered_something(job) || !report.evidence.is_empty() && !is_rework;
+    let claims = declared_done && (!is_rework || wants_a_commit(&work));
+    if !progressed && !claims {
         failed(job, work, RunFailure::NoProgress, out);
         return;
     }

@@ -14,6 +14,11 @@ const MERGE_ATTEMPTS: u32 = 5;
 
 /// All merge conditions hold on this head.
 pub fn ready(job: &mut Job, head: CommitId, asked_in_turn: bool, out: &mut Decided<'_>) {
+    // What has stepped aside comes again when a person says so, or with another head.
+    if matches!(&job.stage, Stage::WaitingForHuman { on: HumanWait::MergeStuck { head: stuck, .. }, .. } if *stuck == head)
+    {
+        return;
+    }
     if let Stage::ReadyToMerge { head: known, .. } = &job.stage
         && *known == head
     {
@@ -47,13 +52,13 @@ pub fn is_withdrawn(job: &Job) -> bool {
 }
 
 /// It did not work for a reason that should pass: tried again a bounded number of times, behind whoever is ready.
-pub fn hindered(job: &mut Job, because: String, out: &mut Decided<'_>) {
+pub fn hindered(job: &mut Job, because: String, counts: bool, out: &mut Decided<'_>) {
     let Stage::Merging { head, withdrawn, .. } = job.stage.clone() else { return };
     if withdrawn {
         out.block(job, BlockCause::SetAside, Work::Implement);
         return;
     }
-    job.delivery.merge_attempts += 1;
+    job.delivery.merge_attempts += u32::from(counts);
     if job.delivery.merge_attempts >= MERGE_ATTEMPTS {
         wait_for_human(job, HumanWait::MergeStuck { head, because }, out);
         return;
@@ -70,7 +75,12 @@ pub fn maybe_done(job: &mut Job, out: &mut Decided<'_>) {
         out.block(job, BlockCause::SetAside, Work::Implement);
     } else {
         job.delivery.merge_attempts += 1;
-        wait_for_checks(job, CheckWait::Mergeability { head }, out);
+        if job.delivery.merge_attempts >= MERGE_ATTEMPTS {
+            let because = "no answer came".to_owned();
+            wait_for_human(job, HumanWait::MergeStuck { head, because }, out);
+        } else {
+            wait_for_checks(job, CheckWait::Mergeability { head }, out);
+        }
     }
     if let Some(pr) = &job.delivery.pr {
         out.act(Action::InspectPr { number: pr.number });

@@ -9,12 +9,14 @@ use super::phases::Observation;
 use super::pull_requests::facts_of_opened;
 use super::retry;
 use super::select;
-use super::state::{Pending, PendingStatus};
+use super::state::{Pending, PendingStatus, Unsettled};
 use super::step::{Step, pr_write};
 use crate::domain::basis::WriteStatus;
 use crate::domain::failure::RunFailure;
 use crate::domain::ids::{EffectId, TicketId};
-use crate::domain::job::{CheckWait, MergeHold, PrWriteKind, ReleaseReason, Stage, SwitchSource, Wait, Workpad};
+use crate::domain::job::{
+    BlockCause, CheckWait, MergeHold, PrWriteKind, ReleaseReason, Stage, SwitchSource, Wait, Work, Workpad,
+};
 use crate::domain::pr::PrState;
 use crate::domain::run::{RunOutcome, RunReport};
 use crate::domain::ticket::same_state;
@@ -39,6 +41,11 @@ impl Step<'_> {
             }
             (Action::WriteWorkpad { .. }, EffectResult::Commented { comment }) => {
                 self.state.jobs.edit(&ticket, |job| job.workpad.comment = Some(comment));
+            }
+            // A person had pushed meanwhile, and theirs was merged into it.
+            (Action::PushBranch { .. }, EffectResult::Updated { head, .. }) => {
+                self.pr_write_answered(&ticket, PrWriteKind::Push, true);
+                self.decide(&ticket, Observation::JoinedWithTheirs { head });
             }
             (Action::PushBranch { head, .. }, _) => {
                 self.pr_write_answered(&ticket, PrWriteKind::Push, true);
@@ -113,7 +120,7 @@ impl Step<'_> {
         if is_there != Some(true) {
             return;
         }
-        self.state.unsettled.insert(id.clone(), self.now);
+        self.state.unsettled.insert(id.clone(), Unsettled { since: self.now, moment });
         self.follow_run(id, &state);
     }
 
@@ -124,6 +131,7 @@ impl Step<'_> {
         }
         self.never_moved(id, wanted);
         self.note(Some(id), "column_taken", format!("the ticket is in `{actual}`, so it was not moved to `{wanted}`"));
+        self.ask_again(id);
         self.emit(None, Action::RefreshTickets { ids: vec![id.clone()] });
     }
 
@@ -158,7 +166,10 @@ impl Step<'_> {
             (EffectError::Refused { refusal }, _) => self.refused(id, refusal),
             (error, Action::StartRun { run, .. }) => {
                 let (detail, permanent) = (error.to_string(), matches!(error, EffectError::Permanent { .. }));
-                let failure = RunFailure::Launch { detail, permanent };
+                let failure = match error {
+                    EffectError::Auth { .. } => RunFailure::Tracker { detail },
+                    _ => RunFailure::Launch { detail, permanent },
+                };
                 self.run_finished(run.clone(), RunReport::bare(RunOutcome::Failed { failure }));
             }
             (EffectError::HeadMoved { .. }, Action::MergePr { number, .. } | Action::UpdateBranch { number, .. }) => {
@@ -174,20 +185,23 @@ impl Step<'_> {
                 self.pr_write_answered(&ticket, PrWriteKind::Merge, true);
                 self.decide(&ticket, Observation::BaseChanged { base: actual });
             }
-            // Whether it was merged is asked before anything is repeated.
-            (EffectError::MaybeDone { detail }, Action::MergePr { .. }) => {
-                self.forget_effect(id);
-                self.pr_write_answered(&ticket, PrWriteKind::Merge, false);
-                self.note(Some(&ticket), "merge_maybe_done", format!("the answer to the merge was lost: {detail}"));
-                self.decide(&ticket, Observation::MergeMaybeDone);
-            }
+            (EffectError::MaybeDone { detail }, Action::MergePr { .. }) => self.merge_maybe_done(id, &ticket, &detail),
             // A passing failure does not hold the queue: the job steps back and comes again.
-            (EffectError::Transient { detail, .. } | EffectError::Auth { detail }, Action::MergePr { .. }) => {
+            (EffectError::Transient { detail, .. }, Action::MergePr { .. }) => {
                 self.forget_effect(id);
                 self.pr_write_answered(&ticket, PrWriteKind::Merge, false);
-                self.decide(&ticket, Observation::MergeHindered { because: detail });
+                self.decide(&ticket, Observation::MergeHindered { because: detail, counts: true });
             }
-            (EffectError::Conflict { files }, Action::MergePr { .. } | Action::UpdateBranch { .. }) => {
+            // It comes again as often as it takes: a person mends the access, and everything goes on.
+            (EffectError::Auth { detail }, Action::MergePr { .. }) => {
+                self.forget_effect(id);
+                self.pr_write_answered(&ticket, PrWriteKind::Merge, true);
+                self.decide(&ticket, Observation::MergeHindered { because: detail, counts: false });
+            }
+            (
+                EffectError::Conflict { files },
+                Action::MergePr { .. } | Action::UpdateBranch { .. } | Action::PushBranch { .. },
+            ) => {
                 let what = pr_write_kind(&pending.effect.action);
                 self.forget_effect(id);
                 self.pr_write_answered(&ticket, what, true);
@@ -196,7 +210,7 @@ impl Step<'_> {
             (EffectError::NotNow { because }, Action::MergePr { .. }) => {
                 self.forget_effect(id);
                 self.pr_write_answered(&ticket, PrWriteKind::Merge, true);
-                self.decide(&ticket, Observation::MergeHindered { because });
+                self.decide(&ticket, Observation::MergeHindered { because, counts: true });
             }
             (EffectError::Permanent { detail }, Action::MergePr { .. }) => {
                 self.forget_effect(id);
@@ -241,6 +255,14 @@ impl Step<'_> {
         }
     }
 
+    /// Whether it was merged is asked before anything is repeated.
+    pub fn merge_maybe_done(&mut self, id: EffectId, ticket: &TicketId, detail: &str) {
+        self.forget_effect(id);
+        self.pr_write_answered(ticket, PrWriteKind::Merge, false);
+        self.note(Some(ticket), "merge_maybe_done", format!("the answer to the merge was lost: {detail}"));
+        self.decide(ticket, Observation::MergeMaybeDone);
+    }
+
     fn later(&mut self, id: EffectId, pending: Pending, detail: String, retry_after: Option<Duration>) {
         let attempts = pending.attempts.saturating_add(1);
         let name = pending.effect.action.kind().name();
@@ -276,11 +298,13 @@ impl Step<'_> {
 
     fn maybe_moved(&mut self, ticket: &TicketId, state: &str) {
         let at = self.now;
-        self.state.jobs.edit(ticket, |job| {
-            if let Some(write) = job.column.as_mut().filter(|write| same_state(&write.to, state)) {
-                write.status = WriteStatus::MaybeDone { at };
-            }
+        let doubted = self.state.jobs.edit(ticket, |job| {
+            let write = job.column.as_mut().filter(|write| same_state(&write.to, state));
+            write.map(|write| write.status = WriteStatus::MaybeDone { at }).is_some()
         });
+        if doubted == Some(true) {
+            self.ask_again(ticket);
+        }
     }
 
     /// A column that the tracker refuses was never ours: a person may still put the ticket there.
@@ -327,7 +351,9 @@ impl Step<'_> {
         });
     }
 
-    fn merge_refused_by_permit(&mut self, ticket: &TicketId, refusal: Refusal) {
+    /// It was never sent.
+    pub fn merge_refused_by_permit(&mut self, ticket: &TicketId, refusal: Refusal) {
+        self.pr_write_answered(ticket, PrWriteKind::Merge, true);
         let hold = match refusal {
             Refusal::KillSwitch { switch } => MergeHold::KillSwitch { source: switch },
             Refusal::Observe | Refusal::MergeForbidden | Refusal::Preflight | Refusal::NotOwned => {
@@ -335,8 +361,12 @@ impl Step<'_> {
             }
         };
         self.decide_with(ticket, |job, out| {
-            let Stage::Merging { head, .. } = job.stage.clone() else { return };
-            out.move_to(job, Stage::ReadyToMerge { head, hold, turn: None, since: out.now });
+            let Stage::Merging { head, withdrawn, .. } = job.stage.clone() else { return };
+            if withdrawn {
+                out.block(job, BlockCause::SetAside, Work::Implement);
+            } else {
+                out.move_to(job, Stage::ReadyToMerge { head, hold, turn: None, since: out.now });
+            }
         });
     }
 

@@ -1,7 +1,7 @@
 //! What people do to a job: approve, stop, retry, comment, move its ticket.
 
 use super::decided::Decided;
-use super::delivery::verify;
+use super::delivery::{may_have_opened_another, verify};
 use super::effect::Action;
 use super::event::OperatorCommand;
 use super::phases::{look_again, reset_counters, start_over, stop, wait_for_checks};
@@ -149,6 +149,7 @@ pub fn approved(job: &mut Job, head: Option<CommitId>, by: &str, overrule: &[Rem
         let approval = Approval { head: head.clone(), by: by.to_owned(), at: out.now, by_review: false };
         job.people.approval = Some(approval);
         remarks::accept(job, by, head, overrule);
+        job.delivery.update_attempts = 0;
         out.note(job, None, "approved", format!("{} was approved by {by}", head.short()));
     }
     match &job.stage {
@@ -236,7 +237,7 @@ pub fn operator_retried(job: &mut Job, out: &mut Decided<'_>) {
         Stage::Blocked {
             cause: BlockCause::MergeRefused { .. } | BlockCause::PrClosed { .. } | BlockCause::SetAside,
             ..
-        } if job.delivery.pr.is_some() => {
+        } if job.delivery.pr.is_some() && !may_have_opened_another(job) => {
             reset_counters(job);
             if let Some(pr) = job.delivery.pr.clone() {
                 if pr.state == PrState::Closed {

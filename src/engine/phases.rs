@@ -52,8 +52,10 @@ pub enum Observation {
     PrClosed {
         number: PrNumber,
     },
+    /// `counts`: as one of the tries that are bounded.
     MergeHindered {
         because: String,
+        counts: bool,
     },
     MergeConflicted {
         files: Vec<String>,
@@ -72,6 +74,10 @@ pub enum Observation {
     BranchUpdated {
         head: CommitId,
         same_diff: bool,
+    },
+    /// Our push found a person's commits on the branch: this head has both.
+    JoinedWithTheirs {
+        head: CommitId,
     },
     /// The branch is at a commit that no gate has seen.
     HeadNotGated {
@@ -143,7 +149,7 @@ pub fn observe(job: &mut Job, observation: Observation, out: &mut Decided<'_>) {
         }
         Observation::PrMerged { commit, by_us } => delivery::pr_merged(job, commit, by_us, out),
         Observation::PrClosed { number } => delivery::pr_closed(job, number, out),
-        Observation::MergeHindered { because } => landing::hindered(job, because, out),
+        Observation::MergeHindered { because, counts } => landing::hindered(job, because, counts, out),
         Observation::MergeMaybeDone => landing::maybe_done(job, out),
         Observation::BaseChanged { base } => landing::base_changed(job, base, out),
         Observation::BranchUpdated { head, same_diff } => landing::branch_updated(job, head, same_diff, out),
@@ -166,6 +172,7 @@ pub fn observe(job: &mut Job, observation: Observation, out: &mut Decided<'_>) {
                 wait_for_checks(job, CheckWait::Mergeability { head }, out);
             }
         }
+        Observation::JoinedWithTheirs { head } => delivery::joined_with_theirs(job, head, out),
         Observation::HeadNotGated { head } => {
             if judges_pr(&job.stage) {
                 delivery::verify(job, head, out);
@@ -376,6 +383,7 @@ fn ticket_active(job: &mut Job, out: &mut Decided<'_>) {
         Stage::Done { ticket_closed: true, .. } => {
             job.take_new_branch(&out.policy.branch_prefix);
             job.session = None;
+            job.people.begin_anew();
             start_over(job, out);
         }
         _ => {}

@@ -5,6 +5,7 @@
 
 use super::assess;
 use super::effect::Action;
+use super::landing;
 use super::phases::{self, Observation};
 use super::provenance::is_ours;
 use super::remarks;
@@ -47,6 +48,7 @@ impl Step<'_> {
     }
 
     fn pr_is_merged(&mut self, ticket: &TicketId, pr: &PullRequest, commit: Option<CommitId>) {
+        let by_us = self.state.jobs.get(ticket).is_some_and(landing::may_be_our_merge);
         self.edit_pr(ticket, |facts| {
             facts.state = pr.state.clone();
             // It was merged at the head that the forge shows with it.
@@ -54,12 +56,13 @@ impl Step<'_> {
             facts.write = None;
         });
         self.state.look_again.remove(ticket);
-        self.decide(ticket, Observation::PrMerged { commit, by_us: false });
+        self.decide(ticket, Observation::PrMerged { commit, by_us });
     }
 
     fn pr_is_closed(&mut self, ticket: &TicketId, pr: &PullRequest, basis: Basis) {
         let Some(facts) = self.state.jobs.get(ticket).and_then(|job| job.delivery.pr.as_ref()) else { return };
-        if opens_it(facts.write.as_ref()) && !is_settled(facts.write.as_ref(), basis, self.now) {
+        // One that we are opening again may be shown as it was. A new one was never closed before somebody closed it.
+        if reopens_it(facts.write.as_ref()) && !is_settled(facts.write.as_ref(), basis, self.now) {
             self.look_again_soon(ticket);
             return;
         }
@@ -68,14 +71,16 @@ impl Step<'_> {
     }
 
     fn pr_is_open(&mut self, ticket: &TicketId, pr: PullRequest, basis: Basis) {
-        self.take_in_remarks(ticket, &pr);
+        let contested = self.take_in_remarks(ticket, &pr);
         if !self.take_in_head(ticket, &pr, basis) {
             return;
         }
+        let before = self.state.jobs.get(ticket).and_then(|job| job.delivery.pr.clone());
+        let known = before.as_ref().is_some_and(|facts| facts.head == pr.head && facts.head_shown.is_some());
+        let shown = (!known).then(|| Basis { after: self.state.next_moment(), ..basis });
         let Some(job) = self.state.jobs.get(ticket) else { return };
-        let before = job.delivery.pr.as_ref();
-        let mut facts = assess::remember(before, &pr, self.policy, self.now);
-        if before.is_some_and(|known| is_settled(known.write.as_ref(), basis, self.now)) {
+        let mut facts = assess::remember(before.as_ref(), &pr, shown, self.policy, self.now);
+        if before.as_ref().is_some_and(|known| is_settled(known.write.as_ref(), basis, self.now)) {
             facts.write = None;
         }
         let base_settled = basis.is_after(self.state.base_written);
@@ -85,22 +90,28 @@ impl Step<'_> {
         }
         let approval = approval_by_review(job, &pr, self.policy, self.now);
         let judges = phases::judges_pr(&job.stage);
+        let another_head = before.as_ref().is_none_or(|known| known.head != facts.head);
         self.state.jobs.edit(ticket, |job| {
             if job.people.approval != approval {
                 if let Some(approval) = &approval {
                     remarks::accept(job, &approval.by, &approval.head, &[]);
+                    // Another word of a person is another landing.
+                    job.delivery.update_attempts = 0;
                 }
                 job.people.approval = approval;
             }
             if judges {
                 job.delivery.head = Some(pr.head.clone());
             }
+            if another_head {
+                job.delivery.merge_attempts = 0;
+            }
             job.delivery.pr = Some(facts);
         });
         if !judges {
             return;
         }
-        if !base_settled {
+        if !base_settled || contested {
             self.look_again_soon(ticket);
             return;
         }
@@ -110,7 +121,12 @@ impl Step<'_> {
     /// A settled look at the true head: what it asks for.
     fn judge(&mut self, ticket: &TicketId, pr: &PullRequest, basis: Basis) {
         let Some(job) = self.state.jobs.get(ticket) else { return };
-        if let Stage::WaitingForChecks { on: CheckWait::TicketClosed { state }, .. } = &job.stage {
+        if let Stage::WaitingForChecks { on: CheckWait::TicketClosed { state }, since } = &job.stage {
+            // The forge may lag behind the board: "open" is believed when it has lasted.
+            if self.now.since(*since) < SETTLE {
+                self.look_again_soon(ticket);
+                return;
+            }
             let state = state.clone();
             self.decide(ticket, Observation::TicketStaysClosed { state });
             return;
@@ -131,11 +147,13 @@ impl Step<'_> {
         self.decide(ticket, Observation::PrAssessed { assessment, asked_in_turn });
     }
 
-    /// What reviewers and others wrote, whatever head they wrote it about.
-    fn take_in_remarks(&mut self, ticket: &TicketId, pr: &PullRequest) {
+    /// What reviewers and others wrote, whatever head they wrote it about. Answers whether looks disagree about it.
+    fn take_in_remarks(&mut self, ticket: &TicketId, pr: &PullRequest) -> bool {
         let secret = self.state.meta.comment_key.clone();
         let ours = |comment: &crate::domain::comment::Comment| is_ours(&secret, ticket, comment);
         let readings = remarks::from_look(pr, ours, self.policy, self.now);
+        let Some(job) = self.state.jobs.get(ticket) else { return false };
+        let contested = readings.iter().any(|reading| remarks::is_contested(job, reading, self.now));
         let mut news = Vec::new();
         let now = self.now;
         self.state.jobs.edit(ticket, |job| {
@@ -163,6 +181,7 @@ impl Step<'_> {
                 self.check_missing(ticket, kind, &present);
             }
         }
+        contested
     }
 
     /// Whether what the look says about the head can be believed. A head that a person pushed is adopted.
@@ -277,8 +296,8 @@ fn approval_by_review(job: &Job, pr: &PullRequest, policy: &Policy, now: Timesta
     fresh.or(kept)
 }
 
-fn opens_it(write: Option<&PrWrite>) -> bool {
-    write.is_some_and(|write| matches!(write.kind(), PrWriteKind::Open | PrWriteKind::Reopen))
+fn reopens_it(write: Option<&PrWrite>) -> bool {
+    write.is_some_and(|write| write.kind() == PrWriteKind::Reopen)
 }
 
 /// Whether the question left after our last write was answered.
@@ -304,7 +323,7 @@ fn is_settled(write: Option<&PrWrite>, basis: Basis, now: Timestamp) -> bool {
 
 /// The facts of a pull request that the forge has just opened or found.
 pub fn facts_of_opened(job: &Job, pr: &PullRequest, policy: &Policy, now: Timestamp, moment: Moment) -> PrFacts {
-    let mut facts = assess::remember(job.delivery.pr.as_ref(), pr, policy, now);
+    let mut facts = assess::remember(job.delivery.pr.as_ref(), pr, None, policy, now);
     facts.write = Some(PrWrite::Answered { what: PrWriteKind::Open, moment, at: now });
     facts
 }

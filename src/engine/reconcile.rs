@@ -9,7 +9,7 @@ use super::phases::moves::saw_ticket_closed;
 use super::provenance::{is_ours, is_trusted};
 use super::remarks;
 use super::select;
-use super::state::{PendingStatus, SETTLE};
+use super::state::{PendingStatus, SETTLE, Unsettled};
 use super::step::Step;
 use crate::config::policy::Policy;
 use crate::domain::basis::{Basis, WriteStatus};
@@ -129,7 +129,6 @@ impl Step<'_> {
             match lookup {
                 Lookup::Found { ticket } => {
                     self.state.unseen.remove(&id);
-                    self.state.invisible.remove(&id);
                     self.blocker_seen(&ticket);
                     self.ticket_seen(ticket, basis);
                 }
@@ -174,6 +173,7 @@ impl Step<'_> {
     }
 
     pub(super) fn ticket_seen(&mut self, ticket: Ticket, basis: Basis) {
+        self.state.invisible.remove(&ticket.id);
         let mut facts = TicketFacts::of(&ticket);
         let secret = self.state.meta.comment_key.clone();
         if ticket.comments.is_some() {
@@ -201,9 +201,10 @@ impl Step<'_> {
         }
         // A reading that is older than one before comes from a replica that lags. It is believed only if it lasts.
         let is_old = facts.updated_at.is_some() && facts.updated_at < job.ticket.updated_at;
-        if is_old && !self.has_lasted(&id) {
+        if is_old && !self.has_lasted(&id, basis) {
             return;
         }
+        let moving = self.is_moving(&id);
         let Some(job) = self.state.jobs.get(&id) else { return };
         let column = whose_column(job, &facts, basis, self.now);
         let mut by_people = false;
@@ -211,12 +212,13 @@ impl Step<'_> {
             Column::Unsettled => {
                 facts.state.clone_from(&job.ticket.state);
                 facts.state_changed.clone_from(&job.ticket.state_changed);
-                if self.has_lasted(&id) {
-                    facts.state.clone_from(&ticket.state);
-                    facts.state_changed.clone_from(&ticket.state_changed);
-                    self.state.jobs.edit(&id, |job| job.column = None);
-                    by_people = true;
-                }
+                self.ask_again(&id);
+            }
+            // The move has not left yet, or nobody knows whether it has arrived.
+            Column::Pending => {
+                facts.state.clone_from(&job.ticket.state);
+                facts.state_changed.clone_from(&job.ticket.state_changed);
+                self.state.unsettled.remove(&id);
             }
             // The answer still has to be waited for.
             Column::Early => {
@@ -227,8 +229,12 @@ impl Step<'_> {
                 self.state.unsettled.remove(&id);
             }
             Column::Plain => {
-                let moved = !same_state(&job.ticket.state, &facts.state);
+                let moved = !same_state(&job.ticket.state, &facts.state) || moved_again(&job.ticket, &facts);
                 by_people = moved && !by_a_machine(&facts);
+                if job.column.is_some() && !moving {
+                    // It was never written, and nobody tries any more.
+                    self.state.jobs.edit(&id, |job| job.column = None);
+                }
                 self.state.unsettled.remove(&id);
             }
             Column::Taken => {
@@ -237,11 +243,17 @@ impl Step<'_> {
                 self.state.unsettled.remove(&id);
             }
         }
-        self.take_over(&ticket, facts, by_people, &secret);
+        self.take_over(&ticket, facts, by_people, basis, &secret);
+    }
+
+    /// A move of this ticket is written down and not confirmed.
+    fn is_moving(&self, id: &TicketId) -> bool {
+        let mut of_ticket = self.state.outbox.values().filter(|pending| pending.effect.ticket.as_ref() == Some(id));
+        of_ticket.any(|pending| matches!(pending.effect.action, Action::MoveTicket { .. }))
     }
 
     /// Believes a reading: the job's facts, what they mean, and what people wrote.
-    fn take_over(&mut self, ticket: &Ticket, mut facts: TicketFacts, by_people: bool, secret: &str) {
+    fn take_over(&mut self, ticket: &Ticket, mut facts: TicketFacts, by_people: bool, basis: Basis, secret: &str) {
         let id = ticket.id.clone();
         let Some(job) = self.state.jobs.get(&id) else { return };
         let moved = !same_state(&job.ticket.state, &facts.state);
@@ -263,17 +275,15 @@ impl Step<'_> {
             }
             news.push(remark);
         }
-        let outside = !state_in(&facts.state, &self.policy.merge.approval_states);
-        // Once per head is enough, and no reading that says the same again is a change.
-        let known = job.people.outside_approval_at;
-        let head_since = job.delivery.pr.as_ref().map(|pr| pr.head_since);
-        let seen_outside = if outside && (known.is_none() || known <= head_since) { Some(self.now) } else { known };
+        let unapproved = !state_in(&facts.state, &self.policy.merge.approval_states);
         self.state.jobs.edit(&id, |job| {
             if by_people && was_closed {
                 // Reopened before anybody looked at the column that we had put it in.
                 saw_ticket_closed(job);
             }
-            job.people.outside_approval_at = seen_outside;
+            if unapproved {
+                see_unapproved(job, basis);
+            }
             job.ticket = facts.clone();
         });
         if moved {
@@ -281,7 +291,7 @@ impl Step<'_> {
         }
         let ours = select::lost_eligibility(&facts, self.policy).is_none();
         if by_people && ours && state_in(&facts.state, &self.policy.merge.approval_states) {
-            self.approved_by_state(&id, seen_outside);
+            self.approved_by_state(&id);
         }
         for observation in what_it_means(&facts, by_people, self.policy) {
             self.decide(&id, observation);
@@ -296,14 +306,14 @@ impl Step<'_> {
     }
 
     /// The ticket came into an approval state. That approves the head which was visible before the move, and no other.
-    fn approved_by_state(&mut self, id: &TicketId, seen_outside: Option<Timestamp>) {
+    fn approved_by_state(&mut self, id: &TicketId) {
         let Some(job) = self.state.jobs.get(id) else { return };
         let Some(pr) = &job.delivery.pr else { return };
-        let dated_after = job.ticket.state_changed.as_ref().map(|change| change.at > pr.head_since);
-        let seen_after = seen_outside.is_some_and(|at| at > pr.head_since);
+        let change = job.ticket.state_changed.as_ref();
+        let dated_after = pr.head_shown.is_some_and(|shown| change.is_some_and(|change| change.at > shown.asked_at));
         let by = job.ticket.state_changed.as_ref().and_then(|change| change.by.as_ref());
         let by = by.map_or_else(|| format!("a move to `{}`", job.ticket.state), |author| author.name.clone());
-        if dated_after.unwrap_or(seen_after) {
+        if dated_after || pr.seen_unapproved {
             let head = pr.head.clone();
             self.decide(id, Observation::TicketApproved { head, by });
         } else {
@@ -316,16 +326,28 @@ impl Step<'_> {
         }
     }
 
-    /// Whether an unsettled reading of this ticket has been the same for so long that it is believed.
-    fn has_lasted(&mut self, id: &TicketId) -> bool {
-        let since = *self.state.unsettled.entry(id.clone()).or_insert(self.now);
+    /// The ticket is asked for again, until a reading is settled.
+    pub fn ask_again(&mut self, id: &TicketId) -> Unsettled {
+        if let Some(known) = self.state.unsettled.get(id) {
+            return *known;
+        }
+        let doubt = Unsettled { since: self.now, moment: self.state.next_moment() };
+        self.state.unsettled.insert(id.clone(), doubt);
+        doubt
+    }
+
+    /// Whether an old reading of this ticket has been there for so long that it is believed. One that was asked for before
+    /// the doubt arose says nothing about how long it lasts.
+    fn has_lasted(&mut self, id: &TicketId, basis: Basis) -> bool {
+        let doubt = self.ask_again(id);
         // A clock that was put back makes it wait anew, not for ever.
-        let since = since.min(self.now);
-        if self.now.since(since) < SETTLE {
+        let since = doubt.since.min(self.now);
+        if self.now.since(since) < SETTLE || !basis.is_after(doubt.moment) {
+            self.state.unsettled.insert(id.clone(), Unsettled { since, ..doubt });
             return false;
         }
         self.state.unsettled.remove(id);
-        self.note(Some(id), "settled", "the tracker keeps showing something else than we wrote; it is believed now");
+        self.note(Some(id), "settled", "the tracker keeps showing something older than before; it is believed now");
         true
     }
 
@@ -353,6 +375,8 @@ enum Column {
     Plain,
     /// It shows what we wrote, before the answer came.
     Early,
+    /// It shows where the ticket was before a move of ours that has not been answered.
+    Pending,
     /// It shows what we wrote.
     Visible,
     /// It shows where the ticket was before, or what cannot be told apart from that.
@@ -373,7 +397,7 @@ fn whose_column(job: &Job, facts: &TicketFacts, basis: Basis, now: Timestamp) ->
         return Column::Taken;
     }
     match &write.status {
-        WriteStatus::Sent => Column::Unsettled,
+        WriteStatus::Sent => Column::Pending,
         WriteStatus::Confirmed { moment, version, at } => {
             let newer = version.is_some_and(|version| facts.updated_at.is_some_and(|updated| updated > version));
             let waited = basis.is_after(*moment) && now.since(*at) >= SETTLE;
@@ -386,6 +410,19 @@ fn whose_column(job: &Job, facts: &TicketFacts, basis: Basis, now: Timestamp) ->
                 Column::Unsettled
             }
         }
+    }
+}
+
+/// Whether the tracker dates a move that came after the one we know, into the same state.
+fn moved_again(known: &TicketFacts, facts: &TicketFacts) -> bool {
+    let at = |facts: &TicketFacts| facts.state_changed.as_ref().map(|change| change.at);
+    at(known).is_some_and(|known| at(facts).is_some_and(|at| at > known))
+}
+
+/// Notes that the ticket is outside of every approval state while the head is what it is, for whoever moves it there next.
+fn see_unapproved(job: &mut Job, basis: Basis) {
+    if let Some(pr) = job.delivery.pr.as_mut().filter(|pr| !pr.seen_unapproved) {
+        pr.seen_unapproved = pr.head_shown.is_some_and(|shown| basis.is_after(shown.after));
     }
 }
 

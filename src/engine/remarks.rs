@@ -23,6 +23,12 @@ pub enum RemarkReading {
         id: CommentId,
         how: String,
     },
+    /// This reviewer approved or was overruled on the forge: what they asked for until then is taken back.
+    VerdictsTakenBack {
+        author: String,
+        until: Option<Timestamp>,
+        how: String,
+    },
 }
 
 /// Takes what was read into the job's set. Answers with what is new or has been opened again.
@@ -30,14 +36,33 @@ pub fn take_in(job: &mut Job, reading: RemarkReading, now: Timestamp) -> Option<
     match reading {
         RemarkReading::Said(remark) => said(job, remark, now),
         RemarkReading::TakenBack { kind, id, how } => {
-            for known in &mut job.people.remarks {
-                if known.key.kind == kind && known.key.id == id && !known.is_over() {
-                    known.status = RemarkStatus::Withdrawn { how: how.clone(), at: now };
-                }
-            }
+            withdraw(job, &how, now, |known| known.key.kind == kind && known.key.id == id);
+            None
+        }
+        RemarkReading::VerdictsTakenBack { author, until, how } => {
+            // Also those on an earlier pull request of this job, if the forge dates both.
+            let before = |known: &Remark| until.is_some_and(|until| known.at < until);
+            withdraw(job, &how, now, |known| known.is_standing_verdict() && known.author == author && before(known));
             None
         }
     }
+}
+
+fn withdraw(job: &mut Job, how: &str, now: Timestamp, which: impl Fn(&Remark) -> bool) {
+    for known in job.people.remarks.iter_mut().filter(|known| !known.is_over()) {
+        if which(known) {
+            known.status = RemarkStatus::Withdrawn { how: how.to_owned(), at: now };
+        }
+    }
+}
+
+/// Whether a reading shows something as open that was taken back a moment ago: one of the two is old, and nobody knows which.
+pub fn is_contested(job: &Job, reading: &RemarkReading, now: Timestamp) -> bool {
+    let RemarkReading::Said(remark) = reading else { return false };
+    job.people.remark(&remark.key).is_some_and(|known| match &known.status {
+        RemarkStatus::Withdrawn { at, .. } => known.effect != RemarkEffect::None && now.since(*at) <= SETTLE,
+        _ => false,
+    })
 }
 
 fn said(job: &mut Job, remark: Remark, now: Timestamp) -> Option<Remark> {
@@ -50,6 +75,11 @@ fn said(job: &mut Job, remark: Remark, now: Timestamp) -> Option<Remark> {
         RemarkStatus::Withdrawn { at, .. } => now.since(*at) > SETTLE,
         _ => false,
     };
+    if known.is_unread() && known.key.version == remark.key.version {
+        // A run has it already; now we know what it says.
+        *known = Remark { status: known.status.clone(), ..remark };
+        return None;
+    }
     // An older version is an old reading.
     let edited = known.key.version != remark.key.version && remark.at >= known.at;
     if !(edited || reopened) {
@@ -107,6 +137,8 @@ pub fn from_look(
                     let (kind, id) = (RemarkKind::Verdict, earlier.id.clone());
                     found.push(RemarkReading::TakenBack { kind, id, how: how.to_owned() });
                 }
+                let (author, until) = (review.author.name.clone(), review.submitted_at);
+                found.push(RemarkReading::VerdictsTakenBack { author, until, how: how.to_owned() });
             }
             Verdict::Commented => {}
         }
@@ -227,9 +259,12 @@ pub fn after_run(job: &mut Job, run: &RunId, made_commits: bool) {
 
 /// An approval accepts what was dealt with, and overrules what it names.
 pub fn accept(job: &mut Job, by: &str, head: &CommitId, overruled: &[RemarkKey]) {
+    let live = job.stage.run().cloned();
     for remark in &mut job.people.remarks {
+        // What the live run makes of it is not in the head that the person saw.
+        let dealt_with = remark.is_accepted_by_approval() && remark.dealt_with_by() != live.as_ref();
         // In that very version: an edit after the person looked is something else.
-        if remark.is_accepted_by_approval() || overruled.contains(&remark.key) && !remark.is_over() {
+        if dealt_with || overruled.contains(&remark.key) && !remark.is_over() {
             remark.status = RemarkStatus::Overruled { by: by.to_owned(), head: head.clone() };
         }
     }
@@ -249,13 +284,20 @@ impl Step<'_> {
 
     /// A run reports which remarks reached its agent.
     pub fn remarks_delivered(&mut self, id: &TicketId, run: &RunId, keys: &[RemarkKey]) {
+        let now = self.now;
         self.state.jobs.edit(id, |job| {
             for key in keys {
-                // The version that was delivered counts; what was edited since is still open.
-                if key.kind == RemarkKind::TicketComment && job.people.remark(key).is_none() {
-                    // It came with the prompt before the engine has read it: it is known, in this version.
-                    job.ticket.deliver_early(key);
+                // It came with the prompt before any reading brought it: known in this version, part of the task if this is the
+                // first run, and a remark like any other if not.
+                let is_new = job.people.remark(key).is_none() && !job.ticket.has_taken_in(key);
+                if key.kind == RemarkKind::TicketComment && is_new {
+                    if job.attempts <= 1 {
+                        job.ticket.deliver_early(key);
+                    } else {
+                        job.people.remarks.push(Remark::unread(key.clone(), now));
+                    }
                 }
+                // The version that was delivered counts; what was edited since is still open.
                 let mut remarks = job.people.remarks.iter_mut();
                 if let Some(remark) = remarks.find(|remark| remark.key == *key && remark.is_open()) {
                     remark.status = RemarkStatus::Delivered { run: run.clone() };

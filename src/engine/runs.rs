@@ -65,8 +65,12 @@ impl Step<'_> {
         self.look_at_hindered_merges_again();
         for id in again {
             let Some(pending) = self.state.outbox.get(&id) else { continue };
+            let merges = matches!(pending.effect.action, Action::MergePr { .. });
             if matches!(pending.effect.action, Action::StartRun { .. }) || self.is_pointless(pending) {
                 self.drop_effect(id);
+            } else if let (true, Some(ticket)) = (merges, pending.effect.ticket.clone()) {
+                // Much may have been said since it was decided.
+                self.merge_maybe_done(id, &ticket, "the runner was stopped");
             } else {
                 self.hand_over(id);
             }
@@ -116,6 +120,12 @@ impl Step<'_> {
         });
         let said = Said::Started { run: run.clone(), attempt, branch, rework: kind == RunKind::Rework };
         self.emit(Some(&ticket), Action::Comment { key: format!("started:{run}"), said });
+        if let Some(Stage::Working { stopping: Some(reason), .. }) = self.state.jobs.get(&ticket).map(|job| &job.stage)
+        {
+            // The stop may have come before there was anything to be stopped.
+            let reason = reason.clone();
+            self.emit(Some(&ticket), Action::StopRun { run, reason });
+        }
     }
 
     /// The start is confirmed: its effect is over. Whether its prompt reached the agent is another question.

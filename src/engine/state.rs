@@ -36,9 +36,9 @@ pub struct State {
     pub unseen: BTreeSet<TicketId>,
     /// Jobs that the last list of the board did not have, whether or not they were asked for since.
     pub off_list: BTreeSet<TicketId>,
-    /// Jobs whose last reading contradicts something of ours that is not visible yet, or is older than one before, and since
-    /// when. They are asked for again; what lasts longer than [`SETTLE`] is believed.
-    pub unsettled: BTreeMap<TicketId, Timestamp>,
+    /// Jobs whose last reading contradicts something of ours that is not visible yet, or is older than one before. They are
+    /// asked for again; what lasts longer than [`SETTLE`] is believed.
+    pub unsettled: BTreeMap<TicketId, Unsettled>,
     /// Jobs whose ticket the tracker does not show although it was asked for it.
     pub invisible: BTreeSet<TicketId>,
     /// Pull requests whose last look was unsettled, and when they are looked at again.
@@ -121,6 +121,13 @@ pub enum PendingStatus {
     Due { at: Timestamp, last_error: String },
     /// Refused by the permit; goes on when the permit would allow it.
     Held { refusal: Refusal },
+}
+
+/// Since when a reading is in doubt. Only what was asked for after `moment` shows that it lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unsettled {
+    pub since: Timestamp,
+    pub moment: Moment,
 }
 
 /// How the calls of one lane go.

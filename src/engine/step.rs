@@ -151,6 +151,11 @@ impl Step<'_> {
         self.state.meta.next_effect += 1;
         let effect = Effect { id, ticket: ticket.cloned(), decided_at: self.now, action };
         let refusal = self.refusal(&effect);
+        if let (Action::MergePr { .. }, Some(ticket), Some(refusal)) = (&effect.action, ticket, refusal) {
+            // Never held: when it may leave, another look decides.
+            self.merge_refused_by_permit(ticket, refusal);
+            return;
+        }
         let allowed = refusal.is_none();
         if effect.action.is_durable() {
             let status = refusal.map_or(PendingStatus::InFlight, |refusal| PendingStatus::Held { refusal });

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::basis::Moment;
+use crate::domain::basis::{Basis, Moment};
 use crate::domain::branch::branch_name;
 use crate::domain::ids::{CommitId, PrNumber};
 use crate::domain::pr::{Mergeability, PrState};
@@ -50,6 +50,12 @@ pub struct PrFacts {
     pub known_checks: Vec<String>,
     /// Since when this head has been visible.
     pub head_since: Timestamp,
+    /// What the look rested on that showed this head first; `after` is the moment at which it was taken in.
+    #[serde(default)]
+    pub head_shown: Option<Basis>,
+    /// The ticket was seen outside of every approval state by somebody who asked after this head was shown.
+    #[serde(default)]
+    pub seen_unapproved: bool,
     /// Our last write to it.
     pub write: Option<PrWrite>,
 }

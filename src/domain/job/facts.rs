@@ -81,6 +81,10 @@ impl TicketFacts {
         self.remember(stable_hash(&[key.id.as_str(), &key.version]));
     }
 
+    pub fn has_taken_in(&self, key: &RemarkKey) -> bool {
+        self.known_comments.contains(&stable_hash(&[key.id.as_str(), &key.version]))
+    }
+
     fn remember(&mut self, hash: u64) {
         if !self.known_comments.contains(&hash) {
             self.known_comments.push(hash);

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::domain::ids::CommitId;
-use crate::domain::remark::{Remark, RemarkKey};
+use crate::domain::remark::{Remark, RemarkEffect, RemarkKey, RemarkKind};
 use crate::domain::time::Timestamp;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,8 +12,6 @@ pub struct People {
     pub approval: Option<Approval>,
     /// Oldest first; one per remark.
     pub remarks: Vec<Remark>,
-    /// When the ticket was last seen outside of every approval state.
-    pub outside_approval_at: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +54,17 @@ impl People {
     /// What no run has taken up yet, as messages for the next one.
     pub fn undelivered(&self) -> Vec<HumanMessage> {
         self.remarks.iter().filter(|remark| remark.is_open()).map(HumanMessage::of).collect()
+    }
+
+    /// The ticket was opened again: what is still unanswered on it is part of the new task, the rest is settled.
+    pub fn begin_anew(&mut self) {
+        self.approval = None;
+        self.remarks.retain(|remark| {
+            remark.is_open() && matches!(remark.key.kind, RemarkKind::TicketComment | RemarkKind::Message)
+        });
+        for remark in &mut self.remarks {
+            remark.effect = RemarkEffect::None;
+        }
     }
 
     pub fn is_approved(&self, head: &CommitId) -> bool {

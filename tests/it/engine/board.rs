@@ -187,8 +187,15 @@ fn spec_8_reconcile_not_active_not_eligible_or_gone_stops_and_keeps() {
     assert!(gone.emitted_last(is_stop));
     gone.run_ends("a", report(RunOutcome::Killed { reason: StopReason::NotActive }));
     assert_eq!(gone.phase("a"), Phase::Released);
-    let sentence = gone.job("a").stage.reason(gone.now).sentence;
-    assert!(sentence.contains("no longer has the ticket"), "{sentence}");
+
+    // Not shown is not gone: the run stops, the job is kept, and goes on when the ticket is seen again.
+    let mut hidden = Machine::working(super::fixtures::policy());
+    hidden.looked_up("a", Lookup::NotVisible);
+    assert!(hidden.emitted_last(is_stop));
+    hidden.run_ends("a", report(RunOutcome::Killed { reason: StopReason::NotVisible }));
+    assert_eq!(hidden.code("a"), "tracker");
+    hidden.poll(vec![ticket("a")]);
+    assert_eq!(hidden.phase("a"), Phase::Implementing);
 }
 
 #[test]

@@ -52,8 +52,9 @@ fn done_comes_only_after_a_confirmed_merge_and_the_ticket_write_is_retried_alone
     let mut machine = Machine::with_pr(policy());
     machine.lands("a");
     machine.fail(is_merge, transient());
-    assert_eq!(machine.phase("a"), Phase::Merging, "an unconfirmed merge is not done");
+    assert_eq!(machine.phase("a"), Phase::ReadyToMerge, "an unconfirmed merge is not done");
     machine.wake();
+    machine.observe("a", machine.good_pr("a"));
     let merges = machine.emitted(is_merge);
     machine.succeed(is_merge, EffectResult::Merged { commit: None });
     assert_eq!(machine.phase("a"), Phase::Done);
@@ -213,7 +214,7 @@ fn a_pr_closed_while_gates_run_on_new_work_does_not_lose_that_work() {
 #[test]
 fn no_checks_are_pending_until_the_grace_is_over_and_then_wait_for_a_person() {
     let mut machine = Machine::with_pr(policy());
-    let none = PullRequest { checks: Some(Vec::new()), ..machine.good_pr("a") };
+    let none = PullRequest { checks: Some(Vec::new()), required_checks: None, ..machine.good_pr("a") };
     machine.observe("a", none.clone());
     assert_eq!(machine.code("a"), "checks");
     machine.pass(Duration::from_secs(59));
@@ -223,7 +224,7 @@ fn no_checks_are_pending_until_the_grace_is_over_and_then_wait_for_a_person() {
     machine.observe("a", none.clone());
     assert_eq!(machine.code("a"), "no_checks");
     machine.approve("a");
-    machine.observe("a", none);
+    machine.lands_as("a", none);
     assert_eq!(machine.phase("a"), Phase::Merging);
 }
 
@@ -232,11 +233,11 @@ fn no_checks_pass_after_the_grace_when_the_policy_says_so() {
     let mut policy = policy();
     policy.merge.no_checks_pass = true;
     let mut machine = Machine::with_pr(policy);
-    let none = PullRequest { checks: Some(Vec::new()), ..machine.good_pr("a") };
+    let none = PullRequest { checks: Some(Vec::new()), required_checks: None, ..machine.good_pr("a") };
     machine.observe("a", none.clone());
     assert_eq!(machine.code("a"), "checks", "CI may still register its checks");
     machine.pass(Duration::from_secs(60));
-    machine.observe("a", none);
+    machine.lands_as("a", none);
     assert_eq!(machine.phase("a"), Phase::Merging);
 }
 
@@ -323,7 +324,7 @@ fn approval_is_bound_to_the_head_it_was_given_for() {
     ours.reviews.as_mut().unwrap()[0].author = Author { ourselves: true, ..Author::new("dirigent", TrustLevel::Admin) };
     machine.observe("a", ours);
     assert_eq!(machine.code("a"), "approval", "our own approval");
-    machine.observe("a", approved(TrustLevel::Member, "theirs"));
+    machine.lands_as("a", approved(TrustLevel::Member, "theirs"));
     assert_eq!(machine.phase("a"), Phase::Merging);
     assert!(
         machine.pending(|action| matches!(action, Action::MergePr { head, .. } if *head == commit("theirs"))).is_some()
@@ -336,6 +337,7 @@ fn moving_the_ticket_to_an_approval_state_approves_the_current_head() {
     policy.merge.require_human_approval = true;
     let mut machine = Machine::with_pr(policy);
     machine.observe("a", machine.good_pr("a"));
+    machine.poll(vec![ticket("a")]);
     machine.poll(vec![in_state("a", "Approved")]);
     machine.lands("a");
     assert_eq!(machine.phase("a"), Phase::Merging);
@@ -374,8 +376,7 @@ fn a_merge_race_is_looked_at_again_and_the_new_head_is_judged_anew() {
     machine.fail(is_merge, EffectError::HeadMoved { actual: commit("theirs") });
     assert_eq!(machine.code("a"), "mergeability");
     assert!(machine.emitted_last(|action| matches!(action, Action::InspectPr { .. })));
-    let mut pushed = machine.good_pr("a");
-    pushed.head = commit("theirs");
+    let mut pushed = at_head(machine.good_pr("a"), "theirs");
     pushed.checks = Some(vec![check("build", CheckStatus::Pending)]);
     machine.observe("a", pushed);
     assert_eq!(machine.code("a"), "checks");
@@ -394,8 +395,8 @@ fn one_merge_at_a_time_and_the_others_are_looked_at_again_after_it() {
         let shown = pr(number, &machine.job(name).delivery.branch.name, &head);
         machine.succeed(|action| matches!(action, Action::OpenPr { .. }), EffectResult::Opened { pr: shown });
     }
-    machine.observe("a", machine.good_pr("a"));
-    machine.observe("b", machine.good_pr("b"));
+    machine.lands("a");
+    machine.lands("b");
     assert_eq!(machine.phase("a"), Phase::Merging);
     assert!(
         matches!(machine.stage("b"), Stage::ReadyToMerge { hold: MergeHold::Slot { behind: Some(key) }, .. } if key.as_str() == "a")
@@ -404,9 +405,15 @@ fn one_merge_at_a_time_and_the_others_are_looked_at_again_after_it() {
     assert_eq!(machine.code("b"), "mergeability", "what was ready was ready against the old base");
     machine.observe("b", PullRequest { mergeability: Mergeability::Behind, ..machine.good_pr("b") });
     assert_eq!(machine.code("b"), "branch_update");
-    machine.succeed(|action| matches!(action, Action::UpdateBranch { .. }), EffectResult::Plain);
-    machine.observe("b", at_head(machine.good_pr("b"), "updated"));
+    let updated = EffectResult::Updated { head: commit("updated"), same_diff: true };
+    machine.succeed(|action| matches!(action, Action::UpdateBranch { .. }), updated);
+    machine.lands("b");
     assert_eq!(machine.phase("b"), Phase::Merging);
+    assert!(
+        machine
+            .pending(|action| matches!(action, Action::MergePr { head, .. } if *head == commit("updated")))
+            .is_some()
+    );
 }
 
 #[test]
@@ -431,9 +438,11 @@ fn something_in_the_way_of_a_merge_is_tried_again_later_and_lets_others_pass() {
     machine.fail(is_merge, EffectError::NotNow { because: "src/x.rs is dirty".into() });
     assert_eq!(machine.code("a"), "merge_held");
     assert!(machine.job("a").stage.reason(machine.now).sentence.contains("src/x.rs"));
-    machine.seconds(29);
+    machine.seconds(59);
     assert_eq!(machine.code("a"), "merge_held");
     machine.seconds(1);
+    assert!(machine.emitted_last(|action| matches!(action, Action::InspectPr { .. })), "{:?}", machine.last);
+    machine.observe("a", machine.good_pr("a"));
     assert_eq!(machine.phase("a"), Phase::Merging);
 }
 
@@ -448,6 +457,8 @@ fn mutate_never_merges_and_says_so() {
     assert_eq!(machine.emitted(is_merge), 0);
     machine.policy.rollout.mode = RolloutMode::Merge;
     machine.step(Event::PolicyReloaded);
+    assert_eq!(machine.emitted(is_merge), 0, "its turn has come, and one more look decides");
+    machine.observe("a", machine.good_pr("a"));
     assert_eq!(machine.phase("a"), Phase::Merging);
 }
 
@@ -495,7 +506,8 @@ fn a_refused_push_blocks_with_the_reason_and_a_retry_goes_on() {
     );
     assert_eq!(machine.code("a"), "effect_refused");
     machine.operator(OperatorCommand::Retry { ticket: id("a") });
-    assert_eq!(machine.phase("a"), Phase::Implementing);
+    assert_eq!(machine.code("a"), "opening_pr", "the finished work is not paid for again");
+    assert_eq!(machine.emitted(|action| matches!(action, Action::StartRun { .. })), 1);
 }
 
 #[test]
@@ -504,7 +516,8 @@ fn a_look_at_another_pull_request_changes_nothing() {
     let before = machine.state.clone();
     let other = PullRequest { state: PrState::Merged { commit: None }, ..pr(99, "elsewhere", &commit("theirs")) };
     machine.observe("a", other);
-    assert_eq!(machine.state, before);
+    assert_eq!(machine.state.jobs, before.jobs);
+    assert!(machine.last.is_empty(), "{:?}", machine.last);
 }
 
 #[test]

@@ -267,7 +267,7 @@ impl Machine {
     pub fn publish(&mut self, name: &str) {
         self.succeed(|action| matches!(action, Action::PushBranch { .. }), EffectResult::Plain);
         let head = self.job(name).delivery.head.clone().expect("a head");
-        let shown = pr(1, &self.job(name).delivery.branch.name, &head);
+        let shown = PullRequest { checks: None, ..pr(1, &self.job(name).delivery.branch.name, &head) };
         // One that is open shows what was pushed.
         if self.job(name).delivery.pr.is_none() {
             self.succeed(|action| matches!(action, Action::OpenPr { .. }), EffectResult::Opened { pr: shown });

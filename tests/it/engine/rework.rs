@@ -7,11 +7,13 @@ use dirigent::domain::phase::Phase;
 use dirigent::domain::pr::{CheckStatus, Mergeability, PrState, Verdict};
 use dirigent::domain::remark::RemarkAnswer;
 use dirigent::domain::run::{Declared, RunOutcome, RunReport};
+use dirigent::domain::ticket::Ticket;
+use dirigent::domain::time::Timestamp;
 use dirigent::engine::effect::{Action, Said};
 use dirigent::engine::event::{EffectError, EffectResult, OperatorCommand};
 
 use super::fixtures::{
-    check, comment, commit, done_report, id, in_state, policy, report, review, thread, ticket, with_comments,
+    at_head, check, comment, commit, done_report, id, in_state, policy, report, review, thread, ticket, with_comments,
 };
 use super::machine::Machine;
 
@@ -67,7 +69,7 @@ fn changes_requested_by_a_trusted_reviewer_once() {
     let mut machine = Machine::with_pr(policy());
     let mut shown = machine.good_pr("a");
     shown.reviews = Some(vec![review(1, TrustLevel::Stranger, Verdict::ChangesRequested, &shown.head)]);
-    machine.observe("a", shown.clone());
+    machine.lands_as("a", shown.clone());
     assert_eq!(machine.phase("a"), Phase::Merging, "strangers have no say");
 
     let mut machine = Machine::with_pr(policy());
@@ -83,7 +85,7 @@ fn changes_requested_by_a_trusted_reviewer_once() {
 }
 
 #[test]
-fn an_unresolved_thread_once_and_not_when_we_answered_last() {
+fn an_unresolved_thread_once_and_it_holds_until_somebody_resolves_it() {
     let mut machine = Machine::with_pr(policy());
     let mut shown = machine.good_pr("a");
     shown.threads = Some(vec![thread(1, false), thread(2, true)]);
@@ -91,12 +93,17 @@ fn an_unresolved_thread_once_and_not_when_we_answered_last() {
     assert_eq!(trigger(&machine), Some(ReworkTrigger::UnresolvedThread));
     assert!(evidence(&machine).contains("src/lib.rs:7"));
 
-    let mut answered = Machine::with_pr(policy());
+    machine.run_starts("a");
+    machine.run_delivers("a", "two");
     let mut ours = comment(999, TrustLevel::Bot, "done");
     ours.author.ourselves = true;
     shown.threads.as_mut().unwrap()[0].comments.push(ours);
-    answered.observe("a", shown);
-    assert_eq!(answered.phase("a"), Phase::Merging);
+    machine.lands_as("a", at_head(shown.clone(), "two"));
+    assert_eq!(machine.job("a").rework_cycles, 1, "it was dealt with");
+    assert_eq!(machine.code("a"), "remarks", "but whoever asked has not accepted it");
+    shown.threads.as_mut().unwrap()[0].resolved = true;
+    machine.lands_as("a", at_head(shown, "two"));
+    assert_eq!(machine.phase("a"), Phase::Merging);
 }
 
 #[test]
@@ -114,10 +121,8 @@ fn threads_opened_while_gates_run_are_acted_on_afterwards() {
     assert_eq!(machine.code("a"), "gates");
     let result = EffectResult::Gated { results: Vec::new() };
     machine.succeed(|action| matches!(action, Action::RunGate { .. }), result);
-    machine.publish("a");
-    shown.head = commit("two");
-    machine.observe("a", shown);
     assert_eq!(trigger(&machine), Some(ReworkTrigger::UnresolvedThread), "the thread was swallowed");
+    assert!(machine.pending(|action| matches!(action, Action::PushBranch { .. })).is_none());
 }
 
 #[test]
@@ -329,12 +334,14 @@ fn our_own_move_is_no_persons_retry_however_late_it_is_seen() {
     machine.poll(vec![in_state("a", "In Progress")]);
     assert_eq!(machine.code("a"), "worker_asked");
     machine.perform_small();
-    machine.poll(vec![in_state("a", "Stuck")]);
+    machine.poll(vec![in_state("a", "In Progress")]);
+    assert_eq!(machine.code("a"), "worker_asked", "our move is confirmed, and a replica does not show it yet");
+    let shown = |state: &str, at| Ticket { updated_at: Some(Timestamp(at)), ..in_state("a", state) };
+    machine.poll(vec![shown("Stuck", 20)]);
     assert_eq!(machine.code("a"), "worker_asked");
-    machine.poll(vec![in_state("a", "In Progress")]);
-    assert_eq!(machine.code("a"), "worker_asked", "that may still be an old reading");
-    machine.pass(std::time::Duration::from_secs(60));
-    machine.poll(vec![in_state("a", "In Progress")]);
+    machine.poll(vec![shown("In Progress", 10)]);
+    assert_eq!(machine.code("a"), "worker_asked", "that is an old reading, of a replica that lags");
+    machine.poll(vec![shown("In Progress", 30)]);
     assert_eq!(machine.phase("a"), Phase::Implementing, "this one was a person");
 }
 

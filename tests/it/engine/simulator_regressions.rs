@@ -93,11 +93,8 @@ fn a_label_on_the_pull_request_of_a_finished_ticket_is_still_looked_at() {
 
 #[test]
 fn the_head_that_a_look_brings_is_written_down_even_if_nothing_else_is_new() {
-    let mut reopening = policy();
-    reopening.pr.closed_pr = ClosedPrPolicy::Reopen;
-    let mut machine = Machine::with_pr(reopening);
-    machine.observe("a", closed(&machine));
-    let moved = at_head(closed(&machine), "theirs");
+    let mut machine = Machine::with_pr(policy());
+    let moved = at_head(machine.good_pr("a"), "theirs");
     machine.observe("a", moved.clone());
     // The machine compares the ledger with the state after each step.
     machine.observe("a", moved);
@@ -109,13 +106,16 @@ fn a_ticket_reopened_before_anybody_saw_it_closed_starts_anew() {
     let mut machine = Machine::with_pr(policy());
     machine.refresh(at(1, ticket("a")));
     machine.lands("a");
-    machine.merge_succeeds();
+    let before = machine.basis();
+    let merged = EffectResult::Merged { commit: None };
+    machine.succeed(|action| matches!(action, Action::MergePr { .. }), merged);
+    machine.succeed(is_move, EffectResult::Moved { version: Some(Timestamp(2)) });
     machine.refresh(at(1, ticket("a")));
-    assert_eq!(machine.phase("a"), Phase::Done, "a reading no newer than our own move is an old one");
+    assert_eq!(machine.phase("a"), Phase::Done, "a reading older than our own move");
     machine.pass(Duration::from_secs(300));
-    machine.refresh(at(1, ticket("a")));
+    machine.refresh_asked(at(1, ticket("a")), before);
     assert_eq!(machine.phase("a"), Phase::Done, "however late it comes");
-    machine.refresh(at(2, ticket("a")));
+    machine.refresh(at(3, ticket("a")));
     assert_eq!(machine.phase("a"), Phase::Implementing, "somebody opened it again");
 }
 
@@ -232,7 +232,7 @@ fn a_late_gate_result_is_not_taken_for_the_new_head() {
     let mut machine = Machine::working(gated);
     machine.run_ends("a", super::fixtures::done_report(&commit("one")));
     let first = machine.pending(|action| matches!(action, Action::RunGate { .. })).expect("a gate");
-    machine.refresh(Ticket { comments: Some(vec![comment(1, TrustLevel::Member, "@dirigent more")]), ..ticket("a") });
+    machine.refresh(in_state("a", "Rework"));
     machine.run_starts("a");
     machine.run_ends("a", super::fixtures::done_report(&commit("two")));
     let passed = EffectResult::Gated { results: Vec::new() };
@@ -289,6 +289,8 @@ fn a_head_that_failed_its_gates_is_gated_again_when_its_ticket_comes_back() {
         "a",
         super::fixtures::report(dirigent::domain::run::RunOutcome::Killed { reason: StopReason::TerminalState }),
     );
+    machine.pass(Duration::from_secs(60));
+    machine.observe("a", pushed.clone());
     assert_eq!(machine.phase("a"), Phase::Released);
     machine.poll(vec![ticket("a")]);
     machine.observe("a", pushed);
