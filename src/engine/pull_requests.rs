@@ -72,7 +72,7 @@ impl Step<'_> {
 
     fn pr_is_open(&mut self, ticket: &TicketId, pr: PullRequest, basis: Basis) {
         let contested = self.take_in_remarks(ticket, &pr);
-        if !self.take_in_head(ticket, &pr, basis) {
+        if self.stays_open(ticket) || !self.take_in_head(ticket, &pr, basis) {
             return;
         }
         let before = self.state.jobs.get(ticket).and_then(|job| job.delivery.pr.clone());
@@ -118,19 +118,25 @@ impl Step<'_> {
         self.judge(ticket, &pr, basis);
     }
 
+    /// The ticket is closed, and the forge shows its pull request as open. A replica may not have heard of a merge yet.
+    fn stays_open(&mut self, ticket: &TicketId) -> bool {
+        let Some(Stage::WaitingForChecks { on: CheckWait::TicketClosed { state }, since }) =
+            self.state.jobs.get(ticket).map(|job| &job.stage)
+        else {
+            return false;
+        };
+        if self.policy.pr.forge == ForgeKind::Local || self.now.since(*since) >= SETTLE {
+            let state = state.clone();
+            self.decide(ticket, Observation::TicketStaysClosed { state });
+        } else {
+            self.look_again_soon(ticket);
+        }
+        true
+    }
+
     /// A settled look at the true head: what it asks for.
     fn judge(&mut self, ticket: &TicketId, pr: &PullRequest, basis: Basis) {
         let Some(job) = self.state.jobs.get(ticket) else { return };
-        if let Stage::WaitingForChecks { on: CheckWait::TicketClosed { state }, since } = &job.stage {
-            // The forge may lag behind the board: "open" is believed when it has lasted.
-            if self.now.since(*since) < SETTLE {
-                self.look_again_soon(ticket);
-                return;
-            }
-            let state = state.clone();
-            self.decide(ticket, Observation::TicketStaysClosed { state });
-            return;
-        }
         // What a person added to the branch in this repository has not been through the gates yet; nor has what was checked
         // before a gate was added, or failed one before somebody took the ticket away and brought it back.
         let receipt = job.evidence.receipt.as_ref().filter(|receipt| receipt.head.as_ref() == Some(&pr.head));

@@ -2,6 +2,7 @@
 
 use dirigent::domain::failure::{RunFailure, TurnError};
 use dirigent::domain::ids::{CommitId, RunId, SessionId, TicketId};
+use dirigent::domain::remark::RemarkKey;
 use dirigent::domain::run::{Activity, Declared, ProcessMark, RunOutcome, RunReport, Salvage, StopReason};
 use dirigent::domain::ticket::NewTicket;
 use dirigent::domain::time::Timestamp;
@@ -35,6 +36,8 @@ pub struct Agent {
     pub branch: String,
     pub review: Option<CommitId>,
     pub temper: Temper,
+    /// Remarks that its prompt carries.
+    pub undelivered: Vec<RemarkKey>,
     pub next_at: Timestamp,
     pub beats: u32,
     pub started: bool,
@@ -109,8 +112,13 @@ impl Agent {
             self.head_before = world.branches.get(&self.branch).cloned();
             let head = self.head_before.clone().unwrap_or_else(|| commit("base"));
             let process = ProcessMark { pid: 1, started_ticks: 1 };
-            let event = Event::RunStarted { run, process, worktree: "/w".into(), base: commit("base"), head };
+            let event =
+                Event::RunStarted { run, process, worktree: "/w".into(), base: Some(commit("base")), head: Some(head) };
             return (event, false);
+        }
+        if !self.undelivered.is_empty() {
+            let remarks = std::mem::take(&mut self.undelivered);
+            return (Event::RunProgress { run, activity: Activity::Delivered { remarks } }, false);
         }
         self.beats += 1;
         let activity = match (self.beats, self.temper) {

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dirigent::config::policy::Policy;
+use dirigent::domain::basis::Basis;
 use dirigent::domain::failure::RunFailure;
 use dirigent::domain::ids::{RunId, TicketId};
 use dirigent::domain::job::{Stage, SwitchSource, TicketFacts, Work};
@@ -11,7 +12,7 @@ use dirigent::domain::run::{RunOutcome, StopReason};
 use dirigent::domain::ticket::{Ticket, state_in};
 use dirigent::domain::time::Timestamp;
 use dirigent::engine::effect::{Action, Effect, Steering};
-use dirigent::engine::event::{EffectError, Event, LostRun};
+use dirigent::engine::event::{EffectError, Event, Lookup, LostRun};
 use dirigent::engine::permit::{Circumstances, Reach, permit};
 use dirigent::engine::state::{Changes, Meta, State};
 use dirigent::engine::{circumstances, next_due, select, step};
@@ -85,6 +86,7 @@ pub struct Simulation {
     stopped_before_start: BTreeSet<RunId>,
     /// What the engine was last told of the whole board.
     last_list: Option<Vec<Ticket>>,
+    list_basis: Basis,
     next_poll: i64,
     next_timer: i64,
     chance: Chance,
@@ -122,6 +124,7 @@ impl Simulation {
             busy_until: BTreeMap::new(),
             stopped_before_start: BTreeSet::new(),
             last_list: None,
+            list_basis: Basis::default(),
             next_poll: START.0,
             next_timer: START.0,
             chance: Chance::new(seed, 1),
@@ -292,20 +295,25 @@ impl Simulation {
     /// A tracker that can tell says only that nothing changed, now and then.
     fn told_of_the_board(&mut self, event: Event) -> Event {
         match event {
-            Event::Polled { tickets, base } => {
+            Event::Polled { tickets, base, basis } => {
                 if self.last_list.as_ref() == Some(&tickets) && self.chance.one_in(2) {
-                    return Event::PolledUnchanged { base };
+                    return Event::PolledUnchanged { base, basis: self.list_basis };
                 }
                 self.last_list = Some(tickets.clone());
-                Event::Polled { tickets, base }
+                self.list_basis = basis;
+                Event::Polled { tickets, base, basis }
             }
             Event::PollFailed { .. } | Event::PolicyReloaded => {
                 self.last_list = None;
                 event
             }
             // A board that is known to have gone on since lists anew.
-            Event::TicketsRefreshed { ref tickets, .. } => {
-                self.last_list.take_if(|list| tickets.iter().any(|ticket| !list.contains(ticket)));
+            Event::TicketsRefreshed { ref found, .. } => {
+                let listed = |list: &mut Vec<Ticket>, lookup: &Lookup| match lookup {
+                    Lookup::Found { ticket } => list.contains(ticket),
+                    _ => true,
+                };
+                self.last_list.take_if(|list| found.iter().any(|(_, lookup)| !listed(list, lookup)));
                 event
             }
             _ => event,
@@ -458,14 +466,17 @@ impl Simulation {
             (Action::Steer { run, how: Steering::StopAfterTurn }, _) => {
                 self.stop_agent(&run.clone(), StopReason::Quota, 5_000);
             }
-            (Action::Steer { .. } | Action::Notify { .. }, _) => {}
+            (Action::Steer { .. } | Action::Notify { .. } | Action::CheckRemark { .. }, _) => {}
             (Action::RefreshTickets { ids }, _) => self.refresh(ids.clone()),
             (Action::InspectPr { .. }, Some(_)) if self.world.forge_down => {}
             (Action::InspectPr { number }, Some(ticket)) => {
                 let stale = self.reads_old();
                 let pr = self.world.look(number.0, stale, &mut self.chance);
                 let latency = self.latency(2000);
-                self.deliver(latency, Event::PrObserved { ticket, pr });
+                let basis = self.basis();
+                if let Some(pr) = pr {
+                    self.deliver(latency, Event::PrObserved { ticket, pr, basis });
+                }
             }
             (Action::RunGate { .. }, Some(_)) => {
                 let at = self.now.0 + 500 + self.chance.below(60_000) as i64;
@@ -533,7 +544,7 @@ impl Simulation {
     }
 
     fn start_agent(&mut self, effect: &Effect, ticket: TicketId) {
-        let Action::StartRun { run, branch, work, .. } = &effect.action else { return };
+        let Action::StartRun { run, branch, work, undelivered, .. } = &effect.action else { return };
         let run_is_over = |report| Event::RunFinished { run: run.clone(), report };
         if self.world.tracker_down {
             self.later(5, run_is_over(failed(RunFailure::Tracker { detail: "500".into() })));
@@ -543,7 +554,8 @@ impl Simulation {
         let reading: Vec<_> = self.world.board(false).into_iter().filter(|shown| shown.id == ticket).collect();
         let facts = reading.first().map(TicketFacts::of);
         let life = self.lives;
-        self.tell(Event::TicketsRefreshed { asked: vec![ticket.clone()], tickets: reading });
+        let (found, basis) = (lookups(&[ticket.clone()], reading), self.basis());
+        self.tell(Event::TicketsRefreshed { found, basis });
         if life != self.lives || self.broken.is_some() {
             return;
         }
@@ -578,6 +590,7 @@ impl Simulation {
             branch: branch.clone(),
             review,
             temper,
+            undelivered: undelivered.iter().filter_map(|message| message.key.clone()).collect(),
             next_at: Timestamp(self.now.0 + 200 + self.chance.below(3000) as i64),
             beats: 0,
             started: false,
@@ -629,10 +642,16 @@ impl Simulation {
                 tickets.push(tickets[at].clone());
             }
         }
-        self.deliver(latency, Event::Polled { tickets, base: Some(commit("base")) });
+        let basis = self.basis();
+        self.deliver(latency, Event::Polled { tickets, base: Some(commit("base")), basis });
         // The watcher of the kill-switch file tells what it sees from time to time, also when nothing changed.
         let file = self.world.kill_file;
         self.later(5, Event::SwitchesChanged { file });
+    }
+
+    /// What a question that leaves now rests on.
+    fn basis(&self) -> Basis {
+        Basis { asked_at: self.now, after: self.state.moment() }
     }
 
     fn refresh(&mut self, asked: Vec<TicketId>) {
@@ -643,7 +662,8 @@ impl Simulation {
         }
         let stale = self.reads_old();
         let tickets = self.world.board(stale).into_iter().filter(|ticket| asked.contains(&ticket.id)).collect();
-        self.deliver(latency, Event::TicketsRefreshed { asked, tickets });
+        let (found, basis) = (lookups(&asked, tickets), self.basis());
+        self.deliver(latency, Event::TicketsRefreshed { found, basis });
     }
 
     /// `kill -9`, now or inside the next step that decides something.
@@ -682,4 +702,13 @@ impl Simulation {
         self.later(250, Event::SwitchesChanged { file });
         self.next_poll = self.now.0 + 100;
     }
+}
+
+/// What became of each id: one that is missing is gone.
+fn lookups(asked: &[TicketId], tickets: Vec<Ticket>) -> Vec<(TicketId, Lookup)> {
+    let found = |id: &TicketId| match tickets.iter().find(|ticket| ticket.id == *id) {
+        Some(ticket) => Lookup::Found { ticket: ticket.clone() },
+        None => Lookup::Gone { because: "nobody has it".into() },
+    };
+    asked.iter().map(|id| (id.clone(), found(id))).collect()
 }

@@ -28,7 +28,7 @@ impl Ledger {
                 self.jobs.insert(id.clone(), job.clone());
             }
         }
-        for id in changes.archived.keys().filter(|id| !state.jobs.contains_key(*id)) {
+        for id in changes.archived.keys().filter(|id| !state.jobs.contains(id)) {
             self.jobs.remove(id);
         }
         for id in &changes.runs {
@@ -51,16 +51,16 @@ impl Ledger {
     /// The state that a new life begins with.
     pub fn reopened(&self) -> State {
         State {
-            jobs: self.jobs.clone(),
+            jobs: self.jobs.values().cloned().collect(),
             runs: self.runs.clone(),
-            outbox: self.outbox.clone(),
+            outbox: self.outbox.values().cloned().collect(),
             ..State::new(self.meta.clone())
         }
     }
 
     /// What the engine changed without saying so: a crash would forget it.
     pub fn lacks(&self, state: &State) -> Option<String> {
-        for (id, job) in &state.jobs {
+        for (id, job) in state.jobs.iter() {
             // Usage and last activity of live runs are checkpointed a little later.
             if job.stage.run().is_none() && self.jobs.get(id) != Some(job) {
                 return Some(format!("{id} was changed and not marked"));
@@ -69,6 +69,7 @@ impl Ledger {
         if !self.runs.keys().eq(state.runs.keys()) {
             return Some("runs were changed and not marked".into());
         }
-        (self.outbox != state.outbox).then(|| "the outbox was changed and not marked".into())
+        (!self.outbox.iter().map(|(id, pending)| (id, pending)).eq(state.outbox.iter()))
+            .then(|| "the outbox was changed and not marked".into())
     }
 }

@@ -7,6 +7,7 @@ use dirigent::domain::job::Stage;
 use dirigent::domain::pr::{CheckStatus, Mergeability, PrState, Verdict};
 use dirigent::domain::time::Timestamp;
 use dirigent::engine::event::{Event, OperatorCommand};
+use dirigent::engine::holding;
 
 use super::chance::Chance;
 use super::driver::{Death, Simulation};
@@ -50,8 +51,8 @@ pub fn disturb(simulation: &mut Simulation, chance: &mut Chance) -> String {
         8 => with_pr(simulation, number, |pr| pr.state = PrState::Merged { commit: None }, "merged by a person"),
         9 => with_pr(simulation, number, |pr| pr.labels = vec![SWITCH_LABEL.into()], "labelled to stop"),
         10 => with_pr(simulation, number, |pr| pr.labels.clear(), "unlabelled"),
-        11 => with_pr(simulation, number, |pr| pr.checks = vec![check("build", CheckStatus::Failed)], "red"),
-        12 => with_pr(simulation, number, |pr| pr.checks = vec![check("build", CheckStatus::Pending)], "pending"),
+        11 => with_pr(simulation, number, |pr| pr.checks = Some(vec![check("build", CheckStatus::Failed)]), "red"),
+        12 => with_pr(simulation, number, |pr| pr.checks = Some(vec![check("build", CheckStatus::Pending)]), "pending"),
         13 => {
             let files = vec!["src/lib.rs".to_owned()];
             with_pr(simulation, number, |pr| pr.mergeability = Mergeability::Conflicting { files }, "in conflict")
@@ -91,11 +92,11 @@ pub fn disturb(simulation: &mut Simulation, chance: &mut Chance) -> String {
                 2 => OperatorCommand::Pause { ticket },
                 3 => OperatorCommand::Resume { ticket },
                 4 => OperatorCommand::Stop { ticket },
-                5 => OperatorCommand::Approve { ticket },
+                5 => OperatorCommand::Approve { ticket, head: None, overrule: Vec::new() },
                 6 if chance.one_in(4) => OperatorCommand::Forget { ticket },
                 _ => OperatorCommand::Retry { ticket },
             };
-            if let OperatorCommand::Approve { ticket } = &command {
+            if let OperatorCommand::Approve { ticket, .. } = &command {
                 simulation.world.approved_tickets.insert(ticket.clone());
             }
             if let OperatorCommand::Forget { ticket } = &command {
@@ -184,7 +185,7 @@ pub fn make_peace(simulation: &mut Simulation) {
     }
     world.prs.values_mut().for_each(|pr| pr.labels.clear());
     for pr in world.prs.values_mut() {
-        pr.checks = vec![check("build", CheckStatus::Passed)];
+        pr.checks = Some(vec![check("build", CheckStatus::Passed)]);
         pr.mergeability = Mergeability::Clean;
     }
     let ids: Vec<TicketId> = world.tickets.keys().cloned().collect();
@@ -205,7 +206,7 @@ pub fn make_peace(simulation: &mut Simulation) {
 /// Everything that waits for a person gets its answer: retried, approved, green.
 pub fn answer(simulation: &mut Simulation) {
     for pr in simulation.world.prs.values_mut() {
-        pr.checks = vec![check("build", CheckStatus::Passed)];
+        pr.checks = Some(vec![check("build", CheckStatus::Passed)]);
         pr.mergeability = Mergeability::Clean;
     }
     let waiting: Vec<(TicketId, bool)> = simulation
@@ -221,7 +222,8 @@ pub fn answer(simulation: &mut Simulation) {
     for (ticket, approve) in waiting {
         let command = if approve {
             simulation.world.approved_tickets.insert(ticket.clone());
-            OperatorCommand::Approve { ticket }
+            let overrule = holding(&simulation.state, &ticket);
+            OperatorCommand::Approve { ticket, head: None, overrule }
         } else {
             OperatorCommand::Retry { ticket }
         };

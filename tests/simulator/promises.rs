@@ -178,7 +178,7 @@ pub fn finished(simulation: &Simulation) -> Result<(), String> {
         }
         // Where the job is done, the ticket says so too, unless people moved it on since.
         if matches!(job.stage, Stage::Done { ticket_closed: false, .. })
-            && job.moved_to.as_deref().is_some_and(|to| same_state(to, "Done"))
+            && job.column.as_ref().is_some_and(|write| same_state(&write.to, "Done"))
             && active
         {
             return Err(format!("{id} is done, and its ticket is still in {}", ticket.state));

@@ -34,6 +34,8 @@ pub struct World {
     /// Whose pull request it is.
     pub pr_owner: BTreeMap<u64, TicketId>,
     pub branches: BTreeMap<String, CommitId>,
+    /// What the git remote has of them.
+    pub remote: BTreeMap<String, CommitId>,
     pub posted: BTreeMap<TicketId, Vec<Posted>>,
     pub created: BTreeMap<String, u32>,
     pub merges: BTreeMap<u64, u32>,
@@ -93,7 +95,7 @@ impl World {
         self.comments_made += 1;
         let said = comment(self.comments_made, trust, text);
         if let Some(ticket) = self.tickets.get_mut(id) {
-            ticket.comments.push(said);
+            ticket.comments.get_or_insert_default().push(said);
         }
     }
 
@@ -127,10 +129,13 @@ impl World {
             && let Some(pr) = self.prs.get_mut(&number)
         {
             let statuses = [CheckStatus::Passed, CheckStatus::Pending, CheckStatus::Failed];
-            pr.checks = vec![check("build", *chance.pick(&statuses))];
+            pr.checks = Some(vec![check("build", *chance.pick(&statuses))]);
         }
-        let shown = stale.or_else(|| self.prs.get(&number).cloned())?;
-        let green = shown.checks.iter().all(|check| check.status == CheckStatus::Passed) && !shown.checks.is_empty();
+        let mut shown = stale.or_else(|| self.prs.get(&number).cloned())?;
+        // A replica may show an old head; git itself does not.
+        shown.ref_head = self.remote.get(&shown.head_branch).cloned();
+        let checks = shown.checks.as_deref().unwrap_or_default();
+        let green = checks.iter().all(|check| check.status == CheckStatus::Passed) && !checks.is_empty();
         if green && shown.mergeability == Mergeability::Clean {
             self.was_good.insert((number, shown.head.clone()));
         }
@@ -139,11 +144,13 @@ impl World {
 
     fn set_head(&mut self, branch: &str, head: &CommitId, now: Timestamp) {
         self.branches.insert(branch.to_owned(), head.clone());
+        self.remote.insert(branch.to_owned(), head.clone());
         let status = self.next_checks.unwrap_or(CheckStatus::Passed);
         for pr in self.prs.values_mut().filter(|pr| pr.head_branch == branch && pr.state == PrState::Open) {
             if pr.head != *head {
                 pr.head = head.clone();
-                pr.checks = vec![check("build", status)];
+                pr.ref_head = Some(head.clone());
+                pr.checks = Some(vec![check("build", status)]);
                 pr.pushed_at = Some(now);
                 pr.mergeability = Mergeability::Clean;
             }
@@ -159,7 +166,7 @@ impl World {
         self.comments_made += 1;
         let made = self.comments_made;
         if let Some(pr) = self.prs.get_mut(&number) {
-            pr.reviews.push(review(made, TrustLevel::Member, verdict, &pr.head.clone()));
+            pr.reviews.get_or_insert_default().push(review(made, TrustLevel::Member, verdict, &pr.head.clone()));
             if verdict == Verdict::Approved {
                 self.approved.insert(pr.head.clone());
             }
@@ -197,7 +204,7 @@ impl World {
                 self.create(key, new);
                 Ok(EffectResult::Plain)
             }
-            Action::MoveTicket { state } => {
+            Action::MoveTicket { state, .. } => {
                 let Some(shown) = self.tickets.get_mut(ticket) else {
                     return Err(EffectError::Permanent { detail: "gone".into() });
                 };
@@ -213,7 +220,7 @@ impl World {
                 let number = self.pr_of_branch(branch).unwrap_or_else(|| {
                     let number = self.prs.len() as u64 + 1;
                     let mut opened = pr(number, branch, head);
-                    opened.checks = vec![check("build", self.next_checks.unwrap_or(CheckStatus::Passed))];
+                    opened.checks = Some(vec![check("build", self.next_checks.unwrap_or(CheckStatus::Passed))]);
                     self.prs.insert(number, opened);
                     self.pr_owner.insert(number, ticket.clone());
                     number
