@@ -21,7 +21,10 @@ pub fn shell(context: &Context, loaded: &Loaded, report: &mut Report) -> String 
     match read {
         Ok(Ok(login)) => {
             let took = login.took.as_millis();
-            report.ok("login shell", format!("{} gives the environment, once per start ({took} ms)", login.shell.display()));
+            report.ok(
+                "login shell",
+                format!("{} gives the environment, once per start ({took} ms)", login.shell.display()),
+            );
             login.environment.get("PATH").cloned().unwrap_or(path)
         }
         Ok(Err(error)) => {
@@ -40,7 +43,9 @@ pub fn same_user(context: &Context, loaded: &Loaded, report: &mut Report) {
     }
     let names: Vec<String> = found
         .iter()
-        .map(|path| path.strip_prefix(home).map_or_else(|_| path.display().to_string(), |rest| format!("~/{}", rest.display())))
+        .map(|path| {
+            path.strip_prefix(home).map_or_else(|_| path.display().to_string(), |rest| format!("~/{}", rest.display()))
+        })
         .collect();
     report.warn(
         "same user",

@@ -50,11 +50,7 @@ impl LocalLauncher {
     }
 
     /// With a given containment, if it works here.
-    pub fn start_with(
-        scratch: &Path,
-        containment: Containment,
-        shield: Option<&Shield>,
-    ) -> Result<Self, LaunchError> {
+    pub fn start_with(scratch: &Path, containment: Containment, shield: Option<&Shield>) -> Result<Self, LaunchError> {
         Self::build(scratch, |shield| Wrapper::find(containment, shield), shield)
     }
 

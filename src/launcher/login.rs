@@ -126,11 +126,7 @@ impl LoginEnvironment {
 
 /// Starts the user's login shell once, without our secrets, and answers with the environment that it ends up with. What is first in our
 /// own `PATH` stays first.
-pub async fn read(
-    own: &BTreeMap<String, String>,
-    secrets: &Secrets,
-    patience: Patience,
-) -> Result<Login, LoginError> {
+pub async fn read(own: &BTreeMap<String, String>, secrets: &Secrets, patience: Patience) -> Result<Login, LoginError> {
     let home = own.get("HOME").map(PathBuf::from).filter(|home| home.is_dir());
     let (shell, profiles) = shell_of(own.get("SHELL").map(String::as_str), home.as_deref());
     let began = Instant::now();

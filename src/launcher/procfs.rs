@@ -113,7 +113,8 @@ pub fn namespace_depth(pid: i32) -> Option<usize> {
 /// The value of one variable in the environment that a process was started with. The error says that it may not be read.
 pub fn variable(pid: i32, name: &str) -> io::Result<Option<String>> {
     let environ = environ(pid)?;
-    let value = environ.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
+    let value =
+        environ.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
     Ok(value.map(|value| String::from_utf8_lossy(value).into_owned()))
 }
 

@@ -62,7 +62,8 @@ pub fn enter(arguments: &[OsString]) -> io::Result<Infallible> {
     let (paths, command) = arguments.split_at(end);
     let (folder, writable) = paths.split_first().ok_or_else(malformed)?;
     shield(Path::new(folder), writable)?;
-    let command: Vec<CString> = command.get(1..).unwrap_or_default().iter().map(|word| c_string(word)).collect::<Result<_, _>>()?;
+    let command: Vec<CString> =
+        command.get(1..).unwrap_or_default().iter().map(|word| c_string(word)).collect::<Result<_, _>>()?;
     let program = command.first().ok_or_else(malformed)?;
     Ok(nix::unistd::execv(program, &command)?)
 }

@@ -38,7 +38,9 @@ fn home_with(profile: &str) -> (tempfile::TempDir, BTreeMap<String, String>) {
 fn at_work(words: &str) -> usize {
     let wanted = words.replace(' ', "\0");
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    entries.filter(|entry| text(&std::fs::read(entry.path().join("cmdline")).unwrap_or_default()).contains(&wanted)).count()
+    entries
+        .filter(|entry| text(&std::fs::read(entry.path().join("cmdline")).unwrap_or_default()).contains(&wanted))
+        .count()
 }
 
 #[test]

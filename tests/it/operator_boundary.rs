@@ -145,7 +145,12 @@ impl Scene {
         assert_eq!(board.phase("t-victim"), "waiting_for_human", "{}", runner.log());
         assert_eq!(board.scratch.head("main"), main, "something was merged");
         let snapshot = board.status(&[]);
-        assert_eq!(snapshot["switches"].as_array().map(Vec::len), Some(0), "something was paused: {}", snapshot["switches"]);
+        assert_eq!(
+            snapshot["switches"].as_array().map(Vec::len),
+            Some(0),
+            "something was paused: {}",
+            snapshot["switches"]
+        );
         let story = board.ok(&["explain", "t-victim"]);
         for word in ["operator", "paused", "stopped by"] {
             assert!(!story.contains(word), "{word}: {story}");
@@ -186,7 +191,10 @@ impl Scene {
         let (handed_on, direct): (Vec<&str>, Vec<&str>) = raw.lines().partition(|line| line.starts_with("handed on"));
         assert_eq!(direct.len(), 12, "{who} {way}: {raw}");
         for line in direct {
-            assert!(line.contains(r#""reply":"refused""#) && line.contains("is never an operator"), "{who} {way}: {line}");
+            assert!(
+                line.contains(r#""reply":"refused""#) && line.contains("is never an operator"),
+                "{who} {way}: {line}"
+            );
         }
         assert_eq!(handed_on.len(), 1, "{who} {way}: {raw}");
         assert!(handed_on[0].contains(r#""reply":"refused""#), "{who} {way}: {raw}");

@@ -28,10 +28,14 @@ const AGENT: &str =
 
 /// A home with credentials in every place that git, gh and ssh look at.
 fn board(worker: &str) -> Board {
-    let more =
-        format!("{MERGE}hooks: {{after_create: 'sh \"$HOME/try.sh\" hook'}}\ngates: {{task: ['sh \"$HOME/try.sh\" gate']}}\n");
+    let more = format!(
+        "{MERGE}hooks: {{after_create: 'sh \"$HOME/try.sh\" hook'}}\ngates: {{task: ['sh \"$HOME/try.sh\" gate']}}\n"
+    );
     let board = Board::new(AGENT, &more);
-    let file = board.scratch.read("WORKFLOW.md").replace("worker: {runtime: exec}", &format!("worker: {{runtime: exec{worker}}}"));
+    let file = board
+        .scratch
+        .read("WORKFLOW.md")
+        .replace("worker: {runtime: exec}", &format!("worker: {{runtime: exec{worker}}}"));
     board.scratch.write("WORKFLOW.md", &file);
     let home = board.scratch.dir.path();
     let helper = "!f() { echo username=me; echo password=of-the-user; }; f";

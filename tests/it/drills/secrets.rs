@@ -266,7 +266,11 @@ git add -A; git commit -qm looked; tk done x
 ";
     let board = on(Board::new(agent, MERGE));
     board.ticket("t-1", "Look into the runner");
-    let output = board.command_of_an_ordinary_user(&["run", "--once", "--plain"]).env("GITHUB_TOKEN", BYSTANDERS[0].1).output().unwrap();
+    let output = board
+        .command_of_an_ordinary_user(&["run", "--once", "--plain"])
+        .env("GITHUB_TOKEN", BYSTANDERS[0].1)
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
     let seen = board.scratch.read("seen.txt");
     assert!(seen.contains("DIRIGENT_RUN_ID="), "it saw nothing, not even itself: {seen}");
