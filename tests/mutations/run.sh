@@ -15,7 +15,7 @@ seeds=${MUTATION_SEEDS:-1500}
 patches=()
 for patch in "$@"; do patches+=("$(realpath "$patch")"); done
 [ ${#patches[@]} -gt 0 ] || patches=("$here"/*.patch)
-declare -A TESTS_OF=([launcher]="launcher")
+declare -A TESTS_OF=([launcher]="launcher" [runtime]="operator_boundary" [cli]="operator_boundary")
 
 mkdir -p "$scratch/engine/src/config" "$scratch/engine/tests/it"
 cd "$scratch/engine"

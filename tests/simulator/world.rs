@@ -131,6 +131,12 @@ impl World {
             let statuses = [CheckStatus::Passed, CheckStatus::Pending, CheckStatus::Failed];
             pr.checks = Some(vec![check("build", *chance.pick(&statuses))]);
         }
+        // An open pull request follows its branch.
+        if let Some(pr) = self.prs.get_mut(&number).filter(|pr| pr.state == PrState::Open)
+            && let Some(head) = self.remote.get(&pr.head_branch)
+        {
+            pr.head = head.clone();
+        }
         let mut shown = stale.or_else(|| self.prs.get(&number).cloned())?;
         // A replica may show an old head; git itself does not.
         shown.ref_head = self.remote.get(&shown.head_branch).cloned();
