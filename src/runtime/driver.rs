@@ -248,6 +248,7 @@ impl Driver {
     fn step(&mut self, event: Event) {
         let reloaded = matches!(event, Event::PolicyReloaded);
         let switch_before = self.state.global_switch();
+        let board_error_before = self.state.tracker.last_error.clone();
         let at = now();
         if let Some(recorder) = &mut self.recorder {
             recorder.write(&RecordLine::Event { at, event: event.clone() });
@@ -271,7 +272,9 @@ impl Driver {
             self.soft_since.get_or_insert_with(Instant::now);
         }
         self.changed_since_poll |= !changes.jobs.is_empty() || !changes.outbox.is_empty();
-        if changes.is_hard() || changes.soft || all {
+        // A board that cannot be read changes no job, and people must see it all the same.
+        let board_error = self.state.tracker.last_error != board_error_before;
+        if changes.is_hard() || changes.soft || all || board_error {
             self.stale_since.get_or_insert_with(Instant::now);
         }
         self.unwritten.add(changes);

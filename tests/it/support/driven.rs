@@ -116,7 +116,7 @@ impl RunHost for MadeUpHost {
                 report.declared = Some(Declared::Done { summary: "done".into() });
                 report.base = base.clone();
                 report.head_before = base;
-                report.head = Some(commit(order.run.as_str()));
+                report.head = Some(commit(&format!("{}{}", order.attempt, order.ticket.key)));
                 report.commits_ahead = 1;
                 report
             }
@@ -365,9 +365,10 @@ impl Driven {
 
     /// Waits in the clock of the test, which may be a quick one; the patience is real.
     pub async fn until(&self, what: &str, mut done: impl FnMut(&Self) -> bool) {
-        let began = Instant::now();
+        let (began, told) = (Instant::now(), tokio::time::Instant::now());
         while !done(self) {
-            assert!(began.elapsed() < PATIENCE, "still waiting: {what}\n{:#?}", self.snapshot());
+            let waited = told.elapsed();
+            assert!(began.elapsed() < PATIENCE, "still waiting after {waited:?}: {what}\n{:?}", self.snapshot());
             assert!(!self.running.is_finished(), "the driver ended: {what}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use dirigent::domain::comment::{Comment, TrustLevel};
 use dirigent::domain::ids::{CommentId, CommitId, PrNumber, TicketId};
 use dirigent::domain::permit::Permit;
-use dirigent::domain::pr::{NewPr, PullRequest};
+use dirigent::domain::pr::{Mergeability, NewPr, PullRequest};
 use dirigent::domain::remark::RemarkKind;
 use dirigent::domain::ticket::{NewTicket, Ticket};
 use dirigent::domain::time::Timestamp;
@@ -213,6 +213,7 @@ impl Tracker for TroubledTracker {
     }
 }
 
+/// A forge that works out at once whether something can be merged.
 #[derive(Debug, Default)]
 pub struct TroubledForge {
     pub forge: MemoryForge,
@@ -265,7 +266,9 @@ impl Forge for TroubledForge {
 
     async fn open_pr(&self, permit: &Permit, new: &NewPr) -> Result<PullRequest, ForgeError> {
         self.line.pass("open", &new.head_branch).await?;
-        self.forge.open_pr(permit, new).await
+        let opened = self.forge.open_pr(permit, new).await?;
+        self.forge.edit(opened.number, |pr| pr.mergeability = Mergeability::Clean);
+        Ok(opened)
     }
 
     async fn reopen(&self, permit: &Permit, number: PrNumber) -> Result<(), ForgeError> {
