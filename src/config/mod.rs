@@ -9,6 +9,7 @@ pub mod budget;
 pub mod claude;
 pub mod codex;
 pub mod exec;
+pub mod foreign;
 pub mod gates;
 pub mod hooks;
 pub mod ledger;

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::codex::Timeouts;
+use super::problem::Problem;
 use super::wire;
 
 /// The pi coding agent.
@@ -16,7 +17,7 @@ pub struct PiSettings {
     pub command: String,
     pub model: Option<PiModel>,
     pub thinking_level: Option<String>,
-    /// The directory of session files, made outside the worktree.
+    /// The name of the folder of session files, made outside the worktree.
     pub session_dir_name: Option<String>,
     #[schemars(with = "Vec<wire::PathText>")]
     pub extension_paths: Vec<PathBuf>,
@@ -50,6 +51,25 @@ impl Default for PiSettings {
             disable_themes: false,
             response_timeout: Duration::from_secs(60),
             timeouts: Timeouts::default(),
+        }
+    }
+}
+
+impl PiSettings {
+    pub fn check(&self) -> Vec<Problem> {
+        let leaves = |name: &str| {
+            let mut parts = std::path::Path::new(name).components();
+            !matches!((parts.next(), parts.next()), (Some(std::path::Component::Normal(_)), None))
+        };
+        match self.session_dir_name.as_deref().filter(|name| leaves(name)) {
+            Some(name) => vec![
+                Problem::new(
+                    "pi.session_dir_name",
+                    format!("`pi.session_dir_name` `{name}` leaves the folder that sessions are kept in"),
+                )
+                .with_help("write the name of a folder, without any `/`"),
+            ],
+            None => Vec::new(),
         }
     }
 }

@@ -40,6 +40,7 @@ pub enum Severity {
     P1,
     P2,
     P3,
+    P4,
 }
 
 impl Default for ReviewSettings {

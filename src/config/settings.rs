@@ -243,12 +243,13 @@ impl Settings {
         .collect()
     }
 
-    /// What cannot be, once every value has its type. `provider_keys` are the keys written under `tracker.provider`.
-    pub fn check(&self, provider_keys: &[String]) -> Vec<Problem> {
-        let mut problems = self.tracker.check(provider_keys);
+    /// What cannot be, once every value has its type.
+    pub fn check(&self) -> Vec<Problem> {
+        let mut problems = self.tracker.check();
         problems.extend(self.workspace.check());
         problems.extend(self.worker.check());
         problems.extend(self.agent.check());
+        problems.extend(self.pi.check());
         problems.extend(self.orchestration.check());
         problems.extend(self.rollout.check());
         problems.extend(self.pr.check());
@@ -307,7 +308,7 @@ mod tests {
     fn a_runtime_without_a_command_is_a_problem() {
         let mut settings = Settings::default();
         settings.worker.runtime = Runtime::Exec;
-        let problems = settings.check(&[]);
+        let problems = settings.check();
         assert_eq!(problems.len(), 1, "{problems:?}");
         assert!(problems[0].message.contains("`exec.command` is not set"));
     }

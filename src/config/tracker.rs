@@ -57,7 +57,7 @@ pub enum UntrustedText {
     Fence,
 }
 
-/// The keys of all trackers; [`TrackerSettings::check`] refuses those of another kind.
+/// The keys of all trackers; [`TrackerKind::provider_keys`] says whose each is.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Provider {
@@ -118,6 +118,12 @@ impl Default for TrackerSettings {
 }
 
 impl TrackerKind {
+    pub const ALL: [TrackerKind; 4] = [Self::Tk, Self::Github, Self::Linear, Self::Memory];
+
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Self::Tk => "tk",
@@ -162,23 +168,8 @@ impl TrackerKind {
 }
 
 impl TrackerSettings {
-    /// `written` are the keys that the file has under `tracker.provider`.
-    pub fn check(&self, written: &[String]) -> Vec<Problem> {
+    pub fn check(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
-        let known = self.kind.provider_keys();
-        for key in written.iter().filter(|key| !known.contains(&key.as_str())) {
-            let path = format!("tracker.provider.{key}");
-            let kind = self.kind.name();
-            let message = format!("`{path}` is not a key of the {kind} tracker");
-            problems.push(
-                Problem::new(path, message)
-                    .with_help(match known {
-                        [] => format!("the {kind} tracker has no keys of its own; remove it"),
-                        known => format!("the {kind} tracker knows {}", known.join(", ")),
-                    })
-                    .depending_on("tracker.kind"),
-            );
-        }
         for (path, states) in
             [("tracker.active_states", &self.active_states), ("tracker.terminal_states", &self.terminal_states)]
         {

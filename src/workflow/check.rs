@@ -8,9 +8,11 @@ use serde_json::{Map, Value as Json};
 use super::duration;
 use super::error::{Finding, Source};
 use super::resolve::{Expanded, Expander};
-use super::schema::{LENIENT_MAPS, STRICT_SECTIONS, is_strict};
+use super::schema::LENIENT_MAPS;
 use super::shape::{Kind, branches, expected, fits, in_range, kind, one_of, types, words};
-use super::tree::{Node, Place, Value};
+use super::tree::{Entry, Node, Place, Value};
+use crate::config::foreign::{self, Becomes};
+use crate::config::tracker::TrackerKind;
 use crate::config::wire::{FORMAT_DURATION, FORMAT_PATH, FORMAT_SECRET};
 
 /// What a walk gives.
@@ -25,8 +27,15 @@ pub struct Checked {
 }
 
 pub fn check(root: &Node, schema: &Json, source: &Source, expander: &Expander) -> Checked {
-    let mut walk =
-        Walk { source, expander, errors: Vec::new(), warnings: Vec::new(), from_env: BTreeMap::new(), lenient: false };
+    let mut walk = Walk {
+        source,
+        expander,
+        tracker: root.at("tracker.kind").and_then(Node::text).and_then(TrackerKind::named),
+        errors: Vec::new(),
+        warnings: Vec::new(),
+        from_env: BTreeMap::new(),
+        lenient: false,
+    };
     let data = walk.value(root, schema, "").unwrap_or_else(|| Json::Object(Map::new()));
     Checked { data, errors: walk.errors, warnings: walk.warnings, from_env: walk.from_env }
 }
@@ -34,6 +43,8 @@ pub fn check(root: &Node, schema: &Json, source: &Source, expander: &Expander) -
 struct Walk<'a> {
     source: &'a Source,
     expander: &'a Expander<'a>,
+    /// Whose keys `tracker.provider` has.
+    tracker: Option<TrackerKind>,
     errors: Vec<Finding>,
     warnings: Vec<Finding>,
     from_env: BTreeMap<String, String>,
@@ -68,10 +79,13 @@ impl Walk<'_> {
         let mut object = Map::new();
         for entry in entries {
             let child_path = if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
+            if path == "tracker.provider" && self.is_another_trackers(entry) {
+                continue;
+            }
             let child = known.and_then(|known| known.get(&entry.key)).or(others);
             let Some(child) = child else {
                 let names: Vec<&str> = known.into_iter().flat_map(|known| known.keys().map(String::as_str)).collect();
-                self.unknown_key(&entry.key, entry.key_place, path, &names);
+                self.unknown_key(entry, path, &names);
                 continue;
             };
             let was_lenient = self.lenient;
@@ -235,24 +249,76 @@ impl Walk<'_> {
         }
     }
 
-    fn unknown_key(&mut self, key: &str, place: Place, parent: &str, known: &[&str]) {
-        let path = if parent.is_empty() { key.to_owned() } else { format!("{parent}.{key}") };
-        let message = match parent {
-            "" => format!("`{key}` is not a section of the workflow file"),
-            parent => format!("`{path}` is not a key of `{parent}`"),
-        };
-        let hint = match nearest(key, known) {
+    /// A key that is not in the schema. Where it might be meant to be one of ours, it is an error: what it should have
+    /// limited or forbidden must not pass.
+    fn unknown_key(&mut self, entry: &Entry, parent: &str, known: &[&str]) {
+        let key = shortened(&entry.key);
+        let path = if parent.is_empty() { key.clone() } else { format!("{parent}.{key}") };
+        if let Some(foreign) = foreign::find(&path) {
+            let tool = foreign.tool;
+            let message = match foreign.becomes {
+                Becomes::Ours(ours) => {
+                    format!("`{path}` is not in force: it is {tool}'s name for `{ours}`, which is written as well")
+                }
+                Becomes::Nothing(why) => format!("`{path}` is not in force: it is a key of {tool}; {why}"),
+            };
+            self.warn(&path, entry.key_place, message, None);
+            return;
+        }
+        if parent == "tracker" && known_to_a_tracker(&key) {
+            let message = format!("`{path}` is not in force: `tracker.provider.{key}` is written as well");
+            self.warn(&path, entry.key_place, message, None);
+            return;
+        }
+        let near = nearest(&key, known);
+        let hint = match near {
             Some(near) if parent.is_empty() => format!("did you mean `{near}`?"),
             Some(near) => format!("did you mean `{parent}.{near}`?"),
             None => format!("known are {}", known.join(", ")),
         };
-        // What is nearly the name of a safety section holds settings that somebody counts on.
-        let misspelt_section = parent.is_empty() && is_a_slip(key, &STRICT_SECTIONS);
-        if misspelt_section || (!parent.is_empty() && is_strict(parent)) {
-            self.error(&path, place, message, Some(hint));
-        } else {
-            self.warn(&path, place, format!("{message}; it is ignored"), Some(hint));
+        if !parent.is_empty() {
+            self.error(&path, entry.key_place, format!("`{path}` is not a key of `{parent}`"), Some(hint));
+            return;
         }
+        let message = format!("`{key}` is not a section of the workflow file");
+        if is_a_slip(&key, known) {
+            self.error(&path, entry.key_place, message, Some(hint));
+        } else {
+            let message = format!("{message}; it is ignored");
+            self.warn(&path, entry.key_place, message, Some(format!("ours are {}", known.join(", "))));
+        }
+    }
+
+    /// A key under `tracker.provider` that the tracker in use does not have. Said here, whatever becomes of it.
+    fn is_another_trackers(&mut self, entry: &Entry) -> bool {
+        let Some(kind) = self.tracker else { return false };
+        let (key, known) = (shortened(&entry.key), kind.provider_keys());
+        if known.contains(&key.as_str()) {
+            return false;
+        }
+        let (path, name) = (format!("tracker.provider.{key}"), kind.name());
+        let owner = TrackerKind::ALL.into_iter().find(|other| other.provider_keys().contains(&key.as_str()));
+        let message = match owner {
+            Some(owner) => {
+                format!("`{path}` is not in force: it is a key of the {} tracker, not of {name}", owner.name())
+            }
+            None => format!("`{path}` is not a key of the {name} tracker"),
+        };
+        match nearest(&key, known) {
+            Some(near) if owner.is_none() => {
+                let hint = Some(format!("did you mean `tracker.provider.{near}`?"));
+                self.error(&path, entry.key_place, message, hint);
+            }
+            _ => {
+                let hint = match known {
+                    [] => format!("the {name} tracker has no keys of its own"),
+                    known => format!("the {name} tracker knows {}", known.join(", ")),
+                };
+                let message = if owner.is_some() { message } else { format!("{message}; it is not in force") };
+                self.warn(&path, entry.key_place, message, Some(hint));
+            }
+        }
+        true
     }
 
     fn error(&mut self, key: &str, place: Place, message: String, hint: Option<String>) {
@@ -285,11 +351,28 @@ pub fn nearest<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
         .map(|(_, word)| word)
 }
 
-/// One or two wrong keystrokes away from a known word; a word of its own is further away.
+/// One or two wrong keystrokes away from a known word, or a longer or shorter form of it; a word of its own is further
+/// away.
 fn is_a_slip(written: &str, known: &[&str]) -> bool {
     let allowed = if written.len() < 5 { 1 } else { 2 };
-    let written = written.to_lowercase();
-    known.iter().any(|word| strsim::damerau_levenshtein(&written, word) <= allowed)
+    let written = written.to_lowercase().replace('-', "_");
+    known.iter().any(|word| {
+        strsim::damerau_levenshtein(&written, word) <= allowed
+            || (word.len() > 3 && written.len() > 3 && (written.starts_with(word) || word.starts_with(&written)))
+    })
+}
+
+/// Nobody reads a key of a hundred thousand characters, and comparing it takes its time.
+fn shortened(key: &str) -> String {
+    const LONGEST: usize = 80;
+    match key.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}...", &key[..end]),
+        None => key.to_owned(),
+    }
+}
+
+fn known_to_a_tracker(key: &str) -> bool {
+    TrackerKind::ALL.into_iter().any(|kind| kind.provider_keys().contains(&key))
 }
 
 /// A value that is passed on unchanged.

@@ -2,12 +2,18 @@
 //! every value keeps its place in the file and the path it was written under.
 
 use super::tree::{Entry, Node, Value};
+use crate::config::foreign::{Becomes, FOREIGN};
 use crate::config::tracker::TrackerKind;
 
 pub fn normalise(root: &mut Node) {
     flat_tracker_keys(root);
-    alias(root, ("agent", "kind"), ("worker", "runtime"));
-    alias(root, ("pi", "model_routing"), ("agent", "routing"));
+    for foreign in FOREIGN {
+        if let Becomes::Ours(ours) = foreign.becomes
+            && let (Some(from), Some(to)) = (foreign.key.split_once('.'), ours.split_once('.'))
+        {
+            alias(root, from, to);
+        }
+    }
     words(root, "merge", "executor", &[("gh", "forge"), ("land_skill", "prompt")]);
     if let Some(review) = root.get_mut("review") {
         split_model(review);

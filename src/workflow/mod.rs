@@ -7,6 +7,7 @@ pub mod dialects;
 pub mod duration;
 pub mod error;
 pub mod front_matter;
+mod places;
 pub mod prompt;
 pub mod resolve;
 pub mod schema;
@@ -90,6 +91,7 @@ fn load_bytes(path: &Path, bytes: &[u8], env: &Env) -> Result<Loaded, WorkflowEr
     }
     let prompts = prompts(&document, &path, &settings)?;
     let mut warnings = checked.warnings;
+    warnings.extend(places::doubts(&settings).into_iter().map(|doubt| finding_of(doubt, &root, &document.source)));
     warnings.extend(prompts.trial().into_iter().map(|error| Finding {
         key: String::new(),
         message: format!("the prompt cannot be rendered: {}", error.message),
@@ -124,12 +126,6 @@ pub fn content_hash(bytes: &[u8]) -> String {
 
 /// What is wrong although every single value has its type. Findings that only follow from an earlier one are left out.
 fn semantic_findings(settings: &Settings, root: &Node, source: &Source, earlier: &[Finding]) -> Vec<Finding> {
-    let provider = root.at("tracker.provider").map(Node::entries).unwrap_or_default();
-    let provider_keys: Vec<String> = provider
-        .iter()
-        .map(|entry| entry.key.clone())
-        .filter(|key| earlier.iter().all(|finding| finding.key != format!("tracker.provider.{key}")))
-        .collect();
     let mut problems = Vec::new();
     if root.at("tracker.kind").is_none() {
         problems.push(
@@ -137,17 +133,21 @@ fn semantic_findings(settings: &Settings, root: &Node, source: &Source, earlier:
                 .with_help("say where the tickets are: one of tk, github, linear"),
         );
     }
-    problems.extend(settings.check(&provider_keys));
+    problems.extend(settings.check());
+    problems.extend(places::problems(settings));
     problems
         .into_iter()
         .filter(|problem| {
             let follows = |finding: &Finding| finding.key == problem.path || problem.depends_on.contains(&finding.key);
             !earlier.iter().any(follows)
         })
-        .map(|problem| {
-            let exact = root.at(&problem.path).map(|node| node.place);
-            let place = exact.or_else(|| root.nearest_entry(&problem.path).map(|entry| entry.key_place));
-            Finding { key: problem.path, message: problem.message, hint: problem.help, place, source: source.clone() }
-        })
+        .map(|problem| finding_of(problem, root, source))
         .collect()
+}
+
+/// A problem with the place of its key in the file.
+fn finding_of(problem: Problem, root: &Node, source: &Source) -> Finding {
+    let exact = root.at(&problem.path).map(|node| node.place);
+    let place = exact.or_else(|| root.nearest_entry(&problem.path).map(|entry| entry.key_place));
+    Finding { key: problem.path, message: problem.message, hint: problem.help, place, source: source.clone() }
 }

@@ -1,13 +1,13 @@
-//! The JSON Schema of the front matter, generated from the settings types, and how strict each section is.
+//! The JSON Schema of the front matter, generated from the settings types.
 
 use schemars::generate::SchemaSettings;
 use serde_json::Value as Json;
 
 use crate::config::Settings;
 
-/// An unknown key here is an error: a typo in a safety setting must not pass silently.
-pub const STRICT_SECTIONS: [&str; 8] =
-    ["orchestration", "rollout", "pr", "review", "merge", "budget", "gates", "waves"];
+/// Sections that take keys which the schema does not name: other spellings, other tools' keys, an adapter's own. The
+/// loader knows them; an editor that only has the schema must not call them wrong.
+const OPEN_SECTIONS: [&str; 5] = ["tracker", "workspace", "agent", "codex", "pi"];
 
 /// Maps whose bad entries are left out with a warning.
 pub const LENIENT_MAPS: [&str; 1] = ["agent.max_concurrent_agents_by_state"];
@@ -23,9 +23,11 @@ pub fn json_schema() -> Json {
     if let Some(tracker) = schema.pointer_mut("/properties/tracker").and_then(Json::as_object_mut) {
         tracker.insert("required".to_owned(), serde_json::json!(["kind"]));
     }
-    for section in STRICT_SECTIONS {
-        if let Some(section) = schema.pointer_mut(&format!("/properties/{section}")).and_then(Json::as_object_mut) {
-            section.insert("additionalProperties".to_owned(), false.into());
+    if let Some(sections) = schema.get_mut("properties").and_then(Json::as_object_mut) {
+        for (name, section) in sections {
+            if let (false, Some(section)) = (OPEN_SECTIONS.contains(&name.as_str()), section.as_object_mut()) {
+                section.insert("additionalProperties".to_owned(), false.into());
+            }
         }
     }
     schema
@@ -34,10 +36,4 @@ pub fn json_schema() -> Json {
 /// Printed and kept in the repository.
 pub fn json_schema_text() -> String {
     format!("{:#}\n", json_schema())
-}
-
-/// Whether an unknown key under this path is an error.
-pub fn is_strict(path: &str) -> bool {
-    let section = path.split('.').next().unwrap_or_default();
-    STRICT_SECTIONS.contains(&section) || path == "tracker.provider"
 }

@@ -45,7 +45,7 @@ fn bad_values_are_named_with_place_path_found_and_allowed() {
             "rollout:\n  preflight_required: maybe",
             "4:23: `rollout.preflight_required` is \"maybe\"; it must be `true` or `false`",
         ),
-        ("tracker_x: 1\npr:\n  forge: [github]", "5:10: `pr.forge` is a list; it must be one of github, local, none"),
+        ("other_tool: 1\npr:\n  forge: [github]", "5:10: `pr.forge` is a list; it must be one of github, local, none"),
         ("pr:\n  reviewers: ada", "4:14: `pr.reviewers` is \"ada\"; it must be a list"),
         ("merge:\n  metod: squash", "4:3: `merge.metod` is not a key of `merge` (did you mean `merge.method`?)"),
         (
@@ -142,36 +142,115 @@ fn all_problems_are_reported_at_once_and_in_order() {
 }
 
 #[test]
-fn unknown_keys_outside_the_safety_sections_are_warnings_with_a_suggestion() {
-    let loaded = Desk::new().good("trakcer: {}\nrecovery: {enabled: true}\nagent:\n  max_turn: 3\nhooks:\n  zzz: 1");
-    let warnings: Vec<String> = loaded
-        .warnings
-        .iter()
-        .map(|warning| {
-            format!("{}: {} ({})", warning.line().unwrap(), warning.message, warning.hint.as_deref().unwrap())
-        })
-        .collect();
-    assert_eq!(
-        warnings[0],
-        "3: `trakcer` is not a section of the workflow file; it is ignored (did you mean `tracker`?)"
-    );
-    assert!(
-        warnings[1].starts_with("4: `recovery` is not a section of the workflow file; it is ignored"),
-        "{warnings:?}"
-    );
-    assert_eq!(
-        warnings[2],
-        "6: `agent.max_turn` is not a key of `agent`; it is ignored (did you mean `agent.max_turns`?)"
-    );
-    assert!(warnings[3].starts_with("8: `hooks.zzz` is not a key of `hooks`"), "{warnings:?}");
+fn an_unknown_key_in_a_section_of_ours_is_an_error_with_the_nearest_one() {
+    let desk = Desk::new();
+    for (yaml, sentence) in [
+        (
+            "agent:\n  max_concurent_agents: 2",
+            "4:3: `agent.max_concurent_agents` is not a key of `agent` (did you mean `agent.max_concurrent_agents`?)",
+        ),
+        (
+            "polling:\n  interval: 2",
+            "4:3: `polling.interval` is not a key of `polling` (did you mean `polling.interval_ms`?)",
+        ),
+        (
+            "worker:\n  env_passs: []",
+            "4:3: `worker.env_passs` is not a key of `worker` (did you mean `worker.env_pass`?)",
+        ),
+        (
+            "pi:\n  model: {model: x}",
+            "4:11: `pi.model.model` is not a key of `pi.model` (did you mean `pi.model.model_id`?)",
+        ),
+        (
+            "agent:\n  routing: [{match: {label: a}, model: m}]",
+            "4:22: `agent.routing[0].match.label` is not a key of `agent.routing[0].match` (did you mean `agent.routing[0].match.labels`?)",
+        ),
+    ] {
+        assert_eq!(desk.bad(yaml), sentence, "{yaml}");
+    }
+    let hooks = desk.bad("hooks:\n  zzz: 1");
+    assert!(hooks.starts_with("4:3: `hooks.zzz` is not a key of `hooks` (known are after_create, "), "{hooks}");
+    let label = desk.load("---\ntracker:\n  kind: tk\n  required_label: [agent]\n---\n").map(|_| ()).unwrap_err();
+    assert!(label.to_string().contains("did you mean `tracker.required_labels`?"), "{label}");
 }
 
 #[test]
-fn a_slip_in_the_name_of_a_safety_section_is_an_error() {
-    for (slip, meant) in [("gate: {}", "gates"), ("roll_out: {}", "rollout"), ("budgets: {}", "budget")] {
+fn another_tools_section_is_a_warning_and_a_misspelt_one_of_ours_an_error() {
+    let loaded = Desk::new().good("deploy: {enabled: true}\nx_notes: 1");
+    let warnings: Vec<String> =
+        loaded.warnings.iter().map(|warning| format!("{}: {}", warning.line().unwrap(), warning.message)).collect();
+    assert_eq!(
+        warnings,
+        [
+            "3: `deploy` is not a section of the workflow file; it is ignored",
+            "4: `x_notes` is not a section of the workflow file; it is ignored"
+        ]
+    );
+    for (slip, meant) in [
+        ("gate: {}", "gates"),
+        ("roll_out: {}", "rollout"),
+        ("budgets: {}", "budget"),
+        ("trakcer: {}", "tracker"),
+        ("workspaces: {}", "workspace"),
+        ("Agent: {}", "agent"),
+        ("tracker_x: 1", "tracker"),
+        ("orchestrator: {}", "orchestration"),
+    ] {
         let error = Desk::new().load(&format!("---\ntracker: {{kind: tk}}\n{slip}\n---\n")).map(|_| ()).unwrap_err();
         assert!(error.to_string().contains(&format!("did you mean `{meant}`?")), "{error}");
     }
+}
+
+#[test]
+fn a_key_of_absurd_length_is_named_shortly() {
+    let error = Desk::new().bad(&format!("agent:\n  {}: 1", "a".repeat(1_000)));
+    assert!(error.len() < 1_000, "{} characters", error.len());
+}
+
+#[test]
+fn keys_that_other_tools_define_are_known_and_said_not_to_be_in_force() {
+    let loaded = Desk::new().good(
+        "workspace: {cleanup_on_shutdown: true, cleanup_after_merge: true, retention_hours: 12.5}\nagent: {min_retry_interval_ms: 1000, short_run_threshold_ms: 5000}\nrecovery: {enabled: true, max_attempts: 5}",
+    );
+    let keys: Vec<&str> = loaded.warnings.iter().map(|warning| warning.key.as_str()).collect();
+    assert_eq!(
+        keys,
+        [
+            "workspace.cleanup_on_shutdown",
+            "workspace.cleanup_after_merge",
+            "workspace.retention_hours",
+            "agent.min_retry_interval_ms",
+            "agent.short_run_threshold_ms",
+            "recovery"
+        ]
+    );
+    for warning in &loaded.warnings {
+        assert!(warning.message.contains("is not in force: it is a key of pi-symphony; "), "{}", warning.message);
+    }
+}
+
+#[test]
+fn names_may_not_leave_their_folder_and_missing_extensions_are_said() {
+    let desk = Desk::new();
+    for name in ["../../x", "/x", "a/b", "..", "."] {
+        let sentence = desk.bad(&format!("pi:\n  session_dir_name: {name}"));
+        assert!(
+            sentence.starts_with("4:21: `pi.session_dir_name` `") && sentence.contains("leaves the folder"),
+            "{sentence}"
+        );
+    }
+    desk.good("pi:\n  session_dir_name: .pi-rpc-sessions");
+    for path in ["../state.json", "/tmp/state.json"] {
+        let sentence = desk.bad(&format!("observability:\n  agent_state_file: {path}"));
+        assert!(sentence.contains("lies outside the repository"), "{sentence}");
+    }
+    desk.good("observability:\n  agent_state_file: .bkit/agent-state.json");
+    std::fs::write(desk.dir().join("there.ts"), "").unwrap();
+    let loaded = desk.good("agent: {kind: pi}\npi:\n  extension_paths: [./there.ts, ../not/there.ts]");
+    let warned: Vec<&str> = loaded.warnings.iter().map(|warning| warning.key.as_str()).collect();
+    assert_eq!(warned, ["pi.extension_paths[1]"], "{:?}", loaded.warnings);
+    assert_eq!(loaded.warnings[0].line(), Some(5));
+    desk.good("review: {fix_consideration_severities: [P0, P4]}");
 }
 
 #[test]
@@ -179,14 +258,20 @@ fn the_tracker_kind_is_required_and_owns_its_provider_keys() {
     let desk = Desk::new();
     let none = desk.load("Just a prompt.\n").map(|_| ()).unwrap_err();
     assert!(none.to_string().contains("`tracker.kind` is required"), "{none}");
-    let foreign = desk.load("---\ntracker:\n  kind: tk\n  team_key: ENG\n---\n").map(|_| ()).unwrap_err();
-    let text = foreign.to_string();
-    assert!(
-        text.contains("`tracker.provider.team_key` is not a key of the tk tracker (the tk tracker knows dir)"),
-        "{text}"
+    for key in ["dri", "directory"] {
+        let text = format!("---\ntracker:\n  kind: tk\n  provider: {{{key}: x}}\n---\n");
+        let unknown = desk.load(&text).map(|_| ()).unwrap_err();
+        assert!(unknown.to_string().contains("did you mean `tracker.provider.dir`?"), "{unknown}");
+    }
+    let kept = desk.load("---\ntracker:\n  kind: tk\n  team_key: ENG\n  provider: {colour: red}\n---\n").unwrap();
+    let warnings: Vec<&str> = kept.warnings.iter().map(|warning| warning.message.as_str()).collect();
+    assert_eq!(
+        warnings,
+        [
+            "`tracker.provider.colour` is not a key of the tk tracker; it is not in force",
+            "`tracker.provider.team_key` is not in force: it is a key of the linear tracker, not of tk"
+        ]
     );
-    let unknown = desk.load("---\ntracker:\n  kind: tk\n  provider: {dri: x}\n---\n").map(|_| ()).unwrap_err();
-    assert!(unknown.to_string().contains("did you mean `tracker.provider.dir`?"), "{unknown}");
 }
 
 #[test]

@@ -57,7 +57,9 @@ fn spec_6_bad_per_state_limits_are_ignored_with_a_warning() {
 fn a_pi_symphony_file_loads_unchanged() {
     let desk = Desk::with([("HOME", HOME), ("LINEAR_API_KEY", "k"), ("PI_SYMPHONY_WORKSPACE_ROOT", "/work/spaces")]);
     let loaded = desk.load(&fixture("pi_symphony.md")).unwrap();
-    assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+    let missing = |index: usize| format!("pi.extension_paths[{index}]");
+    let warned: Vec<&str> = loaded.warnings.iter().map(|warning| warning.key.as_str()).collect();
+    assert_eq!(warned, [missing(0), missing(1), missing(2)], "{:?}", loaded.warnings);
     let s = &loaded.settings;
     assert_eq!(s.tracker.provider.team_key.as_deref(), Some("SYM"));
     assert_eq!(s.tracker.provider.project_slug.as_deref(), Some("db8e51049f48"));

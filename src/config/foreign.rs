@@ -1,0 +1,60 @@
+//! Keys that other tools of the family define and we do not need: known by name, so that their files load, and never
+//! silent. A key is passed on as one of ours, or the program says that it is not in force, and why.
+
+/// A key of another tool.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ForeignKey {
+    /// The full path. A `*` at the end stands for any rest of the name.
+    pub key: &'static str,
+    /// The tool that defines it.
+    pub tool: &'static str,
+    pub becomes: Becomes,
+}
+
+/// What a foreign key does here.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Becomes {
+    /// It is read as this key of ours, unless that one is written too.
+    Ours(&'static str),
+    /// It does nothing, for this reason.
+    Nothing(&'static str),
+}
+
+const SYMPHONY: &str = "Symphony";
+const PI_SYMPHONY: &str = "pi-symphony";
+
+const fn nothing(key: &'static str, tool: &'static str, why: &'static str) -> ForeignKey {
+    ForeignKey { key, tool, becomes: Becomes::Nothing(why) }
+}
+
+const fn ours(key: &'static str, tool: &'static str, our: &'static str) -> ForeignKey {
+    ForeignKey { key, tool, becomes: Becomes::Ours(our) }
+}
+
+/// Every foreign key that is known. The flat keys of a tracker (`tracker.api_key`) are not here: they are the provider's
+/// own, written one level higher.
+pub const FOREIGN: &[ForeignKey] = &[
+    ours("agent.kind", SYMPHONY, "worker.runtime"),
+    ours("pi.model_routing", PI_SYMPHONY, "agent.routing"),
+    nothing(
+        "workspace.cleanup_*",
+        PI_SYMPHONY,
+        "a finished run's workspace always goes; `workspace.keep` says when one stays",
+    ),
+    nothing("workspace.retention_hours", PI_SYMPHONY, "`dirigent gc --max-age` says how long leftovers stay"),
+    nothing("agent.min_retry_interval_ms", PI_SYMPHONY, "the first retry waits 10 s and each one after it longer"),
+    nothing(
+        "agent.short_run_threshold_ms",
+        PI_SYMPHONY,
+        "a run that ends without progress is found by what it did, not by how short it was",
+    ),
+    nothing("recovery", PI_SYMPHONY, "every start settles what the last one left"),
+];
+
+/// What is known about a key that is not ours.
+pub fn find(path: &str) -> Option<&'static ForeignKey> {
+    FOREIGN.iter().find(|foreign| match foreign.key.strip_suffix('*') {
+        Some(stem) => path.starts_with(stem),
+        None => path == foreign.key,
+    })
+}
