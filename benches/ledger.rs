@@ -68,7 +68,7 @@ fn job(name: &str) -> Job {
 /// Five live jobs, and so many that are over, one a day for each 500: a run of 2 KB and ten notes each.
 fn fill(path: &Path, over: usize) {
     let mut ledger = SqliteLedger::open(path).unwrap();
-    let jobs = (0..5).map(|n| job(&format!("live-{n}"))).map(|job| (job.ticket.id.clone(), job)).collect();
+    let jobs = (0..5).map(|n| job(&format!("live-{n}"))).collect();
     let state = State { jobs, ..State::new(ledger.load().unwrap().meta) };
     let changes = Changes { jobs: state.jobs.keys().cloned().collect(), ..Changes::default() };
     ledger.commit(&state, &changes).unwrap();

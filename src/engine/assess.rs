@@ -134,9 +134,14 @@ pub fn assess(job: &Job, pr: &PullRequest, policy: &Policy, now: Timestamp) -> A
         return Assessment::Human(HumanWait::Approval { head });
     }
     let receipt = job.evidence.receipt.as_ref().filter(|receipt| receipt.head.as_ref() == Some(&head));
-    if receipt.is_some_and(|receipt| receipt.verification == Verification::Contradicted) {
-        let because = "what the worker claimed about it is contradicted by the facts".to_owned();
-        return Assessment::Human(HumanWait::Rule { head, because });
+    // Never merged, whoever approves it: it came back to us before its rework had begun.
+    if let Some(receipt) = receipt.filter(|receipt| receipt.verification == Verification::Contradicted) {
+        let note = |text: &String| Evidence { kind: EvidenceKind::Note { text: text.clone() }, timestamp: now };
+        return Assessment::Rework(ReworkCause {
+            trigger: ReworkTrigger::Contradicted,
+            summary: "what the worker claimed about it is contradicted by the facts".to_owned(),
+            evidence: receipt.facts.iter().map(note).collect(),
+        });
     }
     match &pr.mergeability {
         Mergeability::Refused { because } => Assessment::Human(HumanWait::Rule { head, because: because.clone() }),

@@ -195,8 +195,7 @@ pub fn remark_made(job: &mut Job, mut remark: Remark, out: &mut Decided<'_>) {
             out.queue(job, resume, Wait::Ready);
         }
         Stage::WaitingForHuman { on: HumanWait::Plan, .. } => out.queue(job, Work::Implement, Wait::Ready),
-        Stage::WaitingForChecks { on, .. }
-            if matches!(on, CheckWait::TicketClosed { .. } | CheckWait::Gates { .. }) => {}
+        Stage::WaitingForChecks { on: CheckWait::TicketClosed { .. } | CheckWait::Gates { .. }, .. } => {}
         Stage::WaitingForChecks { .. } | Stage::WaitingForHuman { .. } | Stage::ReadyToMerge { .. } => {
             if let Some(cause) = remarks::wanted_rework(job, out.now) {
                 out.rework(job, cause);

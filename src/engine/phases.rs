@@ -23,7 +23,6 @@ use crate::domain::run::{RunReport, StopReason};
 
 /// What was learned about a job. Names are past tense; data is what the decision needs.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "made, matched and gone within one decision")]
 pub enum Observation {
     /// The live run of the job is over.
     RunEnded {

@@ -82,7 +82,7 @@ impl Step<'_> {
         self.state.unseen = self.state.off_list.clone();
         let held = self.held_back();
         let missing =
-            |id: &&TicketId| self.state.jobs.get(*id).is_some_and(|job| cares_about_ticket(job) || held.contains(*id));
+            |id: &&TicketId| self.state.jobs.get(id).is_some_and(|job| cares_about_ticket(job) || held.contains(id));
         let mut ids: BTreeSet<TicketId> = self.state.unsettled.keys().cloned().collect();
         ids.extend(self.state.off_list.iter().filter(missing).cloned());
         ids.extend(self.blockers_to_ask_for());

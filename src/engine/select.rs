@@ -190,7 +190,7 @@ pub fn cycles(jobs: &Jobs) -> BTreeMap<TicketId, Vec<TicketKey>> {
             continue;
         }
         while let Some((id, next)) = path.last_mut() {
-            let blockers = jobs.get(*id).map(|job| job.ticket.blocked_by.as_slice()).unwrap_or_default();
+            let blockers = jobs.get(id).map(|job| job.ticket.blocked_by.as_slice()).unwrap_or_default();
             let Some(blocker) = blockers.get(*next) else {
                 done.insert(id);
                 on_path.remove(*id);
@@ -203,7 +203,7 @@ pub fn cycles(jobs: &Jobs) -> BTreeMap<TicketId, Vec<TicketKey>> {
                 let position = path.iter().position(|(id, _)| *id == blocker).unwrap_or(0);
                 let members: Vec<&TicketId> = path[position..].iter().map(|(id, _)| *id).collect();
                 let mut keys: Vec<TicketKey> =
-                    members.iter().filter_map(|id| jobs.get(*id)).map(|job| job.ticket.key.clone()).collect();
+                    members.iter().filter_map(|id| jobs.get(id)).map(|job| job.ticket.key.clone()).collect();
                 keys.extend(keys.first().cloned());
                 for member in members {
                     found.entry(member.clone()).or_insert_with(|| keys.clone());

@@ -351,7 +351,7 @@ fn apply(kept: &mut State, state: &State, changes: &Changes) {
             kept.jobs.insert(job.clone());
         }
     }
-    for id in changes.archived.keys().filter(|id| !state.jobs.contains(*id)) {
+    for id in changes.archived.keys().filter(|id| !state.jobs.contains(id)) {
         kept.jobs.remove(id);
     }
     for id in &changes.runs {
