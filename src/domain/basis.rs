@@ -9,6 +9,13 @@ use super::time::Timestamp;
 #[serde(transparent)]
 pub struct Moment(pub u64);
 
+impl Moment {
+    /// What comes right after it.
+    pub fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+}
+
 /// When and after what a question left.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Basis {

@@ -120,6 +120,7 @@ impl Step<'_> {
         if is_there != Some(true) {
             return;
         }
+        self.state.read.insert(id.clone(), moment.next());
         self.state.unsettled.insert(id.clone(), Unsettled { since: self.now, moment });
         self.follow_run(id, &state);
     }

@@ -197,6 +197,12 @@ impl Step<'_> {
             // Not read to the end: the next tick asks again.
             return false;
         };
+        // An earlier question that was answered later: what was decided since rests on more than this.
+        let newest = self.state.looked.entry(ticket.clone()).or_default();
+        if basis.after < *newest {
+            return false;
+        }
+        *newest = basis.after;
         let write = job.delivery.pr.as_ref().and_then(|facts| facts.write.as_ref());
         if !was_answered(write, basis) {
             self.look_again_soon(ticket);
@@ -264,6 +270,7 @@ impl Step<'_> {
 
     pub fn pr_write_answered(&mut self, ticket: &TicketId, what: PrWriteKind, certain: bool) {
         let (moment, at) = (self.state.next_moment(), self.now);
+        self.state.looked.insert(ticket.clone(), moment.next());
         self.edit_pr(ticket, |facts| {
             facts.write = Some(if certain {
                 PrWrite::Answered { what, moment, at }

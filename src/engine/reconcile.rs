@@ -27,6 +27,12 @@ impl Step<'_> {
     /// A complete list of the tickets in the states of interest.
     pub fn polled(&mut self, tickets: Vec<Ticket>, base: Option<CommitId>, basis: Basis) {
         self.board_answered(base);
+        if basis.after < self.state.listed {
+            // An earlier question that was answered later.
+            return;
+        }
+        self.state.listed = basis.after;
+        self.state.read.retain(|_, moment| *moment > basis.after);
         let mut seen = BTreeSet::new();
         for ticket in tickets {
             // A listing that has a ticket twice says the same thing twice.
@@ -49,8 +55,11 @@ impl Step<'_> {
     }
 
     /// The same answer once more: it means to each job what it meant, but the job may have gone on since.
-    pub fn polled_unchanged(&mut self, base: Option<CommitId>, _basis: Basis) {
+    pub fn polled_unchanged(&mut self, base: Option<CommitId>, basis: Basis) {
         self.board_answered(base);
+        if basis.after < self.state.listed {
+            return;
+        }
         let listed: Vec<TicketId> = self
             .state
             .jobs
@@ -58,6 +67,7 @@ impl Step<'_> {
             .filter(|(_, job)| !matches!(job.stage, Stage::Queued { .. }))
             .map(|(id, _)| id)
             .filter(|id| !self.state.off_list.contains(*id) && !self.state.unsettled.contains_key(*id))
+            .filter(|id| !self.is_out_of_order(id, basis))
             .cloned()
             .collect();
         for id in listed {
@@ -86,6 +96,8 @@ impl Step<'_> {
         let mut ids: BTreeSet<TicketId> = self.state.unsettled.keys().cloned().collect();
         ids.extend(self.state.off_list.iter().filter(missing).cloned());
         ids.extend(self.blockers_to_ask_for());
+        // What was not shown may be shown again, and a board that repeats itself would not say so.
+        ids.extend(self.state.invisible.iter().filter(|id| self.state.jobs.contains(id)).cloned());
         if !ids.is_empty() {
             self.emit(None, Action::RefreshTickets { ids: ids.into_iter().collect() });
         }
@@ -129,8 +141,12 @@ impl Step<'_> {
             match lookup {
                 Lookup::Found { ticket } => {
                     self.state.unseen.remove(&id);
+                    if self.is_out_of_order(&id, basis) {
+                        continue;
+                    }
                     self.blocker_seen(&ticket);
                     self.ticket_seen(ticket, basis);
+                    self.state.read.insert(id, basis.after);
                 }
                 Lookup::Gone { because } => {
                     self.state.unsettled.remove(&id);
@@ -172,7 +188,15 @@ impl Step<'_> {
         }
     }
 
+    /// An earlier question that was answered later.
+    fn is_out_of_order(&self, id: &TicketId, basis: Basis) -> bool {
+        basis.after < self.state.listed || self.state.read.get(id).is_some_and(|known| basis.after < *known)
+    }
+
     pub(super) fn ticket_seen(&mut self, ticket: Ticket, basis: Basis) {
+        if self.state.read.get(&ticket.id).is_some_and(|known| basis.after < *known) {
+            return;
+        }
         self.state.invisible.remove(&ticket.id);
         let mut facts = TicketFacts::of(&ticket);
         let secret = self.state.meta.comment_key.clone();
@@ -195,7 +219,8 @@ impl Step<'_> {
         }
         let id = ticket.id.clone();
         let has_news = ticket.known_comments().iter().any(|comment| !facts.knows(comment));
-        if job.ticket == facts && !has_news && matches!(job.stage, Stage::Queued { .. }) && job.column.is_none() {
+        let says_nothing_new = job.ticket == facts && !has_news && matches!(job.stage, Stage::Queued { .. });
+        if says_nothing_new && job.column.is_none() {
             self.state.unsettled.remove(&id);
             return;
         }
@@ -242,6 +267,9 @@ impl Step<'_> {
                 by_people = !by_a_machine(&facts);
                 self.state.unsettled.remove(&id);
             }
+        }
+        if says_nothing_new && !by_people {
+            return;
         }
         self.take_over(&ticket, facts, by_people, basis, &secret);
     }

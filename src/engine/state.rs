@@ -41,6 +41,12 @@ pub struct State {
     pub unsettled: BTreeMap<TicketId, Unsettled>,
     /// Jobs whose ticket the tracker does not show although it was asked for it.
     pub invisible: BTreeSet<TicketId>,
+    /// What was asked before these moments is older than what is known of the ticket by now: our own move, or a later reading.
+    pub read: BTreeMap<TicketId, Moment>,
+    /// The same for lists of the board.
+    pub listed: Moment,
+    /// The same for pull requests.
+    pub looked: BTreeMap<TicketId, Moment>,
     /// Pull requests whose last look was unsettled, and when they are looked at again.
     pub look_again: BTreeMap<TicketId, Timestamp>,
     /// The last merge of ours into the base branch: looks that were asked before it say nothing about what can be merged.

@@ -14,7 +14,7 @@ use dirigent::domain::ticket::Ticket;
 use dirigent::domain::time::Timestamp;
 use dirigent::engine::effect::{Action, Effect};
 use dirigent::engine::event::{EffectError, EffectResult, Event, Lookup, LostRun, OperatorCommand};
-use dirigent::engine::state::{Changes, Meta, State};
+use dirigent::engine::state::{Changes, Meta, Pending, State};
 use dirigent::engine::{next_due, step};
 
 use super::fixtures::{commit, done_report, id, pr};
@@ -35,6 +35,8 @@ pub struct Machine {
     pub kept: State,
     /// The board as it was last listed, while nothing happened that would make the poller list it again.
     pub listed: Option<Vec<Ticket>>,
+    /// What that list rested on.
+    pub listed_basis: Basis,
 }
 
 impl Machine {
@@ -47,7 +49,16 @@ impl Machine {
     /// Before its past is settled.
     pub fn asleep(policy: Policy) -> Self {
         let state = State::new(Meta { seed: 7, ..Meta::default() });
-        Self { kept: state.clone(), state, policy, now: START, last: Vec::new(), effects: Vec::new(), listed: None }
+        Self {
+            kept: state.clone(),
+            state,
+            policy,
+            now: START,
+            last: Vec::new(),
+            effects: Vec::new(),
+            listed: None,
+            listed_basis: Basis::default(),
+        }
     }
 
     /// One job on the board, its first run under way.
@@ -69,7 +80,9 @@ impl Machine {
         let told = format!("{event:?}");
         let soft = matches!(event, Event::RunProgress { .. });
         match &event {
-            Event::Polled { tickets, .. } => self.listed = Some(tickets.clone()),
+            Event::Polled { tickets, basis, .. } => {
+                (self.listed, self.listed_basis) = (Some(tickets.clone()), *basis);
+            }
             Event::PollFailed { .. } | Event::PolicyReloaded => self.listed = None,
             // A board that has gone on since lists anew.
             Event::TicketsRefreshed { found, .. } => {
@@ -77,6 +90,11 @@ impl Machine {
                 self.listed.take_if(|listed| found.iter().any(|(_, lookup)| news(lookup, listed)));
             }
             Event::PolledChanges { tickets, .. } if !tickets.is_empty() => self.listed = None,
+            // Our own move is a change of the board, whether or not its answer came.
+            Event::EffectDone { effect, .. } | Event::EffectFailed { effect, .. } => {
+                let is_move = |pending: &Pending| matches!(pending.effect.action, Action::MoveTicket { .. });
+                self.listed.take_if(|_| self.state.outbox.get(effect).is_some_and(is_move));
+            }
             _ => {}
         }
         self.last = step(&mut self.state, &self.policy, self.now, event);

@@ -5,12 +5,16 @@ mod board;
 mod delivery;
 pub mod fixtures;
 mod invariants;
+mod landing;
 pub mod machine;
 pub mod random;
+mod readings;
+mod remarks;
 mod restart;
 mod rework;
 mod simulator_regressions;
 mod spending;
+mod starts;
 mod switches;
 mod table;
 

@@ -253,7 +253,9 @@ pub fn apply(machine: &mut Machine, (kind, a, b): Choice) {
     let basis = basis_of(machine, a);
     let name = NAMES[usize::from(a) % 3];
     let event = match kind % 20 {
-        0 if machine.listed.is_some() => Event::PolledUnchanged { base: Some(commit("base")), basis },
+        0 if machine.listed.is_some() => {
+            Event::PolledUnchanged { base: Some(commit("base")), basis: machine.listed_basis }
+        }
         0..=2 => Event::Polled { tickets: board(a & !7, 0), base: Some(commit("base")), basis },
         3 if a & 2 != 0 => Event::PolledChanges { tickets: board(a, b), base: None, basis },
         3 => Event::Polled { tickets: board(a, b), base: Some(commit(&format!("base{}", b & 1))), basis },
@@ -319,8 +321,12 @@ pub fn apply(machine: &mut Machine, (kind, a, b): Choice) {
 
 /// Whether the board says "nothing new" or the same list again must not matter.
 fn unchanged_means_the_same_list(machine: &Machine) {
-    let Some(tickets) = machine.listed.clone().filter(|_| machine.state.unsettled.is_empty()) else { return };
-    let basis = machine.basis();
+    let Some(tickets) =
+        machine.listed.clone().filter(|_| machine.state.unsettled.is_empty() && machine.state.invisible.is_empty())
+    else {
+        return;
+    };
+    let basis = machine.listed_basis;
     let base = machine.state.base.clone();
     let (mut listed, mut unchanged) = (machine.clone(), machine.clone());
     listed.step(Event::Polled { tickets, base: base.clone(), basis });
