@@ -6,6 +6,7 @@ mod delivery;
 pub mod fixtures;
 mod invariants;
 pub mod machine;
+mod noticed;
 pub mod random;
 mod restart;
 mod rework;
