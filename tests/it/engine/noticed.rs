@@ -13,7 +13,9 @@ use dirigent::domain::time::Timestamp;
 use dirigent::engine::effect::Action;
 use dirigent::engine::event::{EffectError, EffectResult};
 
-use super::fixtures::{at_head, check, commit, done_report, failed, in_state, policy, ticket, turn_error};
+use super::fixtures::{
+    SWITCH_LABEL, at_head, check, commit, done_report, failed, in_state, policy, ticket, turn_error,
+};
 use super::machine::Machine;
 
 fn is_merge(action: &Action) -> bool {
@@ -46,6 +48,16 @@ fn only_a_look_that_was_asked_in_the_jobs_turn_merges() {
     assert_eq!(machine.emitted(is_merge), 0, "it shows how things were before the turn came");
     machine.observe("a", machine.good_pr("a"));
     assert_eq!(machine.emitted(is_merge), 1);
+}
+
+#[test]
+fn a_switch_that_only_the_last_look_shows_stops_the_merge() {
+    let mut machine = Machine::with_pr(policy());
+    machine.observe("a", machine.good_pr("a"));
+    machine.observe("a", PullRequest { labels: vec![SWITCH_LABEL.into()], ..machine.good_pr("a") });
+    assert_eq!(machine.emitted(is_merge), 0);
+    machine.lands("a");
+    assert_eq!(machine.emitted(is_merge), 1, "the label is gone");
 }
 
 #[test]
