@@ -7,6 +7,7 @@ pub mod fixtures;
 mod invariants;
 mod landing;
 pub mod machine;
+mod noticed;
 pub mod random;
 mod readings;
 mod remarks;
