@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use dirigent::tracker::tk::TkTracker;
-use dirigent::tracker::{Reading, Tracker};
+use dirigent::tracker::{Answer, Tracker};
 
 const TICKETS: usize = 10_000;
 const ROUNDS: usize = 7;
@@ -43,11 +43,12 @@ fn main() {
     let states = ["open".to_owned(), "in_progress".to_owned()];
     let tracker = TkTracker::new(&store);
     let mut mark = None;
-    let first = time(|| match runtime.block_on(tracker.poll(&states, None)).unwrap() {
-        Reading::Listed { mark: given, .. } => mark = given,
-        Reading::Unchanged => unreachable!("the first answer is a list"),
+    let poll = |since: Option<&_>| runtime.block_on(tracker.poll(&states, since)).unwrap().answer;
+    let first = time(|| match poll(None) {
+        Answer::Listed { mark: given, .. } => mark = given,
+        other => unreachable!("the first answer is a list: {other:?}"),
     });
-    let tick = best(|| assert_eq!(runtime.block_on(tracker.poll(&states, mark)).unwrap(), Reading::Unchanged));
+    let tick = best(|| assert_eq!(poll(mark.as_ref()), Answer::Unchanged));
     let tenth = best(|| {
         for number in 0..TICKETS / 10 {
             fs::read(store.join(format!("t-{number:05}.md"))).unwrap();

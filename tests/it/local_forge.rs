@@ -10,7 +10,7 @@ use dirigent::domain::ids::{CommitId, PrNumber};
 use dirigent::domain::pr::{MergeMethod, NewPr, PullRequest};
 use dirigent::engine::permit::EffectKind;
 use dirigent::forge::local::LocalForge;
-use dirigent::forge::{Forge, ForgeError, Merged};
+use dirigent::forge::{Forge, ForgeError, MergeOrder, Merged};
 
 use crate::support::{Scratch, allowed};
 
@@ -47,7 +47,24 @@ async fn open(forge: &LocalForge, branch: &str, head: &str) -> PullRequest {
 }
 
 async fn merge(forge: &LocalForge, number: PrNumber, head: &str, method: MergeMethod) -> Result<Merged, ForgeError> {
-    forge.merge(&allowed(EffectKind::MergePr), number, &CommitId::new(head), method).await
+    let (expected_head, expected_base) = (CommitId::new(head), "main".to_owned());
+    let order = MergeOrder { number, expected_head, expected_base, method };
+    forge.merge(&allowed(EffectKind::MergePr), &order).await
+}
+
+/// One look at one pull request.
+async fn look(forge: &LocalForge, number: PrNumber) -> Result<PullRequest, ForgeError> {
+    let (seen, looked) = forge.inspect_many(&[number]).await.remove(0);
+    assert_eq!(seen, number);
+    looked.map(|look| look.pr)
+}
+
+/// The commit that a merge made.
+fn merged_at(merged: Merged) -> String {
+    match merged {
+        Merged::Done { commit: Some(commit) } => commit.to_string(),
+        other => panic!("{other:?}"),
+    }
 }
 
 fn not_now(result: Result<Merged, ForgeError>) -> String {

@@ -78,6 +78,7 @@ fn first_prompt(loaded: &Loaded) -> String {
         "id": "7", "key": "APP-7", "title": "Fix the page", "description": "It is broken.", "priority": 2, "state": "open",
         "branch_name": null, "url": null, "assignee": null, "author": null, "labels": ["ui", "bug"], "blocked_by": [],
         "parent": null, "dispatchable": {"is": "yes"}, "created_at": null, "updated_at": null, "native_ref": null, "comments": [],
+        "state_changed": null, "labelled": [],
     }))
     .expect("a ticket");
     let run = RunFacts {
@@ -181,8 +182,9 @@ fn every_section_is_read() {
     assert!(policy.rollout.preflight_missing);
     assert_eq!(policy.rollout.kill_switch_label.as_deref(), Some("stop"));
     assert_eq!(policy.agent.order, Order::CriticalPath);
-    assert_eq!(policy.agent.pool.as_str(), "shared");
-    assert_eq!(policy.agent.stall_timeout, Duration::from_secs(420));
+    let route = &policy.agent.routes.last().unwrap().route;
+    assert_eq!(route.pool.as_str(), "shared");
+    assert_eq!(policy.agent.timeouts[&route.runtime].stall, Duration::from_secs(420));
     assert_eq!(policy.budget.ticket.max_cost_microusd, Some(2_500_000));
     assert_eq!(policy.budget.daily.max_cost_microusd, Some(20_000_000));
     assert_eq!(policy.pr.forge, ForgeKind::Local);

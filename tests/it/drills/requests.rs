@@ -2,7 +2,7 @@
 //! ones; the board and the workers are made up, and thirty seconds between two polls pass in a moment.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -16,12 +16,15 @@ use dirigent::domain::permit::Permit;
 use dirigent::domain::phase::Phase;
 use dirigent::domain::run::{ProcessMark, RunOutcome, RunReport, StopReason};
 use dirigent::domain::ticket::{Dispatchable, NewTicket, Ticket};
+use dirigent::domain::time::Timestamp;
 use dirigent::ledger::{LedgerReader, SqliteLedger};
 use dirigent::runtime::{
     self, Adapters, Driver, DriverParts, GateOrder, Gatekeeper, HaltReceiver, PollerParts, RunHost, Until, plan_of,
 };
 use dirigent::tracker::memory::MemoryTracker;
-use dirigent::tracker::{Tracker, TrackerError};
+use dirigent::tracker::{
+    Account, Capabilities, CommentFound, Edited, Found, Move, Reaction, Tracker, TrackerError, Written,
+};
 use dirigent::worker::{Control, ReclaimOrder, Reclaimed, RunOrder, WorkerEvent};
 use dirigent::workflow::{Templates, Texts};
 use tokio::sync::{mpsc, watch};
@@ -66,24 +69,50 @@ impl Tracker for Counted {
         "memory"
     }
 
+    fn capabilities(&self) -> Capabilities {
+        self.board.capabilities()
+    }
+
+    async fn whoami(&self) -> Result<Account, TrackerError> {
+        self.called("whoami")?;
+        self.board.whoami().await
+    }
+
+    async fn permission(&self, login: &str) -> Result<TrustLevel, TrackerError> {
+        self.called("permission")?;
+        self.board.permission(login).await
+    }
+
     async fn fetch_by_states(&self, states: &[String]) -> Result<Vec<Ticket>, TrackerError> {
         self.called("list")?;
         self.board.fetch_by_states(states).await
     }
 
-    async fn fetch_by_ids(&self, ids: &[TicketId]) -> Result<Vec<Ticket>, TrackerError> {
+    async fn fetch_by_ids(&self, ids: &[TicketId]) -> Result<Vec<(TicketId, Found)>, TrackerError> {
         self.called("by id")?;
         self.board.fetch_by_ids(ids).await
     }
 
-    async fn comments(&self, id: &TicketId) -> Result<Vec<Comment>, TrackerError> {
+    async fn comments(&self, id: &TicketId, since: Option<Timestamp>) -> Result<Vec<Comment>, TrackerError> {
         self.called("comments")?;
-        self.board.comments(id).await
+        self.board.comments(id, since).await
     }
 
-    async fn comment(&self, permit: &Permit, id: &TicketId, key: &str, body: &str) -> Result<CommentId, TrackerError> {
+    async fn find_comment(&self, id: &TicketId, comment: &CommentId) -> Result<CommentFound, TrackerError> {
+        self.called("find comment")?;
+        self.board.find_comment(id, comment).await
+    }
+
+    async fn comment(
+        &self,
+        permit: &Permit,
+        id: &TicketId,
+        key: &str,
+        body: &str,
+        decided_at: Timestamp,
+    ) -> Result<Written, TrackerError> {
         self.called("comment")?;
-        self.board.comment(permit, id, key, body).await
+        self.board.comment(permit, id, key, body, decided_at).await
     }
 
     async fn edit_comment(
@@ -92,14 +121,47 @@ impl Tracker for Counted {
         id: &TicketId,
         comment: &CommentId,
         body: &str,
-    ) -> Result<(), TrackerError> {
+    ) -> Result<Edited, TrackerError> {
         self.called("edit")?;
         self.board.edit_comment(permit, id, comment, body).await
     }
 
-    async fn move_ticket(&self, permit: &Permit, id: &TicketId, state: &str) -> Result<(), TrackerError> {
+    async fn move_ticket(
+        &self,
+        permit: &Permit,
+        id: &TicketId,
+        state: &str,
+        expected_from: &[String],
+    ) -> Result<Move, TrackerError> {
         self.called("move")?;
-        self.board.move_ticket(permit, id, state).await
+        self.board.move_ticket(permit, id, state, expected_from).await
+    }
+
+    async fn label(
+        &self,
+        permit: &Permit,
+        id: &TicketId,
+        add: &[String],
+        remove: &[String],
+    ) -> Result<(), TrackerError> {
+        self.called("label")?;
+        self.board.label(permit, id, add, remove).await
+    }
+
+    async fn react(
+        &self,
+        permit: &Permit,
+        id: &TicketId,
+        comment: &CommentId,
+        reaction: Reaction,
+    ) -> Result<(), TrackerError> {
+        self.called("react")?;
+        self.board.react(permit, id, comment, reaction).await
+    }
+
+    async fn attach_link(&self, permit: &Permit, id: &TicketId, url: &str, title: &str) -> Result<(), TrackerError> {
+        self.called("link")?;
+        self.board.attach_link(permit, id, url, title).await
     }
 
     async fn create_ticket(&self, permit: &Permit, new: &NewTicket, key: &str) -> Result<TicketId, TrackerError> {
@@ -133,7 +195,9 @@ fn ticket(number: usize) -> Ticket {
         created_at: None,
         updated_at: None,
         native_ref: None,
-        comments: Vec::new(),
+        comments: Some(Vec::new()),
+        state_changed: None,
+        labelled: Vec::new(),
     }
 }
 
@@ -202,6 +266,7 @@ async fn an_hour_with_five_hundred_candidates_and_ten_minutes_of_errors() {
     let policy = Arc::new(policy);
     let ledger = SqliteLedger::open(&dir.path().join("ledger.db")).unwrap();
     let state = ledger.load().unwrap();
+    let moment = Arc::new(AtomicU64::new(state.moment().0));
     let told = Arc::new(Mutex::new(Vec::new()));
     let host = Arc::new(Patient { told: told.clone() });
     let kill_file = dir.path().join("pause");
@@ -222,8 +287,10 @@ async fn an_hour_with_five_hundred_candidates_and_ten_minutes_of_errors() {
         poll_wanted,
         until: Until::Told,
         recorder: None,
+        moment: moment.clone(),
     });
-    let parts = PollerParts { tracker: board.clone(), host, plan: plan_seen, wanted, inbox: handle.inbox.clone() };
+    let (tracker, inbox) = (board.clone(), handle.inbox.clone());
+    let parts = PollerParts { tracker, host, plan: plan_seen, wanted, inbox, moment };
     tokio::spawn(runtime::poll(parts));
     let running = tokio::spawn(driver.run(first));
     let working = || {

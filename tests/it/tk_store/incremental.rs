@@ -4,7 +4,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use dirigent::tracker::tk::TkTracker;
-use dirigent::tracker::{Mark, Reading, Tracker};
+use dirigent::tracker::{Answer, Mark, Tracker};
 
 use super::{put, store_with, ticket_text};
 
@@ -27,7 +27,8 @@ impl Follower {
     }
 
     async fn titles(&mut self) -> &[String] {
-        if let Reading::Listed { tickets, mark } = self.tracker.poll(&["open".to_owned()], self.mark).await.unwrap() {
+        let reading = self.tracker.poll(&["open".to_owned()], self.mark.as_ref()).await.unwrap();
+        if let Answer::Listed { tickets, mark } = reading.answer {
             self.titles = tickets.into_iter().map(|ticket| ticket.title).collect();
             self.mark = mark;
             self.lists += 1;
