@@ -218,7 +218,7 @@ impl RunHost for Patient {
         let commit = CommitId::new("1".repeat(40));
         let process = ProcessMark { pid: std::process::id() as i32, started_ticks: 1 };
         let (worktree, base) = (format!("/nowhere/{}", order.run).into(), commit.clone());
-        let _ = events.send(WorkerEvent::Started { process, worktree, base, head: commit }).await;
+        let _ = events.send(WorkerEvent::Started { process, worktree, base: Some(base), head: Some(commit) }).await;
         loop {
             match control.recv().await {
                 Some(Control::Stop(reason)) => {

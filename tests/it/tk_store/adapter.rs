@@ -250,6 +250,6 @@ async fn no_states_asks_nothing_and_a_ten_megabyte_body_is_carried() {
     assert!(tracker.fetch_by_states(&[]).await.unwrap().is_empty());
     tracker.comment(&allowed(EffectKind::Comment), &TicketId::from("big"), "k", "hi", NOW).await.unwrap();
     let ticket = found(&tracker, TicketId::from("big")).await;
-    assert_eq!(ticket.description.unwrap().len(), body.len());
+    assert_eq!(ticket.description.as_ref().unwrap().len(), body.len());
     assert_eq!(ticket.known_comments().len(), 1);
 }
