@@ -70,8 +70,8 @@ pub trait Tracker: Send + Sync {
         body: &str,
     ) -> Result<Edited, TrackerError>;
 
-    /// Moves the ticket to `state` if it is in one of `expected_from`; an empty list expects nothing. No remote API compares and sets: it is read just before
-    /// and verified after.
+    /// Moves the ticket to `state` if it is in one of `expected_from`; an empty list expects nothing. No remote API compares and
+    /// sets: it is read just before and verified after.
     async fn move_ticket(
         &self,
         permit: &Permit,

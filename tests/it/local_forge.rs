@@ -52,21 +52,6 @@ async fn merge(forge: &LocalForge, number: PrNumber, head: &str, method: MergeMe
     forge.merge(&allowed(EffectKind::MergePr), &order).await
 }
 
-/// One look at one pull request.
-async fn look(forge: &LocalForge, number: PrNumber) -> Result<PullRequest, ForgeError> {
-    let (seen, looked) = forge.inspect_many(&[number]).await.remove(0);
-    assert_eq!(seen, number);
-    looked.map(|look| look.pr)
-}
-
-/// The commit that a merge made.
-fn merged_at(merged: Merged) -> String {
-    match merged {
-        Merged::Done { commit: Some(commit) } => commit.to_string(),
-        other => panic!("{other:?}"),
-    }
-}
-
 fn not_now(result: Result<Merged, ForgeError>) -> String {
     match result {
         Err(ForgeError::NotNow(because)) => because,

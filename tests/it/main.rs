@@ -10,6 +10,7 @@ mod drills;
 mod end_to_end;
 mod engine;
 mod engine_ledger;
+mod exams;
 mod foreign_bytes;
 mod lanes;
 mod launcher;

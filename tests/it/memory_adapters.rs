@@ -1,124 +1,172 @@
-//! The memory adapters keep the contracts of their traits, also while they misbehave.
+//! How the memory adapters misbehave when they are told to. That they behave otherwise is shown by the exams.
 
-use dirigent::config::policy::RolloutMode;
+use std::time::{Duration, Instant};
+
 use dirigent::domain::comment::{Author, TrustLevel};
-use dirigent::domain::ids::CommentId;
-use dirigent::domain::permit::Permit;
-use dirigent::domain::pr::{MergeMethod, Mergeability, NewPr, PrState};
-use dirigent::domain::ticket::NewTicket;
+use dirigent::domain::ids::{PrNumber, TicketId};
+use dirigent::domain::pr::{MergeMethod, Mergeability, NewPr};
 use dirigent::domain::time::Timestamp;
-use dirigent::engine::permit::{Circumstances, EffectKind, permit};
-use dirigent::forge::memory::{Fault as ForgeFault, MemoryForge};
+use dirigent::engine::permit::EffectKind;
+use dirigent::forge::memory::{Fault as ForgeFault, LookPart, MemoryForge};
 use dirigent::forge::{Forge, ForgeError, MergeOrder};
 use dirigent::tracker::memory::{Fault, MemoryTracker};
-use dirigent::tracker::{Edited, Found, Move, Tracker, TrackerError};
+use dirigent::tracker::{Found, Move, Tracker, TrackerError};
 
-use crate::engine::fixtures::{commit, id, in_state, ticket};
+use crate::engine::fixtures::{commit, id, ticket};
+use crate::support::allowed;
 
-fn allowed() -> Permit {
-    let now = Circumstances { switch: None, rollout: RolloutMode::Merge, preflight_missing: false, owned: true };
-    permit(EffectKind::Comment, &now).unwrap()
+async fn title(board: &MemoryTracker, id: &TicketId) -> String {
+    match board.fetch_by_ids(std::slice::from_ref(id)).await.unwrap().remove(0).1 {
+        Found::Ticket(ticket) => ticket.title,
+        other => format!("{other:?}"),
+    }
 }
 
-#[tokio::test]
-async fn empty_lists_ask_nothing_and_ids_are_a_set() {
-    let board = MemoryTracker::new([ticket("a"), in_state("b", "Done")]);
-    assert!(board.fetch_by_states(&[]).await.unwrap().is_empty());
-    assert!(board.fetch_by_ids(&[]).await.unwrap().is_empty());
-    assert_eq!(board.calls(), 0);
-    assert_eq!(board.fetch_by_states(&[" todo ".into()]).await.unwrap().len(), 1);
-    let found = board.fetch_by_ids(&[id("b"), id("gone")]).await.unwrap();
-    assert!(matches!(&found[..], [(_, Found::Ticket(_)), (_, Found::Gone(_))]), "{found:?}");
-}
-
-#[tokio::test]
-async fn a_failed_page_fails_the_call_and_a_stale_read_shows_the_past() {
-    let board = MemoryTracker::new([ticket("a")]);
-    board.freeze();
-    board.edit(&id("a"), |ticket| ticket.state = "Done".into());
-    board.script([Fault::Fails(TrackerError::Pagination("page 2".into())), Fault::Stale]);
-    assert!(matches!(board.fetch_by_ids(&[id("a")]).await, Err(TrackerError::Pagination(_))));
-    for state in ["Todo", "Done"] {
-        let found = board.fetch_by_ids(&[id("a")]).await.unwrap();
-        assert!(matches!(&found[..], [(_, Found::Ticket(ticket))] if ticket.state == state), "{found:?}");
+fn retitled(board: &MemoryTracker, id: &TicketId, titles: &[&str]) {
+    for title in titles {
+        board.edit(id, |ticket| ticket.title = (*title).to_owned());
     }
 }
 
 #[tokio::test]
-async fn a_write_whose_answer_was_lost_is_not_done_twice() {
+async fn replicas_answer_in_turn_until_they_have_caught_up() {
     let board = MemoryTracker::new([ticket("a")]);
-    let lost = || Fault::FailsAfterWriting(TrackerError::Request("timed out".into()));
-    board.script([lost()]);
-    assert!(board.comment(&allowed(), &id("a"), "started:1", "hello", Timestamp(0)).await.is_err());
-    let made = board.comment(&allowed(), &id("a"), "started:1", "hello", Timestamp(0)).await.unwrap();
-    assert!(made.existed);
-    assert_eq!(board.comments(&id("a"), None).await.unwrap().len(), 1);
-    assert_eq!(board.edit_comment(&allowed(), &id("a"), &made.id, "bye").await, Ok(Edited::Done));
-    assert!(board.ticket(&id("a")).unwrap().known_comments()[0].body.starts_with("bye\n"));
-    let theirs = board.say(&id("a"), Author::new("ann", TrustLevel::Admin), "mine");
-    assert!(board.edit_comment(&allowed(), &id("a"), &theirs, "x").await.is_err());
-    let none = board.edit_comment(&allowed(), &id("a"), &CommentId::new("none"), "x").await;
-    assert_eq!(none, Ok(Edited::Gone));
-    let new = NewTicket {
-        title: "later".into(),
-        description: String::new(),
-        labels: vec![" Bug ".into()],
-        priority: None,
-        parent: None,
-        blocked_by: Vec::new(),
-    };
-    board.script([lost()]);
-    assert!(board.create_ticket(&allowed(), &new, "k").await.is_err());
-    let created = board.create_ticket(&allowed(), &new, "k").await.unwrap();
-    assert_eq!(board.fetch_by_states(&["Todo".into()]).await.unwrap().len(), 2);
-    assert_eq!(board.ticket(&created).unwrap().labels, ["bug"]);
-    let moved = board.move_ticket(&allowed(), &id("a"), "Done", &["Todo".into()]).await.unwrap();
-    assert!(matches!(moved, Move::Moved(_)), "{moved:?}");
-    let gone = board.move_ticket(&allowed(), &id("x"), "Done", &[]).await;
-    assert!(matches!(gone, Err(TrackerError::NotFound(_))), "{gone:?}");
+    retitled(&board, &id("a"), &["second", "third"]);
+    board.replicas(&[0, 1, 9]);
+    for _ in 0..2 {
+        assert_eq!(title(&board, &id("a")).await, "third");
+        assert_eq!(title(&board, &id("a")).await, "second");
+        assert_eq!(title(&board, &id("a")).await, "NotVisible", "it has not heard of the ticket yet");
+    }
+    board.catch_up();
+    retitled(&board, &id("a"), &["fourth", "fifth"]);
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        seen.push(title(&board, &id("a")).await);
+    }
+    assert_eq!(seen, ["fifth", "fourth", "third"], "never older than what it had caught up with");
 }
 
-fn new_pr() -> NewPr {
-    NewPr {
+#[tokio::test]
+async fn one_ticket_can_lag_alone_and_writes_are_decided_on_the_truth() {
+    let board = MemoryTracker::new([ticket("a"), ticket("b")]);
+    for name in ["a", "b"] {
+        retitled(&board, &id(name), &["new"]);
+    }
+    board.lag(&id("a"), 1);
+    assert_eq!((title(&board, &id("a")).await, title(&board, &id("b")).await), ("Do a".into(), "new".into()));
+    board.edit(&id("a"), |ticket| ticket.state = "Done".into());
+    let moved = board.move_ticket(&allowed(EffectKind::MoveTicket), &id("a"), "Doing", &["Todo".into()]).await;
+    assert_eq!(moved, Ok(Move::Elsewhere("Done".into())));
+    assert_eq!(board.ticket(&id("a")).unwrap().state, "Done");
+}
+
+#[tokio::test]
+async fn a_listing_can_contain_a_ticket_twice_and_leave_comments_out() {
+    let board = MemoryTracker::new([ticket("a"), ticket("b")]);
+    retitled(&board, &id("a"), &["moved to the next page"]);
+    board.list_twice(&id("a"));
+    board.list_without_comments();
+    let listed = board.fetch_by_states(&["Todo".into()]).await.unwrap();
+    let titles: Vec<&str> = listed.iter().map(|ticket| ticket.title.as_str()).collect();
+    assert_eq!(titles, ["Do a", "moved to the next page", "Do b"]);
+    assert!(listed.iter().all(|ticket| ticket.comments.is_none()));
+}
+
+#[tokio::test]
+async fn the_board_says_who_moved_and_labelled_a_ticket_and_when() {
+    let board = MemoryTracker::new([ticket("a")]);
+    let ann = Author::new("ann", TrustLevel::Write);
+    board.set_clock(Timestamp(5_000));
+    board.edit_as(ann.clone(), &id("a"), |ticket| {
+        ticket.state = "Doing".into();
+        ticket.labels.push("Agent".into());
+    });
+    let seen = board.ticket(&id("a")).unwrap();
+    let moved = seen.state_changed.unwrap();
+    assert_eq!((moved.at, moved.by.as_ref()), (Timestamp(5_001), Some(&ann)));
+    let [label] = &seen.labelled[..] else { panic!("{:?}", seen.labelled) };
+    assert_eq!((label.label.as_str(), &label.by), ("agent", &ann));
+    let permit = allowed(EffectKind::MoveTicket);
+    assert_eq!(
+        board.move_ticket(&permit, &id("a"), "Done", &["doing".into()]).await,
+        Ok(Move::Moved(Some(Timestamp(5_002))))
+    );
+    board.label(&permit, &id("a"), &[], &["agent".into()]).await.unwrap();
+    let seen = board.ticket(&id("a")).unwrap();
+    assert!(seen.state_changed.unwrap().by.unwrap().ourselves);
+    assert!(seen.labelled.is_empty());
+    assert_eq!(board.poll(&["Done".into()], None).await.unwrap().asked_at, Some(Timestamp(5_003)));
+}
+
+#[tokio::test]
+async fn faults_come_in_order_and_an_outage_comes_before_them() {
+    let board = MemoryTracker::new([ticket("a")]);
+    let refused = TrackerError::Auth("401".into());
+    board.script([Fault::Late(Duration::from_millis(40)), Fault::Fine, Fault::lost(false)]);
+    board.outage(Some(refused.clone()));
+    assert_eq!(board.whoami().await, Err(refused));
+    board.outage(None);
+    let asked = Instant::now();
+    assert!(board.whoami().await.is_ok());
+    assert!(asked.elapsed() >= Duration::from_millis(40));
+    assert!(board.whoami().await.is_ok());
+    assert!(matches!(board.whoami().await, Err(TrackerError::MaybeDone(_))));
+    assert_eq!(board.calls(), 4);
+}
+
+async fn opened(forge: &MemoryForge, branch: &str) -> PrNumber {
+    let new = NewPr {
         title: "A change".into(),
         body: String::new(),
-        head_branch: "work".into(),
-        head: commit("one"),
+        head_branch: branch.into(),
+        head: commit(branch),
         base_branch: "main".into(),
         draft: false,
         labels: Vec::new(),
         reviewers: Vec::new(),
+    };
+    forge.open_pr(&allowed(EffectKind::OpenPr), &new).await.unwrap().number
+}
+
+#[tokio::test]
+async fn whether_it_can_be_merged_is_known_at_the_second_look_after_a_move() {
+    let forge = MemoryForge::default();
+    let (one, two) = (opened(&forge, "one").await, opened(&forge, "two").await);
+    let mergeability = async |number| forge.inspect(number).await.unwrap().mergeability;
+    for number in [one, two] {
+        assert_eq!(mergeability(number).await, Mergeability::Unknown);
+        assert_eq!(mergeability(number).await, Mergeability::Clean);
+    }
+    let (expected_head, expected_base) = (commit("one"), "main".to_owned());
+    let order = MergeOrder { number: one, expected_head, expected_base, method: MergeMethod::Squash };
+    forge.merge(&allowed(EffectKind::MergePr), &order).await.unwrap();
+    assert_eq!(mergeability(two).await, Mergeability::Unknown, "the base has moved");
+    assert_eq!(mergeability(two).await, Mergeability::Clean);
+    forge.edit(two, |pr| pr.mergeability = Mergeability::Unknown);
+    for _ in 0..2 {
+        assert_eq!(mergeability(two).await, Mergeability::Unknown, "what somebody said stays said");
     }
 }
 
 #[tokio::test]
-async fn a_pull_request_is_opened_once_merged_once_and_only_on_its_head() {
+async fn looks_can_lag_and_lack_parts_and_fail() {
     let forge = MemoryForge::default();
-    forge.push_branch(&allowed(), "work", &commit("one")).await.unwrap();
-    forge.script([ForgeFault::FailsAfterWriting(ForgeError::Request("timed out".into()))]);
-    assert!(forge.open_pr(&allowed(), &new_pr()).await.is_err());
-    let pr = forge.open_pr(&allowed(), &new_pr()).await.unwrap();
-    assert_eq!(pr.number.0, 1);
-    assert_eq!(forge.find_pr("work").await.unwrap().unwrap().number, pr.number);
-    forge.push("work", &commit("two"));
-    let merge = |head| {
-        let (forge, permit, number) = (&forge, allowed(), pr.number);
-        async move {
-            let (expected_head, expected_base) = (commit(head), "main".to_owned());
-            let order = MergeOrder { number, expected_head, expected_base, method: MergeMethod::Squash };
-            forge.merge(&permit, &order).await
-        }
-    };
-    assert!(matches!(merge("one").await, Err(ForgeError::HeadMoved { .. })));
-    forge.edit(pr.number, |pr| pr.mergeability = Mergeability::Conflicting { files: vec!["x".into()] });
-    assert!(matches!(merge("two").await, Err(ForgeError::Conflict { .. })));
-    forge.edit(pr.number, |pr| pr.mergeability = Mergeability::Clean);
-    forge.script([ForgeFault::FailsAfterWriting(ForgeError::Request("timed out".into()))]);
-    assert!(merge("two").await.is_err());
-    assert!(merge("two").await.is_ok(), "merged already is a success");
-    assert_eq!(forge.merges().len(), 1);
-    assert!(matches!(forge.inspect_many(&[pr.number]).await.remove(0).1.unwrap().pr.state, PrState::Merged { .. }));
-    assert!(forge.reopen(&allowed(), pr.number).await.is_err());
-    forge.delete_branch(&allowed(), "work", &commit("one")).await.unwrap();
-    assert!(forge.branch("work").is_some(), "a branch that moved on is kept");
+    let number = opened(&forge, "one").await;
+    forge.push("one", &commit("more"));
+    forge.lag(number, 1);
+    forge.withhold(number, &[LookPart::Reviews, LookPart::Checks]);
+    forge.set_clock(Timestamp(7_000));
+    let (_, look) = forge.inspect_many(&[number]).await.remove(0);
+    let look = look.unwrap();
+    assert_eq!(look.asked_at, Some(Timestamp(7_000)));
+    assert_eq!((&look.pr.head, look.pr.ref_head.as_ref()), (&commit("one"), Some(&commit("more"))));
+    assert_eq!((look.pr.reviews, look.pr.checks, look.pr.threads), (None, None, Some(Vec::new())));
+    forge.withhold(number, &[]);
+    forge.catch_up();
+    let seen = forge.inspect(number).await.unwrap();
+    assert!(seen.is_complete() && seen.shows_true_head());
+    forge.script([ForgeFault::Fails(ForgeError::Response("half a body".into()))]);
+    let looks = forge.inspect_many(&[number, number]).await;
+    assert!(looks[0].1.is_err() && looks[1].1.is_ok(), "each look has a result of its own: {looks:?}");
 }

@@ -1,6 +1,7 @@
 //! Merges in memory: the commit that a merge would make, without a work tree and without moving a ref.
 
-use git2::{Commit, Index, Oid, Repository, Sort};
+use git2::{Commit, DiffFormat, Index, Oid, Repository, Sort};
+use sha2::{Digest, Sha256};
 
 use crate::domain::pr::MergeMethod;
 use crate::workspace::{conflicting_files, repo};
@@ -110,4 +111,36 @@ pub fn update(repo: &Repository, wanted: &Wanted<'_>) -> Result<Combined, git2::
     }
     let turned = Wanted { base: wanted.head, head: wanted.base, message: wanted.message };
     join(repo, &turned, true)
+}
+
+/// Whether two heads change the base in the same way: the same lines of the same files, with the same lines around them,
+/// wherever in the file they stand now.
+pub fn is_same_change(repo: &Repository, base: Oid, before: Oid, after: Oid) -> Result<bool, git2::Error> {
+    Ok(change(repo, base, before)? == change(repo, base, after)?)
+}
+
+/// Stands for what a head changes since it left the base.
+fn change(repo: &Repository, base: Oid, head: Oid) -> Result<[u8; 32], git2::Error> {
+    let left_at = repo.find_commit(repo.merge_base(base, head)?)?;
+    let diff = repo.diff_tree_to_tree(Some(&left_at.tree()?), Some(&repo.find_commit(head)?.tree()?), None)?;
+    let mut hash = Sha256::new();
+    diff.print(DiffFormat::Patch, |delta, _, line| {
+        let (old, new) = (delta.old_file(), delta.new_file());
+        match line.origin() {
+            // The ids of whole files are not part of the change, nor is the place of a hunk.
+            'F' => {
+                hash.update(format!("F {:?} {:?} {:?} ", delta.status(), old.mode(), new.mode()));
+                hash.update(new.path_bytes().or(old.path_bytes()).unwrap_or_default());
+                hash.update([0]);
+            }
+            'H' => hash.update(b"@"),
+            'B' => hash.update(format!("B {}\n", new.id())),
+            origin => {
+                hash.update([origin as u8]);
+                hash.update(line.content());
+            }
+        }
+        true
+    })?;
+    Ok(hash.finalize().into())
 }

@@ -1,7 +1,9 @@
 //! The store's tickets in memory, brought up to date by looking only at what changed.
 
 use std::collections::BTreeMap;
+use std::collections::hash_map::RandomState;
 use std::fs::{self, Metadata};
+use std::hash::BuildHasher;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
@@ -24,6 +26,8 @@ pub(super) struct Index {
     looked_at_all: Option<Instant>,
     /// Grows with every change of an entry.
     version: u64,
+    /// Another index counts its own versions.
+    life: u64,
 }
 
 struct Entry {
@@ -63,7 +67,8 @@ impl Stamp {
 
 impl Index {
     pub fn new(store: Store) -> Self {
-        Self { store, entries: BTreeMap::new(), journal: None, looked_at_all: None, version: 0 }
+        let life = RandomState::new().hash_one(std::process::id());
+        Self { store, entries: BTreeMap::new(), journal: None, looked_at_all: None, version: 0, life }
     }
 
     /// Brings every entry up to date.
@@ -142,9 +147,9 @@ impl Index {
         Ok(())
     }
 
-    /// The same number: the same tickets.
-    pub fn version(&self) -> u64 {
-        self.version
+    /// The same mark: the same tickets.
+    pub fn mark(&self) -> String {
+        format!("{:016x}.{}", self.life, self.version)
     }
 
     pub fn ids(&self) -> impl Iterator<Item = &str> {

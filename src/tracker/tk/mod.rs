@@ -4,6 +4,7 @@
 //! engine sees it. Nothing here words output for people or decides what is dispatched.
 
 mod adapter;
+mod board;
 pub mod discovery;
 mod document;
 mod draft;

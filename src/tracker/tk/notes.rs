@@ -16,7 +16,7 @@ const MARKER_CLOSE: &[u8] = b" -->";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TicketNote {
     /// The timestamp, with `.2`, `.3` for further notes of the same second; `key:KEY` for a note of ours. It stays the
-    /// same when notes are added, reworded or taken away around it.
+    /// same when notes are added, reworded or taken away around it, unless one of the same second is taken away before it.
     pub id: String,
     pub timestamp: Option<String>,
     pub text: String,

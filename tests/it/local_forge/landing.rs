@@ -4,7 +4,7 @@ use dirigent::engine::permit::EffectKind;
 use dirigent::forge::Forge;
 use dirigent::forge::local::{Landing, PrBook};
 
-use super::{look, merge, merged_at, not_now, open};
+use super::{merge, not_now, open};
 use crate::support::{Scratch, allowed, commit_in, write_in};
 
 /// Two commits on a branch, while `main` went on.
@@ -34,7 +34,7 @@ async fn the_three_methods() {
         let forge = scratch.forge();
         let pr = open(&forge, "dirigent/a", &head).await;
         let merged = merge(&forge, pr.number, &head, method).await.unwrap();
-        assert_eq!(merged_at(merged), scratch.head("main"));
+        assert_eq!(merged.commit().unwrap().as_str(), scratch.head("main"));
         let new = subjects(&scratch, &format!("{before}..main"));
         match method {
             MergeMethod::Squash => {
@@ -59,11 +59,11 @@ async fn the_three_methods() {
         let tip = scratch.head("main");
         merge(&forge, pr.number, &head, method).await.unwrap();
         assert_eq!(scratch.head("main"), tip, "a second merge is a success and does nothing");
-        assert!(matches!(look(&forge, pr.number).await.unwrap().state, PrState::Merged { .. }));
+        assert!(matches!(forge.inspect(pr.number).await.unwrap().state, PrState::Merged { .. }));
         let again = open(&forge, "dirigent/a", &head).await;
         assert_eq!(again.number, pr.number);
         forge.delete_branch(&allowed(EffectKind::CleanUp), "dirigent/a", &pr.head).await.unwrap();
-        assert!(matches!(look(&forge, pr.number).await.unwrap().state, PrState::Merged { .. }));
+        assert!(matches!(forge.inspect(pr.number).await.unwrap().state, PrState::Merged { .. }));
     }
 }
 
@@ -105,7 +105,7 @@ async fn a_crash_between_the_ref_and_the_record_is_healed_without_a_second_merge
     scratch.write("after", "x\n");
     let tip = scratch.commit("somebody went on");
     let merged = merge(&scratch.forge(), pr.number, &head, MergeMethod::Squash).await.unwrap();
-    assert_eq!(merged_at(merged), new);
+    assert_eq!(merged.commit().unwrap().as_str(), new);
     assert_eq!(scratch.head("main"), tip);
 }
 
@@ -117,7 +117,7 @@ async fn a_crash_between_the_tree_and_the_ref_is_healed() {
     let new = write_landing(&scratch, pr.number, &head);
     scratch.git(["read-tree", "-m", "-u", "main", &new]);
     let merged = merge(&scratch.forge(), pr.number, &head, MergeMethod::Squash).await.unwrap();
-    assert_eq!(merged_at(merged), new);
+    assert_eq!(merged.commit().unwrap().as_str(), new);
     assert_eq!(scratch.head("main"), new);
     assert_eq!(scratch.git(["status", "--porcelain"]), "");
 }

@@ -4,8 +4,8 @@ use dirigent::domain::pr::{CheckStatus, MergeMethod, Mergeability, PrState};
 use dirigent::engine::permit::EffectKind;
 use dirigent::forge::{Forge, ForgeError};
 
-use super::{look, merge, new_pr, open};
-use crate::support::{Scratch, allowed};
+use super::{merge, new_pr, open};
+use crate::support::{Scratch, allowed, commit_in, write_in};
 
 #[tokio::test]
 async fn a_pull_request_is_opened_once_and_found_again() {
@@ -22,7 +22,7 @@ async fn a_pull_request_is_opened_once_and_found_again() {
     assert_eq!(pr.labels, ["auto"]);
     assert_eq!(open(&forge, "dirigent/a", &head).await.number, pr.number);
     assert_eq!(scratch.forge().find_pr("dirigent/a").await.unwrap(), Some(pr), "another process sees the same");
-    assert_eq!(look(&forge, PrNumber(99)).await.unwrap_err(), ForgeError::NotFound(PrNumber(99)));
+    assert_eq!(forge.inspect(PrNumber(99)).await.unwrap_err(), ForgeError::NotFound(PrNumber(99)));
 }
 
 #[tokio::test]
@@ -54,7 +54,7 @@ async fn checks_are_the_gate_results_of_that_head() {
         duration_ms: 5,
     };
     forge.record_checks(&CommitId::new(&head), vec![result("test", true), result("lint", false)]).await.unwrap();
-    let checks = look(&forge, pr.number).await.unwrap().checks.unwrap();
+    let checks = forge.inspect(pr.number).await.unwrap().checks.unwrap();
     let seen: Vec<_> = checks.iter().map(|check| (check.name.as_str(), check.status)).collect();
     assert_eq!(seen, [("test", CheckStatus::Passed), ("lint", CheckStatus::Failed)]);
     assert_eq!(checks[1].log_tail.as_deref(), Some("last words"));
@@ -73,7 +73,7 @@ async fn a_new_head_is_seen_and_has_no_checks() {
     let moved = forge.push_branch(&permit, "dirigent/a", &pr.head).await.unwrap_err();
     assert!(matches!(moved, ForgeError::HeadMoved { .. }), "{moved}");
     forge.push_branch(&permit, "dirigent/a", &CommitId::new(&tree)).await.unwrap();
-    let seen = look(&forge, pr.number).await.unwrap();
+    let seen = forge.inspect(pr.number).await.unwrap();
     assert_eq!(seen.head.as_str(), tree);
     assert!(seen.pushed_at >= pr.pushed_at);
     assert!(matches!(merge(&forge, pr.number, &head, MergeMethod::Squash).await, Err(ForgeError::HeadMoved { .. })));
@@ -111,7 +111,7 @@ async fn the_base_is_merged_into_the_branch() {
     scratch.write("b", "b\n");
     let main = scratch.commit("main goes on");
     let updated = forge.update_branch(&permit, pr.number, &pr.head).await.unwrap();
-    let seen = look(&forge, pr.number).await.unwrap();
+    let seen = forge.inspect(pr.number).await.unwrap();
     assert_ne!(seen.head, pr.head);
     assert_eq!((&updated.head, updated.same_diff), (&seen.head, true));
     assert_eq!(scratch.git(["rev-parse", "dirigent/a^1", "dirigent/a^2"]), format!("{head}\n{main}"));
@@ -130,6 +130,53 @@ async fn the_base_is_merged_into_the_branch() {
     assert!(matches!(error, ForgeError::NotNow(_)), "{error}");
 }
 
+/// Forty lines of which some are replaced.
+fn lines(replaced: &[(usize, &str)]) -> String {
+    let line = |number: usize| match replaced.iter().find(|(at, _)| *at == number) {
+        Some((_, text)) => format!("{text}\n"),
+        None => format!("line {number}\n"),
+    };
+    (1..=40).map(line).collect()
+}
+
+#[tokio::test]
+async fn an_update_says_whether_the_change_is_still_the_same() {
+    let moved_down = format!("a new first line\n{}", lines(&[]));
+    let with_neighbour = lines(&[(18, "a neighbour of the change")]);
+    let taken_over = lines(&[(20, "ours")]);
+    let cases = [
+        ("elsewhere.txt", "unrelated\n", true),
+        ("forty.txt", moved_down.as_str(), true),
+        ("forty.txt", with_neighbour.as_str(), false),
+        ("forty.txt", taken_over.as_str(), false),
+        ("bytes", "a\0b\n", false),
+    ];
+    for (file, text, same) in cases {
+        let scratch = Scratch::new();
+        scratch.write("forty.txt", &lines(&[]));
+        scratch.commit("forty lines");
+        scratch.git(["worktree", "add", "-q", "-b", "dirigent/a", "../side", "main"]);
+        let side = scratch.dir.path().join("side");
+        write_in(&side, "forty.txt", &lines(&[(20, "ours"), (33, "and ours")]));
+        write_in(&side, "bytes", "a\0b\n");
+        let head = commit_in(&side, "work");
+        scratch.git(["worktree", "remove", "--force", "../side"]);
+        let shown = || {
+            let diff = scratch.git(["diff", "--binary", "main...dirigent/a"]);
+            let lines = diff.lines().filter(|line| !line.starts_with("index ") && !line.starts_with("@@"));
+            lines.collect::<Vec<_>>().join("\n")
+        };
+        let forge = scratch.forge();
+        let pr = open(&forge, "dirigent/a", &head).await;
+        let before = shown();
+        scratch.write(file, text);
+        scratch.commit("main goes on");
+        let updated = forge.update_branch(&allowed(EffectKind::UpdateBranch), pr.number, &pr.head).await.unwrap();
+        assert_eq!(updated.head.as_str(), scratch.head("dirigent/a"));
+        assert_eq!((updated.same_diff, before == shown()), (same, same), "{file}: {text:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_merge_by_hand_is_seen() {
     let scratch = Scratch::new();
@@ -137,7 +184,7 @@ async fn a_merge_by_hand_is_seen() {
     let forge = scratch.forge();
     let pr = open(&forge, "dirigent/a", &head).await;
     scratch.git(["merge", "-q", "--no-ff", "--no-edit", "dirigent/a"]);
-    assert!(matches!(look(&forge, pr.number).await.unwrap().state, PrState::Merged { .. }));
+    assert!(matches!(forge.inspect(pr.number).await.unwrap().state, PrState::Merged { .. }));
     let tip = scratch.head("main");
     merge(&forge, pr.number, &head, MergeMethod::Squash).await.unwrap();
     assert_eq!(scratch.head("main"), tip);
@@ -152,8 +199,8 @@ async fn a_squash_by_hand_is_seen_and_work_that_is_not_there_is_not() {
     let (pr, waits) = (open(&forge, "dirigent/a", &head).await, open(&forge, "dirigent/b", &other).await);
     scratch.git(["merge", "-q", "--squash", "dirigent/a"]);
     scratch.git(["commit", "-q", "-m", "By hand"]);
-    assert!(matches!(look(&forge, pr.number).await.unwrap().state, PrState::Merged { .. }));
-    assert_eq!(look(&forge, waits.number).await.unwrap().state, PrState::Open);
+    assert!(matches!(forge.inspect(pr.number).await.unwrap().state, PrState::Merged { .. }));
+    assert_eq!(forge.inspect(waits.number).await.unwrap().state, PrState::Open);
 }
 
 #[tokio::test]
@@ -164,7 +211,7 @@ async fn a_branch_set_back_into_the_base_is_not_a_merge() {
     let pr = open(&forge, "dirigent/a", &head).await;
     scratch.git(["branch", "-f", "dirigent/a", "main"]);
     for _ in 0..2 {
-        let seen = look(&forge, pr.number).await.unwrap();
+        let seen = forge.inspect(pr.number).await.unwrap();
         assert_eq!((seen.state, seen.head.as_str()), (PrState::Open, scratch.head("main").as_str()));
     }
 }
@@ -176,12 +223,12 @@ async fn a_request_whose_branch_is_gone_is_closed_and_can_come_back() {
     let forge = scratch.forge();
     let pr = open(&forge, "dirigent/a", &head).await;
     scratch.git(["branch", "-q", "-D", "dirigent/a"]);
-    assert_eq!(look(&forge, pr.number).await.unwrap().state, PrState::Closed);
+    assert_eq!(forge.inspect(pr.number).await.unwrap().state, PrState::Closed);
     assert!(matches!(merge(&forge, pr.number, &head, MergeMethod::Merge).await, Err(ForgeError::Refused(_))));
     let permit = allowed(EffectKind::ReopenPr);
     forge.reopen(&permit, pr.number).await.unwrap();
     assert_eq!(scratch.head("dirigent/a"), head);
-    assert_eq!(look(&forge, pr.number).await.unwrap().state, PrState::Open);
+    assert_eq!(forge.inspect(pr.number).await.unwrap().state, PrState::Open);
     merge(&forge, pr.number, &head, MergeMethod::Merge).await.unwrap();
     assert!(matches!(forge.reopen(&permit, pr.number).await, Err(ForgeError::Refused(_))));
 }

@@ -1,0 +1,244 @@
+//! A board in memory that behaves as a real one, and misbehaves as told: for tests of everything that talks to a tracker.
+//!
+//! Writes are decided on the board as it is. Readings come from replicas, which may lag: see [`MemoryTracker::replicas`].
+
+mod adapter;
+mod board;
+mod past;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::{Acknowledgement, TrackerError};
+use crate::domain::comment::{Author, TrustLevel};
+use crate::domain::ids::{CommentId, TicketId};
+use crate::domain::ticket::Ticket;
+use crate::domain::time::Timestamp;
+use board::{Board, Replica};
+
+/// What goes wrong with a coming call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing is done, and this is the answer.
+    Fails(TrackerError),
+    /// The write takes effect, and this is the answer.
+    FailsAfterWriting(TrackerError),
+    Late(Duration),
+    Fine,
+}
+
+impl Fault {
+    /// The answer is lost, and so is the request unless it was `done`.
+    pub fn lost(done: bool) -> Self {
+        let error = TrackerError::MaybeDone("the connection was closed before the answer came".to_owned());
+        if done { Self::FailsAfterWriting(error) } else { Self::Fails(error) }
+    }
+}
+
+#[derive(Debug)]
+pub struct MemoryTracker {
+    board: Mutex<Board>,
+    changes: watch::Sender<u64>,
+}
+
+impl Default for MemoryTracker {
+    fn default() -> Self {
+        Self { board: Mutex::default(), changes: watch::channel(0).0 }
+    }
+}
+
+/// What people do, and what there is to see.
+impl MemoryTracker {
+    pub fn new(tickets: impl IntoIterator<Item = Ticket>) -> Self {
+        let tracker = Self::default();
+        for ticket in tickets {
+            tracker.put(ticket);
+        }
+        tracker
+    }
+
+    /// Adds or replaces a ticket.
+    pub fn put(&self, ticket: Ticket) {
+        self.act(|board| board.put(ticket));
+    }
+
+    /// Changes a ticket, as whoever shares our account, or as somebody.
+    pub fn edit(&self, id: &TicketId, change: impl FnOnce(&mut Ticket)) {
+        let by = self.board().person();
+        self.edit_as(by, id, change);
+    }
+
+    pub fn edit_as(&self, by: Author, id: &TicketId, change: impl FnOnce(&mut Ticket)) {
+        self.act(|board| board.change(id, &by, |ticket, _| change(ticket)));
+    }
+
+    /// Deletes a ticket.
+    pub fn remove(&self, id: &TicketId) {
+        self.act(|board| board.remove(id));
+    }
+
+    pub fn say(&self, id: &TicketId, author: Author, body: &str) -> CommentId {
+        self.act(|board| board.post(id, author, body))
+    }
+
+    /// Lets the author change a comment.
+    pub fn reword(&self, id: &TicketId, comment: &CommentId, body: &str) {
+        self.act(|board| board.reword(id, comment, body.to_owned()));
+    }
+
+    /// Lets the author take a comment back.
+    pub fn unsay(&self, id: &TicketId, comment: &CommentId) {
+        self.act(|board| board.unsay(id, comment));
+    }
+
+    /// The ticket as it is, whatever the replicas show.
+    pub fn ticket(&self, id: &TicketId) -> Option<Ticket> {
+        self.board().newest(id).cloned()
+    }
+
+    pub fn reactions(&self) -> Vec<(CommentId, Acknowledgement)> {
+        self.board().reactions.clone()
+    }
+
+    /// Address and title of what is linked to the ticket.
+    pub fn links(&self, id: &TicketId) -> Vec<(String, String)> {
+        let board = self.board();
+        let of = board.links.iter().filter(|((ticket, _), _)| ticket == id);
+        of.map(|((_, url), title)| (url.clone(), title.clone())).collect()
+    }
+
+    /// How many calls have reached the board.
+    pub fn calls(&self) -> u64 {
+        self.board().calls
+    }
+}
+
+/// How the board is, for good or bad.
+impl MemoryTracker {
+    /// Lets us write with a person's own account.
+    pub fn share_account(&self, person: Author) {
+        self.board().shared = Some(person);
+    }
+
+    pub fn grant(&self, login: &str, trust: TrustLevel) {
+        self.board().permissions.insert(login.to_owned(), trust);
+    }
+
+    /// Sets the server's clock, which is told with each answer to a poll from now on. Each change takes a millisecond.
+    pub fn set_clock(&self, at: Timestamp) {
+        let mut board = self.board();
+        (board.clock, board.tells_time) = (at, true);
+    }
+
+    /// Polls that know an earlier answer are told what changed since, instead of everything.
+    pub fn report_changes(&self) {
+        self.board().reports_changes = true;
+    }
+
+    /// Listings come without comments.
+    pub fn list_without_comments(&self) {
+        self.board().lists_comments = false;
+    }
+
+    /// One fault for each of the coming calls, in order.
+    pub fn script(&self, faults: impl IntoIterator<Item = Fault>) {
+        self.board().faults.extend(faults);
+    }
+
+    /// Until it ends, nothing is done and this is the answer to every call: a 401, say.
+    pub fn outage(&self, error: Option<TrackerError>) {
+        self.board().outage = error;
+    }
+
+    /// Readings come from these replicas in turn, each so many changes of every ticket behind. `[0]` does not lag.
+    pub fn replicas(&self, behind: &[usize]) {
+        self.board().replicas = behind.to_vec();
+    }
+
+    /// Every replica is at least so many changes of this ticket behind.
+    pub fn lag(&self, id: &TicketId, behind: usize) {
+        self.act(|board| board.lag(id, behind));
+    }
+
+    /// Lets every replica see what was done until now. What comes after lags again.
+    pub fn catch_up(&self) {
+        self.act(Board::catch_up);
+    }
+
+    /// Lets a ticket be missing from complete answers without being gone.
+    pub fn hide(&self, id: &TicketId, hidden: bool) {
+        self.act(|board| match hidden {
+            true => board.hidden.insert(id.clone()),
+            false => board.hidden.remove(id),
+        });
+    }
+
+    /// Lets a ticket be there and not be understood.
+    pub fn garble(&self, id: &TicketId, why: Option<&str>) {
+        self.act(|board| match why {
+            Some(why) => board.unreadable.insert(id.clone(), why.to_owned()),
+            None => board.unreadable.remove(id),
+        });
+    }
+
+    /// Listings contain this ticket twice, as one does that moved from page to page: as it was one change ago, and as it is.
+    pub fn list_twice(&self, id: &TicketId) {
+        self.act(|board| board.listed_twice.insert(id.clone()));
+    }
+}
+
+impl MemoryTracker {
+    fn board(&self) -> MutexGuard<'_, Board> {
+        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something that happens on the board without a call of ours.
+    fn act<T>(&self, what: impl FnOnce(&mut Board) -> T) -> T {
+        let done = what(&mut self.board());
+        self.changed();
+        done
+    }
+
+    fn changed(&self) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    /// Takes the next fault; a late answer waits before anything happens.
+    async fn next_fault(&self) -> Result<Fault, TrackerError> {
+        let fault = {
+            let mut board = self.board();
+            board.calls += 1;
+            if let Some(error) = &board.outage {
+                return Err(error.clone());
+            }
+            board.faults.pop_front().unwrap_or(Fault::Fine)
+        };
+        match fault {
+            Fault::Fails(error) => Err(error),
+            Fault::Late(span) => {
+                tokio::time::sleep(span).await;
+                Ok(Fault::Fine)
+            }
+            other => Ok(other),
+        }
+    }
+
+    /// One request, answered by one replica.
+    async fn read<T>(&self, look: impl FnOnce(&Replica<'_>) -> T) -> Result<T, TrackerError> {
+        self.next_fault().await?;
+        let mut board = self.board();
+        let replica = board.next_replica();
+        Ok(look(&replica))
+    }
+
+    async fn write<T>(&self, change: impl FnOnce(&mut Board) -> Result<T, TrackerError>) -> Result<T, TrackerError> {
+        let fault = self.next_fault().await?;
+        let done = self.act(change);
+        match fault {
+            Fault::FailsAfterWriting(error) => Err(error),
+            _ => done,
+        }
+    }
+}
