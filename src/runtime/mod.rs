@@ -2,9 +2,10 @@
 //!
 //! Theory of operation. `assembly` puts a runner together, once. `driver` owns the state. For each event it steps the engine,
 //! writes the changed records and the effects to the ledger in one transaction, and only then hands the effects to
-//! `performer`, which performs each in a task of its own and sends the result back as an event. `gatekeeper` is asked right before every write. `poller` and `switches`
-//! watch the outside, `control` listens to commands (from people alone: `peer`), `recovery` settles what an earlier life left,
-//! `record` writes a life down, and `replay` feeds it through the engine again.
+//! `performer`, which performs each in a task of its own, through the lane of its adapter (`lanes`), and sends the result back
+//! as an event. `gatekeeper` is asked right before every write. `poller` and `switches` watch the outside, `control` listens to
+//! commands (from people alone: `peer`), `recovery` settles what an earlier life left, `record` writes a life down, and `replay`
+//! feeds it through the engine again.
 
 mod answers;
 pub mod assembly;

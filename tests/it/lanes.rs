@@ -2,7 +2,7 @@
 //! that was said is lost. The clock passes only where everybody waits, so that minutes of deadlines take no time.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dirigent::config::policy::ForgeKind;
@@ -10,12 +10,15 @@ use dirigent::domain::basis::Basis;
 use dirigent::domain::ids::TicketId;
 use dirigent::domain::phase::Phase;
 use dirigent::engine::event::{Event, OperatorCommand};
+use dirigent::engine::permit::EffectKind;
 use dirigent::forge::ForgeError;
-use dirigent::runtime::{Command, Message};
+use dirigent::runtime::{Command, Gatekeeper, Message};
 use dirigent::tracker::TrackerError;
 use dirigent::worker::Control;
 use tokio::sync::{Notify, oneshot};
 
+use super::engine::fixtures;
+use super::engine::machine::Machine;
 use super::support::driven::{Driven, Play, Stage, ticket};
 use super::support::troubled::Trouble;
 
@@ -286,4 +289,33 @@ async fn failures_of_the_forge_are_in_the_picture() {
                 .any(|lane| lane.lane == "forge" && lane.last_error.as_ref().is_some_and(|e| e.contains("no route")))
         })
         .await;
+}
+
+/// While everything is taken in anew, whoever asks gets the old answer or the new one. The rounds make a gap show itself; without
+/// one, no number of them can.
+#[test]
+fn a_permit_never_forgets_a_pause_while_the_gatekeeper_takes_in_the_board() {
+    let mut machine = Machine::new(fixtures::policy());
+    machine.poll((0..300).map(|number| fixtures::ticket(&format!("t{number}"))).collect());
+    let paused = fixtures::id("t7");
+    machine.operator(OperatorCommand::Pause { ticket: paused.clone() });
+    let dir = tempfile::tempdir().unwrap();
+    let gatekeeper = Gatekeeper::new(&dir.path().join("pause"));
+    gatekeeper.refresh(&machine.state, &machine.policy, None);
+    gatekeeper.permit(EffectKind::Comment, Some(&fixtures::id("t8"))).unwrap();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let asking = scope.spawn(|| {
+            let mut allowed = 0;
+            while !over.load(Ordering::SeqCst) {
+                allowed += usize::from(gatekeeper.permit(EffectKind::Comment, Some(&paused)).is_ok());
+            }
+            allowed
+        });
+        for _ in 0..300 {
+            gatekeeper.refresh(&machine.state, &machine.policy, None);
+        }
+        over.store(true, Ordering::SeqCst);
+        assert_eq!(asking.join().unwrap(), 0, "a paused ticket was written to");
+    });
 }

@@ -245,6 +245,18 @@ async fn a_kept_worktree_is_named_and_lets_the_branch_go() {
     assert_eq!(report.kept_worktree, None);
 }
 
+#[tokio::test]
+async fn a_run_that_waits_for_its_place_to_prepare_can_be_stopped() {
+    let bench = Bench::new(&["commit=a.txt"]);
+    let mut worker = bench.worker();
+    worker.preparing = Arc::new(tokio::sync::Semaphore::new(0));
+    let running = bench.start_with(worker);
+    let run = running.run.clone();
+    running.control.try_send(Control::Stop(StopReason::Operator)).unwrap();
+    assert_eq!(running.report().await.outcome, RunOutcome::Killed { reason: StopReason::Operator });
+    bench.assert_nothing_left(&run);
+}
+
 /// Breaks down where an agent should be started.
 struct Breaking(Arc<dyn Launcher>);
 
