@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use dirigent::config::Settings;
+use dirigent::domain::basis::Basis;
 use dirigent::domain::ids::{TicketId, TicketKey};
 use dirigent::domain::ticket::{Dispatchable, Ticket};
 use dirigent::domain::time::Timestamp;
@@ -16,7 +17,7 @@ use dirigent::engine::event::Event;
 use dirigent::engine::{next_due, step};
 use dirigent::ledger::{Ledger, LedgerReader, SqliteLedger};
 use dirigent::tracker::tk::TkTracker;
-use dirigent::tracker::{Reading, Tracker};
+use dirigent::tracker::{BoardAnswer, Mark, Tracker};
 
 fn main() {
     // `cargo test --benches` only wants to know that it builds.
@@ -160,20 +161,21 @@ fn quiet_ticks() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let tracker = TkTracker::new(dir.path());
     let states = ["open".to_owned(), "in_progress".to_owned()];
-    let poll = |seen| runtime.block_on(tracker.poll(&states, seen)).unwrap();
-    let Reading::Listed { tickets, mark } = poll(None) else { panic!("the first answer is a list") };
+    let poll = |since: Option<&Mark>| runtime.block_on(tracker.poll(&states, since)).unwrap().answer;
+    let BoardAnswer::Listed { tickets, mark } = poll(None) else { panic!("the first answer is a list") };
+    let basis = Basis::default();
     assert_eq!(tickets.len(), TICKETS);
     let mut state = dirigent::engine::state::State::default();
     let policy = Settings::default().policy("hash", false);
     let _ = step(&mut state, &policy, Timestamp(0), Event::Recovered { lost: Vec::new() });
-    let _ = step(&mut state, &policy, Timestamp(1), Event::Polled { tickets, base: None });
+    let _ = step(&mut state, &policy, Timestamp(1), Event::Polled { tickets, base: None, basis });
     let (mut asking, mut whole, mut reading) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..15 {
         state.take_changes();
         let began = Instant::now();
-        assert_eq!(poll(mark), Reading::Unchanged);
+        assert_eq!(poll(mark.as_ref()), BoardAnswer::Unchanged);
         asking.push(began.elapsed().as_secs_f64() * 1e3);
-        let _ = step(&mut state, &policy, Timestamp(2 + round), Event::PolledUnchanged { base: None });
+        let _ = step(&mut state, &policy, Timestamp(2 + round), Event::PolledUnchanged { base: None, basis });
         std::hint::black_box(next_due(&state, &policy));
         whole.push(began.elapsed().as_secs_f64() * 1e3);
         let began = Instant::now();
@@ -197,7 +199,7 @@ fn ledger_reopening() {
     let policy = Settings::default().policy("hash", false);
     let tickets = (0..10_000).map(ticket).collect();
     let _ = step(&mut state, &policy, Timestamp(0), Event::Recovered { lost: Vec::new() });
-    let _ = step(&mut state, &policy, Timestamp(1), Event::Polled { tickets, base: None });
+    let _ = step(&mut state, &policy, Timestamp(1), Event::Polled { tickets, base: None, basis: Basis::default() });
     let changes = state.take_changes();
     ledger.commit(&state, &changes).unwrap();
     drop(ledger);
@@ -225,7 +227,9 @@ fn ticket(n: usize) -> Ticket {
         created_at: Some(Timestamp(n as i64)),
         updated_at: None,
         native_ref: None,
-        comments: Vec::new(),
+        comments: Some(Vec::new()),
+        state_changed: None,
+        labelled: Vec::new(),
     }
 }
 

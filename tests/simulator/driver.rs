@@ -554,7 +554,7 @@ impl Simulation {
         let reading: Vec<_> = self.world.board(false).into_iter().filter(|shown| shown.id == ticket).collect();
         let facts = reading.first().map(TicketFacts::of);
         let life = self.lives;
-        let (found, basis) = (lookups(&[ticket.clone()], reading), self.basis());
+        let (found, basis) = (lookups(std::slice::from_ref(&ticket), reading), self.basis());
         self.tell(Event::TicketsRefreshed { found, basis });
         if life != self.lives || self.broken.is_some() {
             return;

@@ -69,7 +69,6 @@ impl Ledger {
         if !self.runs.keys().eq(state.runs.keys()) {
             return Some("runs were changed and not marked".into());
         }
-        (!self.outbox.iter().map(|(id, pending)| (id, pending)).eq(state.outbox.iter()))
-            .then(|| "the outbox was changed and not marked".into())
+        (!self.outbox.iter().eq(state.outbox.iter())).then(|| "the outbox was changed and not marked".into())
     }
 }

@@ -11,7 +11,7 @@ use crate::domain::pr::{CheckStatus, Mergeability, NewPr, PrState, PullRequest};
 use crate::domain::remark::RemarkKind;
 use crate::domain::ticket::normalise_labels;
 use crate::forge::{
-    CommitStatus, Forge, ForgeCapabilities, ForgeError, PrLook, MergeOrder, Merged, PrChange, RemarkPresence, Updated,
+    CommitStatus, Forge, ForgeCapabilities, ForgeError, MergeOrder, Merged, PrChange, PrLook, RemarkPresence, Updated,
 };
 
 /// What is between these in the text of a pull request is ours.

@@ -11,8 +11,8 @@ use crate::domain::permit::Permit;
 use crate::domain::ticket::{NewTicket, Ticket, same_state, state_in};
 use crate::domain::time::Timestamp;
 use crate::tracker::{
-    Account, BoardAnswer, Capabilities, CommentFound, Edited, Found, Mark, Move, Acknowledgement, BoardReading, Tracker, TrackerError,
-    Written,
+    Account, Acknowledgement, BoardAnswer, BoardReading, Capabilities, CommentFound, Edited, Found, Mark, Move,
+    Tracker, TrackerError, Written,
 };
 
 const MARKER: &str = "<!-- dirigent:";

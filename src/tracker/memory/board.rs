@@ -10,7 +10,7 @@ use crate::domain::ticket::{
     Blocker, Dispatchable, Labelled, NewTicket, StateChange, Ticket, normalise_labels, same_state, state_in,
 };
 use crate::domain::time::Timestamp;
-use crate::tracker::{Account, Mark, Acknowledgement, TrackerError};
+use crate::tracker::{Account, Acknowledgement, Mark, TrackerError};
 
 #[derive(Debug)]
 pub(super) struct Board {

@@ -331,8 +331,10 @@ fn unchanged_means_the_same_list(machine: &Machine) {
     let (mut listed, mut unchanged) = (machine.clone(), machine.clone());
     listed.step(Event::Polled { tickets, base: base.clone(), basis });
     unchanged.step(Event::PolledUnchanged { base, basis });
-    // Only a list can lack a comment, and asks about it; whoever repeats an answer does not ask again.
-    if listed.emitted_last(|action| matches!(action, Action::CheckRemark { .. })) {
+    // Only a list can lack a comment or bring a blocker's old state back, and asks about it; whoever repeats an answer does not
+    // ask again.
+    let asks = |action: &Action| matches!(action, Action::CheckRemark { .. } | Action::RefreshTickets { .. });
+    if listed.emitted_last(asks) {
         return;
     }
     assert_eq!(listed.last, unchanged.last);

@@ -2,7 +2,7 @@
 
 use dirigent::domain::ids::{CommentId, TicketId};
 use dirigent::domain::ticket::{NewTicket, same_state};
-use dirigent::tracker::{Move, Acknowledgement, TrackerError};
+use dirigent::tracker::{Acknowledgement, Move, TrackerError};
 
 use super::{Candidate, Outcome, assert_refused, list, permit, ticket};
 
