@@ -32,7 +32,7 @@ impl Step<'_> {
             return;
         }
         self.state.listed = basis.after;
-        self.state.read.retain(|_, moment| *moment > basis.after);
+        self.state.read.retain(|_, moment| *moment >= basis.after);
         let mut seen = BTreeSet::new();
         for ticket in tickets {
             // A listing that has a ticket twice says the same thing twice.
@@ -216,6 +216,14 @@ impl Step<'_> {
         facts.known_until = job.ticket.known_until;
         if ticket.comments.is_none() {
             facts.trusted_comments = job.ticket.trusted_comments;
+        }
+        // A blocker that was asked for by itself is known better than by what its dependent says of it.
+        for blocker in &mut facts.blocked_by {
+            let observed = self.state.read.get(&blocker.id).is_some_and(|moment| *moment >= basis.after);
+            let known = job.ticket.blocked_by.iter().find(|known| known.id == blocker.id);
+            if let (true, Some(known)) = (observed, known) {
+                blocker.state.clone_from(&known.state);
+            }
         }
         let id = ticket.id.clone();
         let has_news = ticket.known_comments().iter().any(|comment| !facts.knows(comment));

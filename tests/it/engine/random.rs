@@ -13,7 +13,7 @@ use dirigent::domain::phase::Phase;
 use dirigent::domain::pr::{CheckStatus, Mergeability, PrState, PullRequest, Verdict};
 use dirigent::domain::remark::{RemarkAnswer, RemarkKey, RemarkKind};
 use dirigent::domain::run::{Activity, Declared, RunOutcome, RunReport, StopReason};
-use dirigent::domain::ticket::Ticket;
+use dirigent::domain::ticket::{Ticket, same_state};
 use dirigent::domain::time::Timestamp;
 use dirigent::domain::usage::Usage;
 use dirigent::engine::effect::Action;
@@ -326,6 +326,13 @@ fn unchanged_means_the_same_list(machine: &Machine) {
     else {
         return;
     };
+    // A list that shows another column than the one that is known by now would not be repeated: the board has gone on.
+    let is_known = |ticket: &Ticket| {
+        machine.state.jobs.get(&ticket.id).is_none_or(|job| same_state(&job.ticket.state, &ticket.state))
+    };
+    if !tickets.iter().all(is_known) {
+        return;
+    }
     let basis = machine.listed_basis;
     let base = machine.state.base.clone();
     let (mut listed, mut unchanged) = (machine.clone(), machine.clone());
