@@ -79,6 +79,9 @@ pub fn codex(settings: &CodexSettings, place: &RunPlace) -> Result<LaunchPlan, P
         env.push(("CODEX_HOME".to_owned(), home.display().to_string()));
         flags = ["-c", "features.plugins=false", "-c", "features.apps=false"].map(str::to_owned).to_vec();
     }
+    if let Some(tier) = &settings.service_tier {
+        flags.extend(["-c".to_owned(), format!("service_tier={}", json!(tier))]);
+    }
     Ok(LaunchPlan { line: shell("codex", &settings.command, &flags)?, env, protocol: Box::new(Codex::new(policy)) })
 }
 

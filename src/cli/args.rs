@@ -27,6 +27,9 @@ pub struct Args {
     /// The workflow file [default: WORKFLOW.md here or in the nearest folder above, up to the repository's top]
     #[arg(long, global = true, value_name = "PATH")]
     pub workflow: Option<PathBuf>,
+    /// Override a key of the workflow file for this invocation, any number of times; never for secrets
+    #[arg(long = "set", global = true, value_name = "KEY.PATH=VALUE")]
+    pub overrides: Vec<String>,
     #[command(subcommand)]
     pub command: CliCommand,
 }
@@ -418,6 +421,8 @@ mod tests {
             "completion",
             "bash",
             "--workflow",
+            "--set",
+            "agent.max_turns=3",
             "--help",
             "--",
             "-",

@@ -17,13 +17,28 @@ pub fn config(context: &Context, args: &ConfigArgs) -> Result<(), Failure> {
             let values: Vec<_> = loaded
                 .values
                 .iter()
-                .map(|value| json!({ "path": value.path, "value": value.value, "source": value.source.to_string() }))
+                .map(|value| {
+                    json!({
+                        "path": value.path,
+                        "value": value.value,
+                        "source": value.source.to_string(),
+                        "not_in_force": value.not_in_force,
+                    })
+                })
                 .collect();
+            // Beside the document: a program reads it, a person reads this.
+            for warning in &loaded.warnings {
+                eprintln!("warning: {warning}");
+            }
             output::print_json(&values)
         }
         ConfigCommand::Show { json: false } => {
             let loaded = context.load(None)?;
-            output::print(show::plain_text(&loaded.values).trim_end())
+            let mut text = show::plain_text(&loaded.values);
+            for warning in &loaded.warnings {
+                text.push_str(&format!("\nwarning: {warning}"));
+            }
+            output::print(text.trim_end())
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::runtime::RunnerFolder;
-use crate::workflow::{self, Env, Loaded};
+use crate::workflow::{self, Env, Loaded, Overrides};
 
 use super::Failure;
 
@@ -14,13 +14,16 @@ pub struct Context {
     pub env: Env,
     pub cwd: PathBuf,
     workflow: Option<PathBuf>,
+    overrides: Overrides,
 }
 
 impl Context {
-    pub fn new(workflow: Option<PathBuf>) -> Result<Self, Failure> {
+    /// `set` are the `key.path=value` of `--set`.
+    pub fn new(workflow: Option<PathBuf>, set: &[String]) -> Result<Self, Failure> {
+        let overrides = Overrides::parse(set).map_err(|error| Failure::Usage(error.to_string()))?;
         let cwd =
             std::env::current_dir().map_err(|error| Failure::plain(format!("the current folder is gone: {error}")))?;
-        Ok(Self { env: Env::of_process(), cwd, workflow })
+        Ok(Self { env: Env::of_process(), cwd, workflow, overrides })
     }
 
     /// `--workflow`, else the positional path, else `WORKFLOW.md` here or in the nearest folder above, up to the
@@ -47,7 +50,11 @@ impl Context {
     }
 
     pub fn load(&self, positional: Option<&Path>) -> Result<Loaded, Failure> {
-        Ok(workflow::load(&self.workflow_path(positional), &self.env)?)
+        self.load_file(&self.workflow_path(positional))
+    }
+
+    pub fn load_file(&self, path: &Path) -> Result<Loaded, Failure> {
+        Ok(workflow::load_with(path, &self.env, &self.overrides)?)
     }
 
     /// Where a workflow that says nothing else puts things.

@@ -26,6 +26,8 @@ pub enum Failure {
     Plain(String),
     Workflow(Box<WorkflowError>),
     Locked(LockError),
+    /// What was typed cannot be meant.
+    Usage(String),
     NoRunner(String),
     NotFound(String),
     /// Printed already; only the exit code is left.
@@ -40,6 +42,7 @@ impl Failure {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Plain(_) => FAILED,
+            Self::Usage(_) => USAGE,
             Self::Workflow(_) => INVALID_WORKFLOW,
             Self::Locked(LockError::Held { .. }) => ANOTHER_RUNNER,
             Self::Locked(_) => FAILED,
@@ -52,7 +55,7 @@ impl Failure {
     /// The sentence alone, for a report of several.
     pub fn text(&self) -> String {
         match self {
-            Self::Plain(text) | Self::NoRunner(text) | Self::NotFound(text) => text.clone(),
+            Self::Plain(text) | Self::Usage(text) | Self::NoRunner(text) | Self::NotFound(text) => text.clone(),
             Self::Locked(error) => error.to_string(),
             Self::Workflow(error) => error.to_string(),
             Self::ProblemsFound => String::new(),
@@ -61,7 +64,9 @@ impl Failure {
 
     pub fn print(&self) {
         match self {
-            Self::Plain(text) | Self::NoRunner(text) | Self::NotFound(text) => say(&format!("dirigent: {text}")),
+            Self::Plain(text) | Self::Usage(text) | Self::NoRunner(text) | Self::NotFound(text) => {
+                say(&format!("dirigent: {text}"))
+            }
             Self::Locked(error) => say(&format!("dirigent: {error}")),
             Self::Workflow(error) => print_workflow(error),
             Self::ProblemsFound => {}

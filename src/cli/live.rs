@@ -3,12 +3,12 @@
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use crossterm::cursor::MoveToPreviousLine;
 use crossterm::queue;
 use crossterm::terminal::{Clear, ClearType};
 
+use crate::config::observability::ObservabilitySettings;
 use crate::runtime::Handle;
 
 use super::output;
@@ -16,13 +16,10 @@ use super::snapshot_source::{Behind, SnapshotSource};
 use super::status;
 
 pub const STOPPING: &str = "stopping: live runs are ended and their work is saved (once more to end at once)";
-const AT_MOST_EVERY: Duration = Duration::from_millis(200);
-/// Ages grow also when nothing happens.
-const AT_LEAST_EVERY: Duration = Duration::from_secs(1);
 
 /// Draws until the driver is gone; then the picture goes, for what is said at the end takes its place. `stopping` is set
-/// when the end was asked for.
-pub async fn show(handle: Handle, stopping: Arc<AtomicBool>) {
+/// when the end was asked for. Ages grow also when nothing happens: it is drawn anew at every `refresh_ms` at the latest.
+pub async fn show(handle: Handle, stopping: Arc<AtomicBool>, settings: ObservabilitySettings) {
     let Handle { inbox, mut snapshots } = handle;
     // Only the driver's end of the watch tells when it is over.
     drop(inbox);
@@ -35,8 +32,8 @@ pub async fn show(handle: Handle, stopping: Arc<AtomicBool>) {
             text = format!("{STOPPING}\n{text}");
         }
         drawn = draw(&text, drawn).unwrap_or(0);
-        tokio::time::sleep(AT_MOST_EVERY).await;
-        if let Ok(Err(_)) = tokio::time::timeout(AT_LEAST_EVERY, snapshots.changed()).await {
+        tokio::time::sleep(settings.render_interval).await;
+        if let Ok(Err(_)) = tokio::time::timeout(settings.refresh, snapshots.changed()).await {
             let _ = draw("", drawn);
             return;
         }

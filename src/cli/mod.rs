@@ -89,7 +89,7 @@ fn tk_arguments(arguments: &[OsString]) -> Option<Vec<OsString>> {
 }
 
 fn dispatch(args: Args) -> Result<(), Failure> {
-    let context = context::Context::new(args.workflow)?;
+    let context = context::Context::new(args.workflow, &args.overrides)?;
     inside::refuse_workers(&context, &args.command)?;
     match args.command {
         CliCommand::Quickstart(args) => quickstart::quickstart(&context, &args),

@@ -39,7 +39,7 @@ pub fn quickstart(context: &Context, args: &QuickstartArgs) -> Result<(), Failur
     let program = program(context);
     make_repository(&repo)?;
     output::print(&format!("a sample repository with {} tickets: {}\n", TICKETS.len(), repo.display()))?;
-    let loaded = crate::workflow::load(&repo.join("WORKFLOW.md"), &context.env)?;
+    let loaded = context.load_file(&repo.join("WORKFLOW.md"))?;
     let place = context.place(&loaded);
     let view = if std::io::stdout().is_terminal() { View::Live } else { View::Plain };
     run::work(context, &loaded, &place, Until::Idle, view, None)?;

@@ -98,8 +98,9 @@ pub fn work(
         let runner = Runner::start(&context.env, loaded, place, until, record).await?;
         let handle = runner.handle.clone();
         let stopping = Arc::new(AtomicBool::new(false));
+        let observability = &loaded.settings.observability;
         let stop = tokio::spawn(stop_on_signal(handle.clone(), view, stopping.clone()));
-        let show = (view == View::Live).then(|| tokio::spawn(live::show(handle, stopping)));
+        let show = (view == View::Live).then(|| tokio::spawn(live::show(handle, stopping, observability.clone())));
         let result = tokio::select! {
             result = runner.work() => match result {
                 // Whoever asked for one round wants to know that it could not be made.

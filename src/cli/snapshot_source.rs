@@ -98,6 +98,7 @@ pub fn written(loaded: &Loaded, place: &RunnerFolder, behind: Behind) -> Result<
     let state = place.read_ledger()?.load()?;
     let mut snapshot = engine::snapshot(&state, &loaded.settings.policy(&loaded.hash, false), runtime::now());
     add_the_kill_switch_file(&mut snapshot, loaded);
+    snapshot.workflow.warnings = loaded.brief_warnings();
     if behind == Behind::Nobody {
         let jobs = snapshot.jobs.iter_mut().zip(state.jobs.values());
         for (shown, job) in jobs {

@@ -131,6 +131,7 @@ fn heading(seen: &SnapshotSource) -> String {
     if let Some(error) = &snapshot.workflow.reload_error {
         lines.push(format!("WORKFLOW.md as it is now is not in force: {error}"));
     }
+    lines.extend(snapshot.workflow.warnings.iter().map(|warning| format!("WORKFLOW.md {warning}")));
     if let Some(error) = &snapshot.ledger_error {
         lines.push(format!("STOPPED: nothing is changed until the ledger can be written: {error}"));
     }

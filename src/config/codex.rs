@@ -14,6 +14,10 @@ pub struct CodexSettings {
     /// Run by `bash -c` in the workspace.
     pub command: String,
     pub model: Option<String>,
+    /// How hard the model thinks, where a route says nothing else.
+    pub reasoning_effort: Option<String>,
+    /// Passed on to Codex unchanged.
+    pub service_tier: Option<String>,
     /// Give Codex a home of its own: the user's login and settings, without their MCP servers and plugins.
     pub isolated_home: bool,
     /// Passed on to Codex unchanged, like the two below.
@@ -56,6 +60,8 @@ impl Default for CodexSettings {
         Self {
             command: "codex app-server".to_owned(),
             model: None,
+            reasoning_effort: None,
+            service_tier: None,
             isolated_home: false,
             approval_policy: None,
             thread_sandbox: None,

@@ -36,6 +36,7 @@ const fn ours(key: &'static str, tool: &'static str, our: &'static str) -> Forei
 pub const FOREIGN: &[ForeignKey] = &[
     ours("agent.kind", SYMPHONY, "worker.runtime"),
     ours("pi.model_routing", PI_SYMPHONY, "agent.routing"),
+    ours("pi.response_timeout_ms", PI_SYMPHONY, "pi.read_timeout_ms"),
     nothing(
         "workspace.cleanup_*",
         PI_SYMPHONY,

@@ -11,6 +11,7 @@ pub mod codex;
 pub mod exec;
 pub mod foreign;
 pub mod gates;
+pub mod guards;
 pub mod hooks;
 pub mod ledger;
 pub mod merge;

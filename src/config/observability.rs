@@ -13,9 +13,11 @@ use super::wire;
 pub struct ObservabilitySettings {
     /// The live table of `run` on a terminal.
     pub dashboard_enabled: bool,
+    /// The live table is drawn again at least this often.
     #[serde(rename = "refresh_ms", with = "wire::millis")]
     #[schemars(with = "wire::PositiveMillis")]
     pub refresh: Duration,
+    /// And at most this often.
     #[serde(rename = "render_interval_ms", with = "wire::millis")]
     #[schemars(with = "wire::PositiveMillis")]
     pub render_interval: Duration,
@@ -40,7 +42,7 @@ impl Default for ObservabilitySettings {
         Self {
             dashboard_enabled: true,
             refresh: Duration::from_secs(1),
-            render_interval: Duration::from_millis(16),
+            render_interval: Duration::from_millis(200),
             agent_state_file: PathBuf::from(".bkit/agent-state.json"),
             log: LogFormat::default(),
             metrics: false,

@@ -1,7 +1,6 @@
 //! `pi`: the pi coding agent over RPC.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,10 +23,6 @@ pub struct PiSettings {
     /// Leave out the user's own extensions.
     pub disable_extensions: bool,
     pub disable_themes: bool,
-    /// The answer to one command.
-    #[serde(rename = "response_timeout_ms", with = "wire::millis")]
-    #[schemars(with = "wire::PositiveMillis")]
-    pub response_timeout: Duration,
     #[serde(flatten)]
     pub timeouts: Timeouts,
 }
@@ -49,7 +44,6 @@ impl Default for PiSettings {
             extension_paths: Vec::new(),
             disable_extensions: false,
             disable_themes: false,
-            response_timeout: Duration::from_secs(60),
             timeouts: Timeouts::default(),
         }
     }

@@ -189,6 +189,9 @@ pub struct MergePolicy {
     pub approval_states: Vec<String>,
     pub checks_grace: Duration,
     pub no_checks_pass: bool,
+    /// Keys of guards that the file asks for and that are not in force. While there is one, nothing is merged.
+    #[serde(default)]
+    pub guards_not_in_force: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

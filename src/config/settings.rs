@@ -66,6 +66,7 @@ impl Settings {
     /// What the engine sees. `content_hash` is the hash of the workflow file; `preflight_missing` says that `doctor`
     /// has not passed for it (only matters when `rollout.preflight_required` is on).
     pub fn policy(&self, content_hash: &str, preflight_missing: bool) -> Policy {
+        let guards = self.guards_not_in_force();
         Policy {
             hash: content_hash.to_owned(),
             tracker: TrackerPolicy {
@@ -128,12 +129,12 @@ impl Settings {
                 reviewers: self.pr.reviewers.clone(),
             },
             review: ReviewPolicy {
-                enabled: self.review.enabled,
+                enabled: self.review.enabled && !guards.iter().any(|key| key == "review.enabled"),
                 max_passes: self.review.max_passes,
                 bots: self.review.bots.clone(),
             },
             merge: MergePolicy {
-                auto: self.merge.mode == MergeMode::Auto,
+                auto: self.merge.mode == MergeMode::Auto && guards.is_empty(),
                 method: self.merge.method,
                 queue: self.merge.strategy == MergeStrategy::Queue,
                 max_rebase_attempts: self.merge.max_rebase_attempts,
@@ -143,6 +144,7 @@ impl Settings {
                 approval_states: self.merge.approval_states.clone(),
                 checks_grace: self.merge.checks_grace,
                 no_checks_pass: self.merge.no_checks == NoChecks::Pass,
+                guards_not_in_force: guards,
             },
             gates: GatesPolicy {
                 has_task_gates: !self.gates.task.is_empty(),
@@ -174,6 +176,7 @@ impl Settings {
 
     fn route_policy(&self, written: &agent::RouteSettings) -> RoutePolicy {
         let runtime = written.runtime.unwrap_or(self.worker.runtime);
+        let own_level = self.codex.reasoning_effort.as_ref().filter(|_| runtime == Runtime::Codex);
         let own_model = match runtime {
             Runtime::Codex => self.codex.model.clone(),
             Runtime::Claude => self.claude.model.clone(),
@@ -188,7 +191,7 @@ impl Settings {
                 runtime: runtime.name().to_owned(),
                 model: written.model.clone().or(own_model),
                 model_provider: written.model_provider.clone(),
-                thinking_level: written.thinking_level.clone(),
+                thinking_level: written.thinking_level.as_ref().or(own_level).cloned(),
                 prompt: written.prompt.clone(),
                 pool: self.pool(runtime),
             },

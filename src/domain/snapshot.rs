@@ -152,4 +152,7 @@ pub struct WorkflowView {
     pub hash: String,
     /// Why the file as it is now is not in force.
     pub reload_error: Option<String>,
+    /// What is doubtful about the one in force: keys that do nothing, files that are not there.
+    #[serde(default)]
+    pub warnings: Vec<String>,
 }

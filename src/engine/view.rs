@@ -38,7 +38,7 @@ pub fn snapshot(state: &State, policy: &Policy, now: Timestamp) -> Snapshot {
             last_error: state.tracker.last_error.clone(),
             left_out: Vec::new(),
         },
-        workflow: WorkflowView { hash: policy.hash.clone(), reload_error: None },
+        workflow: WorkflowView { hash: policy.hash.clone(), ..WorkflowView::default() },
         ledger_error: None,
         lanes: Vec::new(),
         pending_effects: state.outbox.len(),

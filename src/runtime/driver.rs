@@ -69,6 +69,8 @@ pub struct DriverParts {
     /// Tells whoever asks the outside by themselves what the engine has taken in.
     pub moment: Arc<AtomicU64>,
     pub lane_news: mpsc::UnboundedReceiver<LaneNews>,
+    /// What is doubtful about the workflow.
+    pub warnings: Vec<String>,
 }
 
 #[derive(Debug, Error)]
@@ -103,6 +105,7 @@ pub struct Driver {
     /// What of the board could not be read.
     left_out: Vec<String>,
     reload_error: Option<String>,
+    warnings: Vec<String>,
     soft_since: Option<Instant>,
     stale_since: Option<Instant>,
     last_published: Instant,
@@ -144,6 +147,7 @@ impl Driver {
             unanswered: Vec::new(),
             left_out: Vec::new(),
             reload_error: None,
+            warnings: parts.warnings,
             soft_since: None,
             stale_since: None,
             last_published: Instant::now(),
@@ -411,6 +415,7 @@ impl Driver {
         failpoint!("driver.before_publish");
         let mut picture = snapshot(&self.state, &self.policy, now());
         picture.workflow.reload_error = self.reload_error.clone();
+        picture.workflow.warnings.clone_from(&self.warnings);
         picture.tracker.left_out.clone_from(&self.left_out);
         picture.ledger_error = self.write_error.clone();
         picture.lanes = self.performer.lanes().view();
@@ -440,7 +445,8 @@ impl Driver {
     }
 
     fn reload(&mut self, in_force: InForce) {
-        let InForce { policy, kill_file, texts, gates } = in_force;
+        let InForce { policy, kill_file, texts, gates, warnings } = in_force;
+        self.warnings = warnings;
         self.policy = policy;
         self.performer.follow(texts, gates);
         if let Some(recorder) = &mut self.recorder {

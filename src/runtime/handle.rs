@@ -49,6 +49,8 @@ pub struct InForce {
     pub kill_file: PathBuf,
     pub texts: Arc<Texts>,
     pub gates: GateLimits,
+    /// Said with every picture until the next change.
+    pub warnings: Vec<String>,
 }
 
 /// What a person can ask of a running instance.

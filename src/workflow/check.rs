@@ -322,13 +322,17 @@ impl Walk<'_> {
     }
 
     fn error(&mut self, key: &str, place: Place, message: String, hint: Option<String>) {
-        let source = self.source.clone();
-        self.errors.push(Finding { key: key.to_owned(), message, hint, place: Some(place), source });
+        let finding = self.finding(key, place, message, hint);
+        self.errors.push(finding);
     }
 
     fn warn(&mut self, key: &str, place: Place, message: String, hint: Option<String>) {
-        let source = self.source.clone();
-        self.warnings.push(Finding { key: key.to_owned(), message, hint, place: Some(place), source });
+        let finding = self.finding(key, place, message, hint);
+        self.warnings.push(finding);
+    }
+
+    fn finding(&self, key: &str, place: Place, message: String, hint: Option<String>) -> Finding {
+        Finding::at(key, place, message, hint, self.source)
     }
 }
 

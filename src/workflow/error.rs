@@ -7,6 +7,7 @@ use std::sync::Arc;
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode, SourceSpan};
 use thiserror::Error;
 
+use super::overrides::OverrideError;
 use super::templates::TemplateFileError;
 use super::tree::Place;
 
@@ -27,6 +28,8 @@ pub enum WorkflowError {
     NotAMap(Finding),
     #[error("{}", summary(.0))]
     Invalid(Vec<Finding>),
+    #[error(transparent)]
+    Override(#[from] OverrideError),
     #[error("{0}")]
     TemplateParse(Finding),
     #[error(transparent)]
@@ -55,7 +58,7 @@ impl WorkflowError {
             Self::Missing { .. } | Self::Directory { .. } | Self::Unreadable { .. } => "missing_workflow_file",
             Self::NotUtf8 { .. } | Self::Parse(_) => "workflow_parse_error",
             Self::NotAMap(_) => "workflow_front_matter_not_a_map",
-            Self::Invalid(_) => "invalid_config",
+            Self::Invalid(_) | Self::Override(_) => "invalid_config",
             Self::TemplateParse(_) | Self::TemplateFile(_) => "template_parse_error",
         }
     }
@@ -144,8 +147,23 @@ impl Source {
 }
 
 impl Finding {
+    /// What does not lie in the file was given on the command line.
+    pub fn at(key: &str, place: Place, message: String, hint: Option<String>, source: &Source) -> Self {
+        let place = place.in_file();
+        let message = if place.is_some() { message } else { format!("--set: {message}") };
+        Self { key: key.to_owned(), message, hint, place, source: source.clone() }
+    }
+
     pub fn line(&self) -> Option<u32> {
         self.place.map(|place| place.line)
+    }
+
+    /// The line of the file, and what is there.
+    pub fn brief(&self) -> String {
+        match self.line() {
+            Some(line) => format!("line {line}: {}", self.message),
+            None => self.message.clone(),
+        }
     }
 
     pub fn without_hint(&self) -> String {

@@ -7,6 +7,8 @@ pub mod dialects;
 pub mod duration;
 pub mod error;
 pub mod front_matter;
+pub mod not_in_force;
+pub mod overrides;
 mod places;
 pub mod prompt;
 pub mod resolve;
@@ -24,6 +26,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 pub use error::{Finding, RenderError, WorkflowError};
+pub use overrides::{OverrideError, Overrides};
 pub use prompt::{Previous, PromptInput, Prompts, RunFacts};
 pub use resolve::Env;
 pub use show::{EffectiveValue, ValueSource};
@@ -50,23 +53,38 @@ pub struct Loaded {
     pub warnings: Vec<Finding>,
     /// Features that the file asks for and this version does not have. `run` refuses to start with any.
     pub unavailable: Vec<Unavailable>,
-    /// SHA-256 of the file's bytes, in hexadecimal.
+    /// SHA-256 of the file's bytes and of what `--set` says, in hexadecimal.
     pub hash: String,
+    /// What `--set` says; a reload keeps it.
+    pub overrides: Overrides,
     /// Every effective value and where it came from.
     pub values: Vec<EffectiveValue>,
 }
 
-/// Reads, checks and resolves a workflow file. All that is wrong with its settings is reported at once.
-pub fn load(path: &Path, env: &Env) -> Result<Loaded, WorkflowError> {
-    let bytes = front_matter::read(path)?;
-    load_bytes(path, &bytes, env)
+impl Loaded {
+    /// The warnings without the name of the file: a line each, for screens that show little.
+    pub fn brief_warnings(&self) -> Vec<String> {
+        self.warnings.iter().map(Finding::brief).collect()
+    }
 }
 
-fn load_bytes(path: &Path, bytes: &[u8], env: &Env) -> Result<Loaded, WorkflowError> {
+/// Reads, checks and resolves a workflow file. All that is wrong with its settings is reported at once.
+pub fn load(path: &Path, env: &Env) -> Result<Loaded, WorkflowError> {
+    load_with(path, env, &Overrides::default())
+}
+
+/// The same with what `--set` says laid over the file.
+pub fn load_with(path: &Path, env: &Env, overrides: &Overrides) -> Result<Loaded, WorkflowError> {
+    let bytes = front_matter::read(path)?;
+    load_bytes(path, &bytes, env, overrides)
+}
+
+fn load_bytes(path: &Path, bytes: &[u8], env: &Env, overrides: &Overrides) -> Result<Loaded, WorkflowError> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let document = front_matter::parse(&path, bytes)?;
     let dir = resolve::canonical(path.parent().unwrap_or(Path::new("/")));
     let mut root = document.front_matter.clone();
+    overrides.lay_over(&mut root)?;
     dialects::normalise(&mut root);
 
     let checked = check::check(&root, &schema::json_schema(), &document.source, &Expander::new(env, &dir));
@@ -99,9 +117,16 @@ fn load_bytes(path: &Path, bytes: &[u8], env: &Env) -> Result<Loaded, WorkflowEr
         place: error.line.map(|line| document.line(line)),
         source: document.source.clone(),
     }));
-    let values = show::effective(&settings, &root, &checked.from_env, &derived);
+    let idle = not_in_force::not_in_force(&settings, &root);
+    warnings.extend(idle.iter().map(|key| key.finding(&root, &document.source)));
+    warnings.sort_by_key(|warning| warning.line());
+    let mut values = show::effective(&settings, &root, &checked.from_env, &derived);
+    for value in &mut values {
+        value.not_in_force = idle.iter().find(|key| key.concerns(&value.path)).map(|key| key.why);
+    }
     let unavailable = unavailable::unavailable(&settings, &root);
-    Ok(Loaded { path, settings, prompts, warnings, unavailable, hash: content_hash(bytes), values })
+    let (hash, overrides) = (identity(bytes, overrides), overrides.clone());
+    Ok(Loaded { path, settings, prompts, warnings, unavailable, hash, overrides, values })
 }
 
 fn prompts(document: &WorkflowDocument, path: &Path, settings: &Settings) -> Result<Prompts, WorkflowError> {
@@ -122,6 +147,11 @@ fn prompts(document: &WorkflowDocument, path: &Path, settings: &Settings) -> Res
 /// The identity of a workflow file's content, as `doctor` records it.
 pub fn content_hash(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The identity of a workflow: its file's content, and what is laid over it.
+pub fn identity(bytes: &[u8], overrides: &Overrides) -> String {
+    content_hash(&[bytes, overrides.mark().as_slice()].concat())
 }
 
 /// What is wrong although every single value has its type. Findings that only follow from an earlier one are left out.
@@ -149,5 +179,10 @@ fn semantic_findings(settings: &Settings, root: &Node, source: &Source, earlier:
 fn finding_of(problem: Problem, root: &Node, source: &Source) -> Finding {
     let exact = root.at(&problem.path).map(|node| node.place);
     let place = exact.or_else(|| root.nearest_entry(&problem.path).map(|entry| entry.key_place));
-    Finding { key: problem.path, message: problem.message, hint: problem.help, place, source: source.clone() }
+    match place {
+        Some(place) => Finding::at(&problem.path, place, problem.message, problem.help, source),
+        None => {
+            Finding { key: problem.path, message: problem.message, hint: problem.help, place, source: source.clone() }
+        }
+    }
 }

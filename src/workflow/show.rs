@@ -17,12 +17,16 @@ pub struct EffectiveValue {
     pub path: String,
     pub value: Json,
     pub source: ValueSource,
+    /// Why it does nothing, where it does nothing.
+    pub not_in_force: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "from")]
 pub enum ValueSource {
     Default,
+    /// Given on the command line.
+    Set,
     File {
         line: u32,
     },
@@ -44,6 +48,7 @@ impl fmt::Display for ValueSource {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => write!(out, "default"),
+            Self::Set => write!(out, "--set"),
             Self::File { line } => write!(out, "line {line}"),
             Self::Env { name, line } => write!(out, "${name}, line {line}"),
             Self::Key { key } => write!(out, "as {key}"),
@@ -70,7 +75,7 @@ pub fn effective(
         })
         .map(|(path, value)| {
             let source = source_of(&path, root, from_env, derived);
-            EffectiveValue { path, value, source }
+            EffectiveValue { path, value, source, not_in_force: None }
         })
         .collect()
 }
@@ -100,7 +105,8 @@ fn source_of(path: &str, root: &Node, from_env: &BTreeMap<String, String>, deriv
         return ValueSource::Key { key: key.clone() };
     }
     let Some(node) = root.at(path) else { return ValueSource::Default };
-    let line = node.place.line;
+    let Some(place) = node.place.in_file() else { return ValueSource::Set };
+    let line = place.line;
     match from_env.get(path) {
         Some(name) => ValueSource::Env { name: name.clone(), line },
         None => ValueSource::File { line },
@@ -110,7 +116,11 @@ fn source_of(path: &str, root: &Node, from_env: &BTreeMap<String, String>, deriv
 /// One line per value, aligned; for terminals without tables and for logs.
 pub fn plain_text(values: &[EffectiveValue]) -> String {
     let width = values.iter().map(|value| value.path.chars().count()).max().unwrap_or(0);
-    values.iter().map(|value| format!("{:width$}  {}  ({})\n", value.path, shown(&value.value), value.source)).collect()
+    let line = |value: &EffectiveValue| {
+        let silent = value.not_in_force.map(|why| format!("  NOT IN FORCE: {why}")).unwrap_or_default();
+        format!("{:width$}  {}  ({}){silent}\n", value.path, shown(&value.value), value.source)
+    };
+    values.iter().map(line).collect()
 }
 
 /// A value as people write it.

@@ -183,6 +183,14 @@ fn steps(path: &str) -> impl Iterator<Item = Step<'_>> {
 }
 
 impl Place {
+    /// Not in the file at all.
+    pub const COMMAND_LINE: Self = Self { line: 0, column: 0, offset: 0, len: 0 };
+
+    /// `None` for what does not lie in the file.
+    pub fn in_file(self) -> Option<Self> {
+        (self.line > 0).then_some(self)
+    }
+
     pub fn of(location: &Location) -> Self {
         let span = location.span();
         Self {

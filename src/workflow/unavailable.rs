@@ -1,11 +1,11 @@
-//! What the schema knows and this version does not do yet. Building a feature means deleting its line here.
+//! What this version does not do yet and what would be unsafe to ignore. Building a feature means deleting its line here.
+//! What can be ignored is said not to be in force (`not_in_force`).
 
 use super::tree::Node;
 use crate::config::Settings;
-use crate::config::merge::MergeExecutor;
 use crate::config::policy::ForgeKind;
 use crate::config::tracker::TrackerKind;
-use crate::config::worker::WorkerPlace;
+use crate::config::worker::{Runtime, WorkerPlace};
 
 /// A setting that asks for something that is not there yet. `doctor` reports it; `run` does not start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +33,6 @@ struct Feature {
 const NOT_YET: &[Feature] = &[
     Feature { key: "tracker.kind", what: "the GitHub tracker", used: |s| s.tracker.kind == TrackerKind::Github },
     Feature { key: "tracker.kind", what: "the Linear tracker", used: |s| s.tracker.kind == TrackerKind::Linear },
-    Feature { key: "polling.webhook", what: "a webhook", used: |s| s.polling.webhook.is_some() },
     Feature { key: "workspace.repo", what: "a repository by its address", used: |s| s.workspace.repo_is_url() },
     Feature {
         key: "worker.place",
@@ -42,19 +41,25 @@ const NOT_YET: &[Feature] = &[
     },
     Feature { key: "worker.ssh_hosts", what: "a worker over SSH", used: |s| !s.worker.ssh_hosts.is_empty() },
     Feature { key: "pr.forge", what: "the GitHub forge", used: |s| s.pr.forge == Some(ForgeKind::Github) },
-    Feature { key: "review.enabled", what: "the review run", used: |s| s.review.enabled },
-    Feature { key: "merge.executor", what: "a merge by prompt", used: |s| s.merge.executor == MergeExecutor::Prompt },
-    Feature { key: "gates.wave", what: "a wave gate", used: |s| !s.gates.wave.is_empty() },
-    Feature { key: "gates.final", what: "a final gate", used: |s| !s.gates.final_.is_empty() },
     Feature {
-        key: "gates.forbidden_patterns",
-        what: "the pattern scan",
-        used: |s| !s.gates.forbidden_patterns.is_empty(),
+        key: "budget.max_cost_usd",
+        what: UNSEEN_COST,
+        used: |s| s.budget.caps.max_cost_usd.is_some() && costs_unseen(s),
     },
-    Feature { key: "waves.enabled", what: "waves", used: |s| s.waves.enabled },
-    Feature { key: "observability.metrics", what: "the metrics endpoint", used: |s| s.observability.metrics },
-    Feature { key: "server.port", what: "the HTTP server", used: |s| s.server.port.is_some() },
+    Feature {
+        key: "budget.daily.max_cost_usd",
+        what: UNSEEN_COST,
+        used: |s| s.budget.daily.max_cost_usd.is_some() && costs_unseen(s),
+    },
 ];
+
+const UNSEEN_COST: &str = "a cap on cost with Codex, which names no cost,";
+
+/// A cap on what nobody counts would never be reached.
+fn costs_unseen(settings: &Settings) -> bool {
+    let routed = settings.agent.routing.iter().filter_map(|route| route.runtime);
+    routed.chain([settings.worker.runtime]).any(|runtime| runtime == Runtime::Codex)
+}
 
 /// Everything the settings ask for that is not there yet.
 pub fn unavailable(settings: &Settings, root: &Node) -> Vec<Unavailable> {
@@ -63,10 +68,15 @@ pub fn unavailable(settings: &Settings, root: &Node) -> Vec<Unavailable> {
         .filter(|feature| (feature.used)(settings))
         .map(|feature| Unavailable {
             key: feature.key,
-            line: root.at(feature.key).map(|node| node.place.line),
+            line: root.at(feature.key).and_then(|node| node.place.in_file()).map(|place| place.line),
             what: feature.what,
         })
         .collect()
+}
+
+/// Whether some value of this key is refused.
+pub fn refuses(key: &str) -> bool {
+    NOT_YET.iter().any(|feature| feature.key == key)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use thiserror::Error;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::templates::{TemplateName, templates_directory};
-use super::{Env, Loaded, WorkflowError, content_hash, front_matter, load};
+use super::{Env, Loaded, Overrides, WorkflowError, content_hash, front_matter, identity, load_with};
 use crate::config::Settings;
 
 /// An edit is taken in when the file has been quiet for so long.
@@ -68,6 +68,7 @@ impl Watch {
         let mut edits = Edits {
             path: path.clone(),
             env,
+            overrides: current.overrides.clone(),
             seen: Seen { file: Some(current.hash.clone()), templates: templates_hash(&current.settings) },
             good: current.settings.clone(),
             to,
@@ -95,6 +96,7 @@ struct Seen {
 struct Edits {
     path: PathBuf,
     env: Env,
+    overrides: Overrides,
     /// What was last looked at.
     seen: Seen,
     good: Settings,
@@ -117,13 +119,13 @@ impl Edits {
 
     /// `None` when nobody listens any more.
     fn look(&mut self) -> Option<()> {
-        let file = front_matter::read(&self.path).ok().map(|bytes| content_hash(&bytes));
+        let file = front_matter::read(&self.path).ok().map(|bytes| identity(&bytes, &self.overrides));
         let seen = Seen { file, templates: templates_hash(&self.good) };
         if seen == self.seen {
             return Some(());
         }
         self.seen = seen;
-        let reload = match load(&self.path, &self.env) {
+        let reload = match load_with(&self.path, &self.env, &self.overrides) {
             Ok(loaded) => {
                 self.seen.file = Some(loaded.hash.clone());
                 let needs_restart = needs_restart(&self.good, &loaded.settings);

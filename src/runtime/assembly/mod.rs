@@ -111,6 +111,7 @@ impl Runner {
             recorder,
             moment: moment.clone(),
             lane_news,
+            warnings: loaded.brief_warnings(),
         });
         let inbox = handle.inbox.clone();
         let mut watchers = JoinSet::new();

@@ -69,6 +69,7 @@ impl WorkflowFollower {
             kill_file: loaded.settings.rollout.kill_switch_file.clone(),
             texts: Arc::new(texts(&loaded)),
             gates: GateLimits::of(&loaded.settings.gates),
+            warnings: loaded.brief_warnings(),
         })
     }
 }

@@ -84,6 +84,7 @@ pub fn policy() -> Policy {
             approval_states: vec!["Approved".into()],
             checks_grace: Duration::from_secs(60),
             no_checks_pass: false,
+            guards_not_in_force: Vec::new(),
         },
         gates: GatesPolicy {
             has_task_gates: false,

@@ -293,6 +293,7 @@ impl Stage {
             recorder: None,
             moment: moment.clone(),
             lane_news,
+            warnings: Vec::new(),
         });
         let poller = PollerParts {
             tracker: self.board.clone(),

@@ -268,8 +268,8 @@ fn the_tracker_kind_is_required_and_owns_its_provider_keys() {
     assert_eq!(
         warnings,
         [
-            "`tracker.provider.colour` is not a key of the tk tracker; it is not in force",
-            "`tracker.provider.team_key` is not in force: it is a key of the linear tracker, not of tk"
+            "`tracker.provider.team_key` is not in force: it is a key of the linear tracker, not of tk",
+            "`tracker.provider.colour` is not a key of the tk tracker; it is not in force"
         ]
     );
 }

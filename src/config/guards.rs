@@ -1,0 +1,44 @@
+//! Guards that a workflow file can ask for and that this version does not have yet. None of them may be passed over in
+//! silence: while one is asked for, nothing is merged. Building one means deleting its line here.
+
+use super::Settings;
+use super::merge::MergeExecutor;
+
+struct Guard {
+    key: &'static str,
+    asked: fn(&Settings) -> bool,
+}
+
+const NOT_YET: &[Guard] = &[
+    Guard { key: "review.enabled", asked: |s| s.review.enabled },
+    Guard { key: "merge.executor", asked: |s| s.merge.executor == MergeExecutor::Prompt },
+    Guard { key: "gates.wave", asked: |s| !s.gates.wave.is_empty() },
+    Guard { key: "gates.final", asked: |s| !s.gates.final_.is_empty() },
+    Guard { key: "gates.forbidden_patterns", asked: |s| !s.gates.forbidden_patterns.is_empty() },
+    Guard { key: "waves.enabled", asked: |s| s.waves.enabled },
+];
+
+impl Settings {
+    /// The keys of the guards that are asked for and not in force.
+    pub fn guards_not_in_force(&self) -> Vec<String> {
+        NOT_YET.iter().filter(|guard| (guard.asked)(self)).map(|guard| guard.key.to_owned()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guard_that_is_not_in_force_holds_every_merge() {
+        let mut settings = Settings::default();
+        settings.merge.mode = crate::config::merge::MergeMode::Auto;
+        let policy = settings.policy("", false);
+        assert!(policy.merge.guards_not_in_force.is_empty() && policy.merge.auto);
+        settings.review.enabled = true;
+        settings.gates.forbidden_patterns = vec!["FIXME".to_owned()];
+        let policy = settings.policy("", false);
+        assert_eq!(policy.merge.guards_not_in_force, ["review.enabled", "gates.forbidden_patterns"]);
+        assert!(!policy.merge.auto && !policy.review.enabled);
+    }
+}

@@ -1,0 +1,318 @@
+//! Keys that are accepted and do nothing: in this version, in this mode, or with this agent. Each one that a file writes
+//! is said, with the reason. Giving a key its effect means deleting its line here.
+
+use super::error::{Finding, Source};
+use super::tree::{Entry, Node, Place, Value};
+use crate::config::Settings;
+use crate::config::exec::ExecEvents;
+use crate::config::gates::FailureAction;
+use crate::config::merge::{MergeExecutor, MergeStrategy};
+use crate::config::orchestration::PhaseStore;
+use crate::config::policy::ForgeKind;
+use crate::config::worker::Runtime;
+use crate::config::workspace::WorkspaceMode;
+
+/// What decides whether a key has an effect.
+struct Scene<'a> {
+    settings: &'a Settings,
+    /// The agents that a run can get.
+    runtimes: Vec<Runtime>,
+    /// The forge in use. Where the file names none, a repository without a GitHub remote is taken for granted.
+    forge: ForgeKind,
+}
+
+struct Rule {
+    /// Full paths; `[]` stands for any place in a list, a `*` at the end for any key of the section.
+    keys: &'static [&'static str],
+    /// `None` where the key has its effect after all.
+    why: fn(&Scene, &str) -> Option<&'static str>,
+}
+
+const NO_SERVER: &str = "this version has no HTTP server";
+const NO_REVIEW: &str = "this version has no review run";
+const NO_PULL_REQUEST: &str = "no pull request is made (`pr.forge` is `none`, or `workspace.mode` is `directory`)";
+const LOCAL_FORGE: &str = "the local forge has nothing like it";
+const PLAIN_DIRECTORY: &str = "`workspace.mode` is `directory`: what lies there is its hook's affair";
+
+const RULES: &[Rule] = &[
+    Rule { keys: &["server.*"], why: |_, _| Some(NO_SERVER) },
+    Rule { keys: &["polling.webhook"], why: |_, _| Some("this version has no HTTP server; the board is polled") },
+    Rule { keys: &["observability.metrics"], why: |s, _| s.settings.observability.metrics.then_some(NO_SERVER) },
+    Rule { keys: &["observability.agent_state_file"], why: |_, _| Some("this version does not write it") },
+    Rule {
+        keys: &["worker.max_concurrent_agents_per_host"],
+        why: |_, _| Some("every worker runs on this machine; `agent.max_concurrent_agents` counts them"),
+    },
+    Rule {
+        keys: &["orchestration.default_phase", "orchestration.passive_phases"],
+        why: |_, _| Some("the phases are built in; the value is only compared with them"),
+    },
+    Rule {
+        keys: &["orchestration.comment_min_interval_ms", "orchestration.ownership.required_workpad_marker"],
+        why: |s, _| {
+            (s.settings.orchestration.phase_store == PhaseStore::Ledger)
+                .then_some("no workpad is written (`orchestration.phase_store` is `ledger`)")
+        },
+    },
+    Rule { keys: &["review.*"], why: review },
+    Rule {
+        keys: &["gates.wave", "gates.final", "gates.forbidden_patterns"],
+        why: |_, _| Some("this version has no wave or final check; until it has, nothing is merged"),
+    },
+    Rule {
+        keys: &["waves.enabled"],
+        why: |s, _| s.settings.waves.enabled.then_some("this version has no waves; until it has, nothing is merged"),
+    },
+    Rule {
+        keys: &["gates.failure_action"],
+        why: |s, _| {
+            (s.settings.gates.failure_action != FailureAction::Reopen)
+                .then_some("a failed check always leads to rework of the same ticket")
+        },
+    },
+    Rule {
+        keys: &["gates.max_reopens_per_task"],
+        why: |_, _| Some("`orchestration.max_rework_cycles` counts every rework, also those after a failed check"),
+    },
+    Rule { keys: &["gates.followup_owner"], why: |_, _| Some("a failed check makes no follow-up ticket") },
+    Rule {
+        keys: &["budget.prices"],
+        why: |_, _| Some("this version takes the cost that the agent names, and no other"),
+    },
+    Rule { keys: &["budget.max_cost_usd", "budget.daily.max_cost_usd"], why: cost_cap },
+    Rule {
+        keys: &["merge.strategy"],
+        why: |s, _| {
+            (s.settings.merge.strategy == MergeStrategy::Immediate).then_some("merges are always made one at a time")
+        },
+    },
+    Rule {
+        keys: &["merge.require_head_match"],
+        why: |s, _| {
+            (!s.settings.merge.require_head_match)
+                .then_some("the head that was checked is always the head that is merged")
+        },
+    },
+    Rule { keys: &["merge.executor"], why: executor },
+    Rule {
+        keys: &["merge.checks_grace_ms"],
+        why: |s, _| (s.forge == ForgeKind::Local).then_some("the local forge's checks are our own; none come later"),
+    },
+    Rule {
+        keys: &["pr.repo_slug", "pr.reviewers"],
+        why: |s, _| match s.forge {
+            ForgeKind::Github => None,
+            ForgeKind::Local => Some(LOCAL_FORGE),
+            ForgeKind::None => Some(NO_PULL_REQUEST),
+        },
+    },
+    Rule {
+        keys: &["pr.reuse_branch_pr", "pr.attach_to_tracker", "pr.review_comment_mode", "pr.review_comment_marker"],
+        why: |_, _| Some("this version does not read it"),
+    },
+    Rule {
+        keys: &["pr.auto_create", "pr.closed_pr_policy", "pr.required_labels", "pr.draft", "merge.*"],
+        why: |s, _| (s.forge == ForgeKind::None).then_some(NO_PULL_REQUEST),
+    },
+    Rule {
+        keys: &[
+            "pr.forge",
+            "pr.base_branch",
+            "workspace.base",
+            "workspace.branch_prefix",
+            "workspace.keep",
+            "workspace.on_dirty",
+            "gates.task",
+            "gates.timeout_ms",
+            "gates.max_concurrent",
+        ],
+        why: |s, path| {
+            let written = path != "pr.forge" || s.settings.pr.forge != Some(ForgeKind::None);
+            (s.settings.workspace.mode == WorkspaceMode::Directory && written).then_some(PLAIN_DIRECTORY)
+        },
+    },
+    Rule {
+        keys: &["agent.routing[].model_provider"],
+        why: |_, _| Some("the model's name alone is given to the agent; write it as the agent wants it"),
+    },
+    Rule { keys: &["agent.routing[].model", "agent.routing[].thinking_level"], why: routed },
+    Rule {
+        keys: &["agent.on_request", "agent.allow", "agent.deny", "agent.ask_timeout_ms", "agent.ask_default"],
+        why: |s, _| {
+            let asks = s.runtimes.iter().any(|runtime| *runtime != Runtime::Exec);
+            (!asks).then_some("a program that `exec` runs does not ask")
+        },
+    },
+    Rule { keys: &["acp.model"], why: |_, _| Some("an ACP agent chooses its own model") },
+    Rule {
+        keys: &["exec.read_timeout_ms"],
+        why: |_, _| {
+            Some("a program that `exec` runs is not asked anything; `exec.stall_timeout_ms` limits its silence")
+        },
+    },
+    Rule { keys: &["codex.*", "claude.*", "pi.*", "acp.*", "exec.*"], why: unused_runtime },
+];
+
+/// Trackers' own keys that nothing reads yet, because their tracker is not there: for the walk through the schema.
+pub const OF_TRACKERS_TO_COME: &[&str] = &[
+    "tracker.provider.repo",
+    "tracker.provider.token",
+    "tracker.provider.api_url",
+    "tracker.provider.app_id",
+    "tracker.provider.private_key",
+    "tracker.provider.installation_id",
+    "tracker.provider.api_key",
+    "tracker.provider.endpoint",
+    "tracker.provider.team_key",
+    "tracker.provider.project_slug",
+    "tracker.provider.assignee",
+];
+
+fn review(scene: &Scene, path: &str) -> Option<&'static str> {
+    match (path, scene.settings.review.enabled) {
+        ("review.enabled", true) => Some("this version has no review run; until it has, nothing is merged"),
+        ("review.enabled", false) => None,
+        _ => Some(NO_REVIEW),
+    }
+}
+
+fn executor(scene: &Scene, _: &str) -> Option<&'static str> {
+    match (scene.settings.merge.executor, scene.forge) {
+        (MergeExecutor::Prompt, _) => Some("this version has no merge by prompt; until it has, nothing is merged"),
+        (MergeExecutor::Forge, ForgeKind::Local) => Some("the local forge merges in this repository"),
+        (MergeExecutor::Local, ForgeKind::Github) => Some("a pull request is merged by its forge"),
+        _ => None,
+    }
+}
+
+fn cost_cap(scene: &Scene, _: &str) -> Option<&'static str> {
+    let settings = scene.settings;
+    let plain = scene.runtimes.contains(&Runtime::Exec) && settings.exec.events == ExecEvents::Plain;
+    plain.then_some("for a program of `exec` that does not name its cost; `exec.events: jsonl` lets it")
+}
+
+/// Where a route names no runtime it is the worker's.
+fn routed(scene: &Scene, path: &str) -> Option<&'static str> {
+    let index: usize = path.split(['[', ']']).nth(1)?.parse().ok()?;
+    let route = scene.settings.agent.routing.get(index)?;
+    match route.runtime.unwrap_or(scene.settings.worker.runtime) {
+        Runtime::Acp => Some("an ACP agent chooses its own"),
+        Runtime::Exec => Some("a program that `exec` runs is not told"),
+        Runtime::Codex | Runtime::Claude | Runtime::Pi => None,
+    }
+}
+
+fn unused_runtime(scene: &Scene, path: &str) -> Option<&'static str> {
+    let (section, key) = path.split_once('.')?;
+    let runtime = Runtime::ALL.into_iter().find(|runtime| runtime.name() == section)?;
+    // The other agents take these over.
+    let inherited = runtime == Runtime::Codex && key.ends_with("_timeout_ms");
+    (!inherited && !scene.runtimes.contains(&runtime)).then_some("no run uses this agent")
+}
+
+impl<'a> Scene<'a> {
+    fn of(settings: &'a Settings) -> Self {
+        let routed = settings.agent.routing.iter().filter_map(|route| route.runtime);
+        let forge = match settings.workspace.mode {
+            WorkspaceMode::Directory => ForgeKind::None,
+            WorkspaceMode::Worktree => settings.pr.forge.unwrap_or(ForgeKind::Local),
+        };
+        Self { settings, runtimes: routed.chain([settings.worker.runtime]).collect(), forge }
+    }
+}
+
+/// A key that is written and does nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotInForce {
+    pub key: String,
+    pub why: &'static str,
+}
+
+/// Every key that is written and does nothing, in the order of the file.
+pub fn not_in_force(settings: &Settings, root: &Node) -> Vec<NotInForce> {
+    let scene = Scene::of(settings);
+    let mut written = Vec::new();
+    collect("", root, &mut written);
+    let silent = written.into_iter().filter_map(|key| {
+        let rules = RULES.iter().filter(|rule| rule.keys.iter().any(|pattern| matches(pattern, &key)));
+        let why = rules.filter_map(|rule| (rule.why)(&scene, &key)).next()?;
+        Some(NotInForce { key, why })
+    });
+    silent.collect()
+}
+
+/// Whether some rule speaks about a key, as the schema names it, or about all of what it is part of.
+pub fn is_spoken_about(key: &str) -> bool {
+    let whole = key.match_indices('.').map(|(end, _)| &key[..end]).chain([key]);
+    whole.into_iter().any(|part| RULES.iter().flat_map(|rule| rule.keys).any(|pattern| matches(pattern, part)))
+        || OF_TRACKERS_TO_COME.contains(&key)
+}
+
+impl NotInForce {
+    /// The warning, at the place of the key.
+    pub fn finding(&self, root: &Node, source: &Source) -> Finding {
+        let entry = root.nearest_entry(&self.key);
+        let shown = entry.and_then(|entry: &Entry| entry.node.written_as.as_deref()).unwrap_or(&self.key);
+        let place = entry.map_or(Place::COMMAND_LINE, |entry| entry.key_place);
+        Finding::at(&self.key, place, format!("`{shown}` is not in force: {}", self.why), None, source)
+    }
+
+    /// Whether an effective value is this key's, or part of it.
+    pub fn concerns(&self, path: &str) -> bool {
+        path.strip_prefix(self.key.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    }
+}
+
+/// Every path that is written and not null.
+fn collect(path: &str, node: &Node, out: &mut Vec<String>) {
+    match &node.value {
+        Value::Map(entries) => {
+            for entry in entries.iter().filter(|entry| !entry.node.is_null()) {
+                let path = if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
+                out.push(path.clone());
+                collect(&path, &entry.node, out);
+            }
+        }
+        Value::List(items) => {
+            for (index, item) in items.iter().enumerate() {
+                collect(&format!("{path}[{index}]"), item, out);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn matches(pattern: &str, key: &str) -> bool {
+    if let Some(section) = pattern.strip_suffix(".*") {
+        return key
+            .strip_prefix(section)
+            .and_then(|rest| rest.strip_prefix('.'))
+            .is_some_and(|rest| !rest.contains(['.', '[']));
+    }
+    let mut plain = String::with_capacity(key.len());
+    let mut inside = false;
+    for c in key.chars() {
+        if !inside || c == ']' {
+            plain.push(c);
+        }
+        inside = (inside || c == '[') && c != ']';
+    }
+    plain == pattern
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_keys_and_places_in_lists() {
+        assert!(
+            matches("server.*", "server.port")
+                && !matches("server.*", "server")
+                && !matches("pi.*", "pi.model.provider")
+        );
+        assert!(matches("agent.routing[].model", "agent.routing[12].model"));
+        assert!(!matches("agent.routing[].model", "agent.routing[12].model_provider"));
+        assert!(matches("budget.prices", "budget.prices") && !matches("budget.prices", "budget.prices.x"));
+    }
+}

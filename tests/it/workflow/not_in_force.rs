@@ -1,0 +1,77 @@
+//! What a file asks for and does not get is said, with the reason, and never passed over.
+
+use super::Desk;
+
+fn said(yaml: &str) -> Vec<String> {
+    let loaded = Desk::new().good(yaml);
+    loaded.warnings.iter().map(|warning| format!("{}: {}", warning.line().unwrap_or(0), warning.message)).collect()
+}
+
+#[test]
+fn a_key_without_an_effect_is_said_with_its_line_and_reason() {
+    let exec = "worker: {runtime: exec}\nexec: {command: 'true'}\n";
+    for (yaml, sentence) in [
+        ("server:\n  port: 4041", "6: `server.port` is not in force: this version has no HTTP server"),
+        (
+            "gates:\n  failure_action: warn",
+            "6: `gates.failure_action` is not in force: a failed check always leads to rework of the same ticket",
+        ),
+        ("pr:\n  reviewers: [ada]", "6: `pr.reviewers` is not in force: the local forge has nothing like it"),
+        ("codex:\n  approval_policy: never", "6: `codex.approval_policy` is not in force: no run uses this agent"),
+        (
+            "agent:\n  routing: [{match: {labels: a}, thinking_level: high}]",
+            "6: `agent.routing[0].thinking_level` is not in force: a program that `exec` runs is not told",
+        ),
+        (
+            "merge:\n  require_head_match: false",
+            "6: `merge.require_head_match` is not in force: the head that was checked is always the head that is merged",
+        ),
+        (
+            "pi:\n  response_timeout_ms: 5000\n  read_timeout_ms: 1",
+            "6: `pi.response_timeout_ms` is not in force: it is pi-symphony's name for `pi.read_timeout_ms`, which is written as well",
+        ),
+    ] {
+        let said = said(&format!("{exec}{yaml}"));
+        assert_eq!(said.first().map(String::as_str), Some(sentence), "{yaml}: {said:?}");
+    }
+    // What says what happens anyway, and what another agent takes over, has its effect.
+    for yaml in [
+        "gates: {failure_action: reopen}",
+        "merge: {strategy: queue, require_head_match: true, executor: local}",
+        "codex: {stall_timeout_ms: 7m, turn_timeout_ms: 1h}",
+        "review: {enabled: false}",
+    ] {
+        assert_eq!(said(&format!("{exec}{yaml}")), Vec::<String>::new(), "{yaml}");
+    }
+}
+
+#[test]
+fn in_directory_mode_nothing_about_branches_is_in_force() {
+    let keys: Vec<String> = Desk::new()
+        .good("workspace: {mode: directory, base: x, keep: always}\npr: {forge: local}\nmerge: {mode: auto}\ngates: {task: [make]}")
+        .warnings
+        .into_iter()
+        .map(|warning| warning.key)
+        .collect();
+    assert_eq!(keys, ["workspace.base", "workspace.keep", "pr.forge", "merge.mode", "gates.task"]);
+}
+
+#[test]
+fn a_guard_that_is_not_in_force_is_part_of_the_policy_and_does_not_keep_anything_from_starting() {
+    let loaded = Desk::new()
+        .good("review: {enabled: true}\ngates: {final: [make], forbidden_patterns: [FIXME]}\nmerge: {mode: auto}");
+    assert!(loaded.unavailable.is_empty(), "{:?}", loaded.unavailable);
+    let policy = loaded.settings.policy(&loaded.hash, false);
+    assert_eq!(policy.merge.guards_not_in_force, ["review.enabled", "gates.final", "gates.forbidden_patterns"]);
+    assert!(!policy.merge.auto, "nothing is merged");
+    let review = &loaded.warnings[0].message;
+    assert!(review.contains("this version has no review run; until it has, nothing is merged"), "{review}");
+}
+
+#[test]
+fn a_cap_on_cost_that_nobody_counts_is_refused() {
+    let codex = Desk::new().good("budget: {max_cost_usd: 2, daily: {max_cost_usd: 9}}");
+    let keys: Vec<&str> = codex.unavailable.iter().map(|missing| missing.key).collect();
+    assert_eq!(keys, ["budget.max_cost_usd", "budget.daily.max_cost_usd"]);
+    assert!(Desk::new().good("worker: {runtime: claude}\nbudget: {max_cost_usd: 2}").unavailable.is_empty());
+}
