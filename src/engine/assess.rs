@@ -143,6 +143,12 @@ pub fn assess(job: &Job, pr: &PullRequest, policy: &Policy, now: Timestamp) -> A
             evidence: receipt.facts.iter().map(note).collect(),
         });
     }
+    // A guard that the workflow asks for and that this version does not have: nothing is merged past it.
+    if !policy.merge.guards_not_in_force.is_empty() {
+        let because =
+            format!("the workflow asks for {}, which is not in force", policy.merge.guards_not_in_force.join(", "));
+        return Assessment::Human(HumanWait::Rule { head, because });
+    }
     match &pr.mergeability {
         Mergeability::Refused { because } => Assessment::Human(HumanWait::Rule { head, because: because.clone() }),
         // Only now: what waits for people is not updated again and again.

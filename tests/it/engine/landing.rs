@@ -345,3 +345,17 @@ fn a_persons_commits_are_joined_with_ours_and_checked_together() {
     conflicting.fail(is_push, EffectError::Conflict { files: vec!["x".into()] });
     assert_eq!(conflicting.phase("a"), Phase::Rework);
 }
+
+#[test]
+fn a_guard_that_is_not_in_force_holds_every_merge() {
+    let mut policy = policy();
+    policy.merge.guards_not_in_force = vec!["review.enabled".into()];
+    let mut machine = Machine::with_pr(policy);
+    let good = machine.good_pr("a");
+    machine.observe("a", good);
+    assert!(matches!(
+        machine.job("a").stage,
+        Stage::WaitingForHuman { on: dirigent::domain::job::HumanWait::Rule { .. }, .. }
+    ));
+    assert!(machine.pending(|action| matches!(action, Action::MergePr { .. })).is_none());
+}
