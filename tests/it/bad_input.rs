@@ -58,7 +58,7 @@ fn an_unknown_key_is_told_with_what_was_probably_meant() {
     workflow(&board, "tracker: {kind: tk}\npoling: {interval_ms: 500}\n");
     let output = board.run(&["run", "--once", "--plain"]);
     let said = text(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("`poling`") && said.contains("did you mean `polling`?"), "{said}");
 }
 
