@@ -128,7 +128,7 @@ fn a_good_edit_of_the_workflow_applies_and_a_bad_one_is_shown_and_left_aside() {
     let runner = board.start();
     board.until("it is only looked at", || sentence(&board, "t-1").contains("observe"));
     board.scratch.write("WORKFLOW.md", "---\ntracker: {kind: tk\n");
-    board.until("the bad edit is shown", || board.ok(&["status"]).contains("WORKFLOW.md"));
+    board.until("the bad edit is shown", || board.ok(&["status"]).contains("WORKFLOW.md as it is now is not in force"));
     let shown = board.status(&[]);
     assert!(shown["workflow"]["reload_error"].is_string(), "{shown}");
     assert_eq!(board.phase("t-1"), "queued", "the last good one stays in force");
