@@ -74,6 +74,10 @@ pub fn complete_action(action: &mut Value) {
         Some("move_ticket") => {
             fields.entry("from").or_insert(json!([]));
         }
+        // The comment that tells of a block names its cause.
+        Some("comment") => {
+            forget_fingerprint(fields.get_mut("said").and_then(|said| said.get_mut("cause")));
+        }
         // Never sent: its job goes back to being looked at.
         Some("merge_pr") => {
             fields.entry("base_branch").or_insert(json!(""));
@@ -132,15 +136,21 @@ fn stage_of(stage: Value) -> Value {
             stage.insert("on".into(), json!({"for": "mergeability", "head": head}));
         }
         Some("blocked") => {
-            if let Some(cause) = stage.get_mut("cause").and_then(Value::as_object_mut)
-                && cause.get("cause").and_then(Value::as_str) == Some("no_new_evidence")
-            {
-                let unknown = ["ticket", "comments", "remarks", "labels", "head", "checks", "cause", "workflow"]
-                    .map(|part| (part.to_owned(), json!("")));
-                cause.insert("fingerprint".into(), Value::Object(Map::from_iter(unknown)));
-            }
+            forget_fingerprint(stage.get_mut("cause"));
         }
         _ => {}
     }
     Value::Object(stage)
+}
+
+/// What an attempt was told was one hash; now it is one for each part, none of which is known.
+fn forget_fingerprint(cause: Option<&mut Value>) {
+    if let Some(cause) = cause.and_then(Value::as_object_mut)
+        && cause.get("cause").and_then(Value::as_str) == Some("no_new_evidence")
+        && cause.get("fingerprint").is_some_and(Value::is_string)
+    {
+        let unknown = ["ticket", "comments", "remarks", "labels", "head", "checks", "cause", "workflow"]
+            .map(|part| (part.to_owned(), json!("")));
+        cause.insert("fingerprint".into(), Value::Object(Map::from_iter(unknown)));
+    }
 }

@@ -1,6 +1,8 @@
 //! A ledger of the version before: opened, brought to this version once, and kept beside it as it was.
 //!
-//! `tests/fixtures/ledger/version-1.db` was written by that version; `make.sh` beside it tells how.
+//! `tests/fixtures/ledger/version-1.db` was written by that version; `make.sh` beside it tells how. `version-1-records.jsonl`
+//! holds records out of millions of steps of that version's simulator, chosen so that every field, tag and empty value that
+//! occurred is in one of them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,6 +14,7 @@ use dirigent::domain::time::Timestamp;
 use dirigent::engine::state::State;
 use dirigent::ledger::{Holder, InstanceLock, LedgerError, LedgerReader, SqliteLedger, open_for_reading};
 use rusqlite::Connection;
+use serde_json::Value;
 
 use super::reading::ledger_of;
 use crate::support::board::{Board, MUTATE};
@@ -138,6 +141,90 @@ fn a_ledger_of_the_version_before_is_brought_over_once_and_kept() {
     ledger.check().unwrap();
     assert_eq!(old.files(), ["ledger.db", "ledger.db.v1"], "once");
     assert_eq!(std::fs::read(old.beside(".v1")).unwrap(), kept);
+}
+
+/// The ledger of the version before, with every kind of record that it is known to have written.
+fn with_every_kind_of_record() -> (Old, Vec<(String, Value)>) {
+    let old = Old::new();
+    let text = std::fs::read_to_string(fixture().with_file_name("version-1-records.jsonl")).unwrap();
+    let db = Connection::open(old.path()).unwrap();
+    db.execute_batch("DELETE FROM jobs; DELETE FROM runs; DELETE FROM outbox").unwrap();
+    let mut records = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let (table, mut record) = (line["table"].as_str().unwrap().to_owned(), line["record"].clone());
+        // Many of them are of the same ticket.
+        let id = format!("r-{number}");
+        let insert = match table.as_str() {
+            "jobs" => {
+                record["ticket"]["id"] = id.clone().into();
+                "INSERT INTO jobs (ticket, key, phase, updated_at, json) VALUES (?1, ?1, 'x', 1, ?2)"
+            }
+            "live" => {
+                record["id"] = id.clone().into();
+                "INSERT INTO runs (id, ticket, started_at, json) VALUES (?1, ?1, 1, ?2)"
+            }
+            "finished" => {
+                record["run"]["id"] = id.clone().into();
+                "INSERT INTO runs (id, ticket, started_at, ended_at, json) VALUES (?1, ?1, 1, 1, ?2)"
+            }
+            "outbox" => {
+                record["effect"]["id"] = (number as u64).into();
+                "INSERT INTO outbox (id, ticket, kind, json) VALUES (substr(?1, 3), ?1, 'x', ?2)"
+            }
+            "meta" => "INSERT OR REPLACE INTO meta (name, json) VALUES ('engine', ?2)",
+            other => panic!("{other}"),
+        };
+        let mut insert = db.prepare(insert).unwrap();
+        insert.execute(rusqlite::params![id, record.to_string()]).unwrap();
+        records.push((id, record));
+    }
+    (old, records)
+}
+
+#[test]
+fn every_kind_of_record_that_was_ever_written_can_be_read() {
+    let (old, records) = with_every_kind_of_record();
+    let state = SqliteLedger::open(&old.path()).unwrap().load().unwrap();
+    for (id, job) in &state.jobs {
+        let before = &records.iter().find(|(known, _)| known == id.as_str()).unwrap().1;
+        let job = serde_json::to_value(job).unwrap();
+        // What a job is about, what it has cost and what people said stays, wherever it is kept now.
+        for same in
+            ["/ticket/key", "/ticket/title", "/ticket/labels", "/attempts", "/failures", "/session", "/created_at"]
+        {
+            assert_eq!(job.pointer(same), before.pointer(same), "{id}: {same}");
+        }
+        for (now, then) in [
+            ("/delivery/branch", "/branch"),
+            ("/delivery/head", "/head"),
+            ("/delivery/pr/number", "/pr/number"),
+            ("/delivery/pr/head", "/pr/head"),
+            ("/spending/total", "/spent"),
+            ("/spending/since_reset", "/budget_used"),
+            ("/evidence/receipt", "/receipt"),
+            ("/evidence/salvage", "/salvage"),
+            ("/people/pause", "/pause"),
+            ("/people/approval/head", "/approved_head"),
+            ("/people/remarks/0/text", "/unheard/0/text"),
+        ] {
+            assert_eq!(
+                job.pointer(now).unwrap_or(&Value::Null),
+                before.pointer(then).unwrap_or(&Value::Null),
+                "{id}: {then}"
+            );
+        }
+    }
+    let kinds = |table: &str| {
+        std::fs::read_to_string(fixture().with_file_name("version-1-records.jsonl"))
+            .unwrap()
+            .matches(&format!("\"table\":\"{table}\""))
+            .count()
+    };
+    assert_eq!(
+        (state.jobs.len(), state.runs.len(), state.outbox.len()),
+        (kinds("jobs"), kinds("live"), kinds("outbox"))
+    );
 }
 
 #[test]
