@@ -21,6 +21,7 @@ const NOT_PERFORMED: [(&str, &str); 5] = [
     ("steer", "only sends to a worker that is there"),
     ("notify", "only writes a log line"),
     ("update_branch", "only done for a branch that its forge calls behind, and the local forge calls none so"),
+    ("check_remark", "only asked for a remark that its ticket does not have any more, and nobody deletes one here"),
 ];
 
 /// One ticket goes well and asks for another one; one fails with uncommitted work the first time.
