@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Effects that no run of the scenario performs as a task of its own, and why.
-const NOT_PERFORMED: [(&str, &str); 5] = [
+const NOT_PERFORMED: [(&str, &str); 6] = [
     ("start_run", "has its own places: run.*"),
     ("stop_run", "only sends to a worker that is there"),
     ("steer", "only sends to a worker that is there"),
