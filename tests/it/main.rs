@@ -11,9 +11,12 @@ mod end_to_end;
 mod engine;
 mod engine_ledger;
 mod foreign_bytes;
+#[path = "../github/mod.rs"]
+mod github;
 mod launcher;
 mod ledger;
 mod local_forge;
+mod loopback_github;
 mod memory_adapters;
 mod messages_to_people;
 mod mutations;
