@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 
+use super::deeds::checks::NewStatus;
 use super::deeds::landing::Request;
 use super::deeds::pulls::NewPull;
 use super::deeds::{self, reviews::Line};
@@ -251,7 +252,8 @@ impl Hub {
     }
 
     pub fn set_status(&self, who: &str, sha: &str, context: &str, state: &str) {
-        self.change(|world| deeds::checks::set_status(world, HOME, who, sha, context, state, None, None));
+        let new = NewStatus { context, state, description: None, target_url: None };
+        self.change(|world| deeds::checks::set_status(world, HOME, who, sha, &new));
     }
 
     /// Classic protection.

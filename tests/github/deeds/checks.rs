@@ -176,23 +176,22 @@ pub fn set_check(world: &mut World, home: usize, sha: &str, app: &str, name: &st
     id
 }
 
-pub fn set_status(
-    world: &mut World,
-    home: usize,
-    who: &str,
-    sha: &str,
-    context: &str,
-    state: &str,
-    description: Option<&str>,
-    target_url: Option<&str>,
-) -> Status {
+/// What somebody says about a commit.
+pub struct NewStatus<'a> {
+    pub context: &'a str,
+    pub state: &'a str,
+    pub description: Option<&'a str>,
+    pub target_url: Option<&'a str>,
+}
+
+pub fn set_status(world: &mut World, home: usize, who: &str, sha: &str, new: &NewStatus) -> Status {
     let status = Status {
         id: world.next_id(),
         sha: sha.to_owned(),
-        context: context.to_owned(),
-        state: state.to_owned(),
-        description: description.map(str::to_owned),
-        target_url: target_url.map(str::to_owned),
+        context: new.context.to_owned(),
+        state: new.state.to_owned(),
+        description: new.description.map(str::to_owned),
+        target_url: new.target_url.map(str::to_owned),
         creator: who.to_owned(),
         at: world.now(),
     };

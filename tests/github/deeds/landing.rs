@@ -127,14 +127,15 @@ pub fn update_branch(
     let repo = world.repo(home);
     let pull = repo.pull(number).unwrap().clone();
     if expected.is_some_and(|expected| expected != pull.head_sha) {
-        return Err(refused(422, format!("expected head sha didn’t match current head ref.")));
+        return Err(refused(422, "expected head sha didn’t match current head ref."));
     }
     let base = repo.head(&pull.base_ref).unwrap().to_owned();
     if git::contains(&folder, &pull.head_sha, &base) {
         return Err(refused(422, "There are no new commits on the base branch."));
     }
     let words = format!("Merge branch '{}' into {}", pull.base_ref, pull.head_ref);
-    git::join(&folder, Method::Merge, &pull.head_ref, &base, who, &words)
+    let branch = pull.local_head(&world.repo(home).owner);
+    git::join(&folder, Method::Merge, &branch, &base, who, &words)
         .ok_or_else(|| refused(422, "merge conflict between base and head"))?;
     refs::sync(world, home, who);
     Ok(())

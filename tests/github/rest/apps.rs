@@ -25,11 +25,6 @@ pub fn authenticated(call: &mut Call) -> Answered {
     Ok(Answer::json(200, render::app::integration(call.world, &app.slug)))
 }
 
-pub fn installations(call: &mut Call) -> Answered {
-    let app = app(call)?;
-    call.page(vec![app], |one| render::app::installation(call.world, one))
-}
-
 pub fn installation(call: &mut Call) -> Answered {
     let app = app(call)?;
     if app.installation != call.number("installation_id") {

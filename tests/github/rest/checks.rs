@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::github::deeds;
+use crate::github::deeds::checks::NewStatus;
 use crate::github::server::caller::Caller;
 use crate::github::server::exchange::{Answer, Answered};
 use crate::github::state::{Permission, Thing, TokenKind, git};
@@ -115,16 +116,13 @@ pub fn create_status(call: &mut Call) -> Answered {
     let sha = commit_of(call, call.text("sha"))?;
     let body = call.body.clone();
     let (home, login) = (call.home, call.login.clone());
-    let status = deeds::checks::set_status(
-        call.world,
-        home,
-        &login,
-        &sha,
-        body["context"].as_str().unwrap_or("default"),
-        body["state"].as_str().unwrap_or_default(),
-        body["description"].as_str(),
-        body["target_url"].as_str(),
-    );
+    let new = NewStatus {
+        context: body["context"].as_str().unwrap_or("default"),
+        state: body["state"].as_str().unwrap_or_default(),
+        description: body["description"].as_str(),
+        target_url: body["target_url"].as_str(),
+    };
+    let status = deeds::checks::set_status(call.world, home, &login, &sha, &new);
     Ok(Answer::json(201, render::actions::status(call.world, call.repo(), &status)))
 }
 

@@ -11,7 +11,7 @@ use crate::github::state::{Label, Permission, Repo, Thing};
 use super::call::Call;
 use super::render;
 
-fn of_issue<'a>(repo: &'a Repo, number: u64) -> Vec<&'a Label> {
+fn of_issue(repo: &Repo, number: u64) -> Vec<&Label> {
     let names = repo.issue(number).map(|issue| issue.labels.as_slice()).unwrap_or_default();
     names.iter().filter_map(|name| repo.label(name)).collect()
 }

@@ -146,7 +146,6 @@ fn handler(operation: &str) -> Option<Handler> {
         "git/delete-ref" => refs::delete,
         "apps/get-authenticated" => apps::authenticated,
         "apps/get-installation" => apps::installation,
-        "apps/list-installations" => apps::installations,
         "apps/get-repo-installation" => apps::repo_installation,
         "apps/create-installation-access-token" => apps::create_token,
         "apps/list-repos-accessible-to-installation" => apps::repositories,

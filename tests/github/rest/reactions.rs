@@ -16,7 +16,7 @@ enum Place {
     ReviewComment(u64, u64),
 }
 
-fn reactions<'a>(world: &'a mut World, home: usize, place: Place) -> &'a mut Vec<Reaction> {
+fn reactions(world: &mut World, home: usize, place: Place) -> &mut Vec<Reaction> {
     let repo = world.repo_mut(home);
     match place {
         Place::Issue(number) => &mut repo.issue_mut(number).reactions,

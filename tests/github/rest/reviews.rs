@@ -128,10 +128,10 @@ pub fn request(call: &mut Call) -> Answered {
     let author = call.repo().issue(number).unwrap().author.clone();
     let (people, teams) = (texts(&call.body["reviewers"]), texts(&call.body["team_reviewers"]));
     for one in &people {
-        // The description gives this status no body.
         let unknown = call.repo().permission(one) < Permission::Read || call.world.user(one).is_none();
         if author.as_ref() == Some(one) || unknown {
-            return Err(Answer::empty(422));
+            let words = "Reviews may only be requested from collaborators. One or more of the users or teams you specified is not a collaborator of the repository.";
+            return Err(Answer::unprocessable(words));
         }
     }
     for one in people {

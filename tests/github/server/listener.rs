@@ -118,7 +118,7 @@ fn response(answer: Answer, cut: bool) -> hyper::Response<Outgoing> {
             bytes
         }
     };
-    builder.body(Outgoing { length: bytes.len(), bytes: Some(bytes.into()), cut }).unwrap()
+    builder.body(Outgoing { length: bytes.len(), bytes: Some(bytes.into()), cut, flushed: false }).unwrap()
 }
 
 /// A body that can end before its length is reached.
@@ -126,16 +126,26 @@ struct Outgoing {
     length: usize,
     bytes: Option<Bytes>,
     cut: bool,
+    /// Whether the first half has had its chance to leave.
+    flushed: bool,
 }
 
 impl hyper::body::Body for Outgoing {
     type Data = Bytes;
     type Error = std::io::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         match self.bytes.take() {
             Some(bytes) if self.cut => Poll::Ready(Some(Ok(Frame::data(bytes.slice(..bytes.len() / 2))))),
             Some(bytes) if !bytes.is_empty() => Poll::Ready(Some(Ok(Frame::data(bytes)))),
+            None if self.cut && !self.flushed => {
+                self.flushed = true;
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
             None if self.cut => Poll::Ready(Some(Err(std::io::Error::other("injected")))),
             _ => Poll::Ready(None),
         }

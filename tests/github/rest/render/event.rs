@@ -32,7 +32,12 @@ pub fn timeline(world: &World, home: usize, repo: &Repo, of: &Issue, event: &Eve
             out["state"] = json!(one.state.to_lowercase());
             Some(out)
         }
-        _ => Some(joined(plain(world, repo, event), json!({"actor": actor}))),
+        _ => {
+            let mut out = joined(plain(world, repo, event), json!({"actor": actor}));
+            // Only the list of events has it.
+            out.as_object_mut().unwrap().remove("assigner");
+            Some(out)
+        }
     }
 }
 

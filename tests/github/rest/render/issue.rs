@@ -24,7 +24,7 @@ pub fn issue(world: &World, repo: &Repo, issue: &Issue) -> Value {
         repo.issues.values().filter(|other| other.blocked_by.contains(&issue.number)).map(|one| one.number).collect();
     let mut out = json!({
         "id": issue.id,
-        "node_id": if issue.is_pull { format!("PR_{}", issue.id) } else { format!("I_{}", issue.id) },
+        "node_id": node_id(repo, issue),
         "url": url,
         "repository_url": api,
         "labels_url": format!("{url}/labels{{/name}}"),
@@ -80,6 +80,14 @@ pub fn issue(world: &World, repo: &Repo, issue: &Issue) -> Value {
         out["parent_issue_url"] = json!(format!("{api}/issues/{}", parent.number));
     }
     joined(out, more)
+}
+
+/// The id that GraphQL knows it by: of a pull request, that of the pull request.
+pub fn node_id(repo: &Repo, issue: &Issue) -> String {
+    match repo.pull(issue.number) {
+        Some(pull) => format!("PR_{}", pull.id),
+        None => format!("I_{}", issue.id),
+    }
 }
 
 pub fn comment(world: &World, repo: &Repo, number: u64, comment: &Comment) -> Value {
