@@ -51,7 +51,8 @@ fn a_wrong_answer_of_its_own_is_a_violation() {
     let hub = Hub::start();
     let number = hub.add_issue("ada", "A bug", "It hurts.", &[]);
     let path = format!("/issues/{number}");
-    let edits: [(&str, fn(&mut serde_json::Value)); 4] = [
+    type Edit = fn(&mut serde_json::Value);
+    let edits: [(&str, Edit); 4] = [
         ("comments", |issue| issue["comments"] = json!("three")),
         ("user", |issue| drop(issue.as_object_mut().unwrap().remove("user"))),
         ("invented", |issue| issue["invented"] = json!(1)),
