@@ -12,11 +12,14 @@ mod engine;
 mod engine_ledger;
 mod exams;
 mod foreign_bytes;
+#[path = "../github/mod.rs"]
+mod github;
 mod lanes;
 mod launcher;
 mod ledger;
 mod local_forge;
 mod login_environment;
+mod loopback_github;
 mod memory_adapters;
 mod messages_to_people;
 mod mutations;
