@@ -16,6 +16,8 @@ fn dirigent(path: &str, args: &[&str]) -> (Output, tempfile::TempDir) {
         .env_clear()
         .env("PATH", path)
         .env("HOME", home.path())
+        // Where it would be anyway; said, so that it works inside of an agent too.
+        .env("DIRIGENT_HOME", home.path().join(".dirigent"))
         .current_dir(home.path())
         .output()
         .unwrap();

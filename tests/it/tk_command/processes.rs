@@ -49,8 +49,8 @@ fn it_answers_to_tk_ticket_and_dirigent_tk() {
         assert_eq!(output.status.code(), Some(1));
         assert_eq!(text(&output.stderr), format!("Usage: {program} start <id>\n"));
     }
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_dirigent")).args(["tk", "ls"]).current_dir(&project.root).output().unwrap();
+    let mut whole = Command::new(env!("CARGO_BIN_EXE_dirigent"));
+    let output = whole.args(["tk", "ls"]).current_dir(&project.root).env_clear().output().unwrap();
     assert_eq!(text(&output.stdout), "a        [open] - Title of a\n");
     assert_eq!(tk(&project, &bin, &["claim", "nowhere"]).status.code(), Some(1));
     assert_eq!(tk(&project, &bin, &["claim", "a", "-a", "Bo"]).status.code(), Some(0));
