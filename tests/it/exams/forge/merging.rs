@@ -128,6 +128,8 @@ pub async fn a_branch_is_deleted_only_where_it_was_merged<C: Candidate>(c: &C) -
         c.forge().delete_branch(&permit(), BRANCH, &later).await.unwrap();
         assert_eq!(c.head(BRANCH).await, None);
     }
-    assert!(matches!(look(c, pr.number).await.state, PrState::Merged { .. }), "it stays merged");
+    let seen = look(c, pr.number).await;
+    assert!(matches!(seen.state, PrState::Merged { .. }), "it stays merged");
+    assert_eq!(seen.ref_head, None, "git has no such branch any more");
     Ok(())
 }

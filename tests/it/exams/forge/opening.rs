@@ -83,7 +83,8 @@ pub async fn a_merged_branch_can_have_another_pull_request<C: Candidate>(c: &C) 
 pub async fn a_closed_one_is_not_merged_and_can_come_back<C: Candidate>(c: &C) -> Outcome {
     let pr = opened(c, BRANCH).await;
     c.close(pr.number).await;
-    assert_eq!(look(c, pr.number).await.state, PrState::Closed);
+    let closed = look(c, pr.number).await;
+    assert_eq!((closed.state, closed.ref_head), (PrState::Closed, c.head(BRANCH).await));
     assert_refused(merge(c, pr.number, &pr.head).await);
     assert_eq!(c.merges(pr.number).await, 0);
     for _ in 0..2 {
