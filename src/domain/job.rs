@@ -14,6 +14,7 @@ use super::evidence::Receipt;
 use super::failure::RunFailure;
 use super::fingerprint::Fingerprint;
 use super::ids::{CommentId, CommitId, SessionId};
+use super::ticket::{same_state, state_in};
 use super::time::Timestamp;
 
 pub use delivery::{BranchName, ChecksSummary, Delivery, PrFacts, PrWrite, PrWriteKind};
@@ -75,6 +76,29 @@ pub struct ColumnWrite {
     pub from: Vec<String>,
     pub to: String,
     pub status: WriteStatus,
+    /// The move before this one, if nobody has seen that one either.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<Box<ColumnWrite>>,
+}
+
+impl ColumnWrite {
+    /// A move that leaves now, after `last`.
+    pub fn sent(from: Vec<String>, to: String, last: Option<Self>) -> Self {
+        let earlier = last.and_then(|last| match last.status {
+            WriteStatus::Sent => last.earlier,
+            WriteStatus::Confirmed { .. } | WriteStatus::MaybeDone { .. } => {
+                Some(Box::new(Self { earlier: None, ..last }))
+            }
+        });
+        Self { from, to, status: WriteStatus::Sent, earlier }
+    }
+
+    /// Whether a reading that shows this column may be an old one.
+    pub fn may_come_from(&self, column: &str) -> bool {
+        let earlier = self.earlier.as_ref();
+        state_in(column, &self.from)
+            || earlier.is_some_and(|earlier| same_state(column, &earlier.to) || state_in(column, &earlier.from))
+    }
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

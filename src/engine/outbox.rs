@@ -311,7 +311,10 @@ impl Step<'_> {
     /// A column that the tracker refuses was never ours: a person may still put the ticket there.
     fn never_moved(&mut self, ticket: &TicketId, state: &str) {
         self.state.jobs.edit(ticket, |job| {
-            job.column.take_if(|write| same_state(&write.to, state));
+            if let Some(write) = job.column.take_if(|write| same_state(&write.to, state)) {
+                // The one before it may still be on its way to some replica.
+                job.column = write.earlier.map(|earlier| *earlier);
+            }
         });
     }
 

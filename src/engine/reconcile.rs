@@ -429,7 +429,7 @@ fn whose_column(job: &Job, facts: &TicketFacts, basis: Basis, now: Timestamp) ->
             WriteStatus::Confirmed { .. } | WriteStatus::MaybeDone { .. } => Column::Visible,
         };
     }
-    if !state_in(&facts.state, &write.from) {
+    if !write.may_come_from(&facts.state) {
         return Column::Taken;
     }
     match &write.status {

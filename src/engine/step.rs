@@ -8,7 +8,6 @@ use super::phases::{self, Observation};
 use super::remarks;
 use super::state::{LaneHealth, Note, Pending, PendingStatus, State};
 use crate::config::policy::Policy;
-use crate::domain::basis::WriteStatus;
 use crate::domain::evidence::{Evidence, EvidenceKind};
 use crate::domain::ids::{CommentId, EffectId, TicketId};
 use crate::domain::job::{ColumnWrite, Job, Pause, PrWriteKind, ReworkCause, ReworkTrigger, Stage, Wait};
@@ -138,8 +137,10 @@ impl Step<'_> {
             }
             from.sort();
             from.dedup();
-            let write = ColumnWrite { from: from.clone(), to: state.clone(), status: WriteStatus::Sent };
-            self.state.jobs.edit(id, |job| job.column = Some(write));
+            self.state.jobs.edit(id, |job| {
+                let last = job.column.take();
+                job.column = Some(ColumnWrite::sent(from.clone(), state.clone(), last));
+            });
         }
         if let (Some(id), Some(what)) = (ticket, pr_write(&action)) {
             self.pr_write_sent(id, what);

@@ -15,7 +15,7 @@ seeds=${MUTATION_SEEDS:-1500}
 patches=()
 for patch in "$@"; do patches+=("$(realpath "$patch")"); done
 [ ${#patches[@]} -gt 0 ] || patches=("$here"/*.patch)
-declare -A TESTS_OF=([launcher]="launcher" [runtime]="operator_boundary" [cli]="operator_boundary")
+declare -A TESTS_OF=([launcher]="launcher" [runtime]="operator_boundary lanes" [worker]="lanes" [cli]="operator_boundary" [tracker]="exams" [forge]="exams")
 
 mkdir -p "$scratch/engine/src/config" "$scratch/engine/tests/it"
 cd "$scratch/engine"
@@ -87,7 +87,8 @@ try_engine() {
 
 try_program() {
   export CARGO_TARGET_DIR=$targets/program
-  if cargo_test --lib --test it "$1" > "$scratch/log" 2>&1; then
+  # shellcheck disable=SC2086 # several words are several filters
+  if cargo_test --lib --test it -- $1 > "$scratch/log" 2>&1; then
     return
   fi
   if grep -qE '^error(\[|:)' "$scratch/log" && ! grep -qE '^test .* FAILED$' "$scratch/log"; then

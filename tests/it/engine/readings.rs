@@ -159,6 +159,30 @@ fn a_move_that_is_held_back_is_not_taken_for_a_persons() {
     assert_eq!(machine.code("a"), "worker_asked");
 }
 
+/// Two moves of ours follow each other, and a replica has seen neither of them. Then the second one is refused.
+#[test]
+fn a_replica_that_lags_behind_two_of_our_moves_shows_no_persons_doing() {
+    for refused in [false, true] {
+        let mut policy = with_columns();
+        policy.orchestration.states.insert(Phase::Blocked, "Stuck".into());
+        let mut machine = Machine::new(policy);
+        machine.poll(vec![ticket("a")]);
+        machine.run_starts("a");
+        assert_eq!(machine.job("a").ticket.state, "In Progress");
+        let asked =
+            RunReport { declared: Some(Declared::Blocked { reason: "which?".into() }), ..report(RunOutcome::Done) };
+        machine.run_ends("a", asked);
+        machine.poll(vec![ticket("a")]);
+        if refused {
+            machine.fail(is_move, EffectError::Permanent { detail: "no such column".into() });
+        }
+        machine.poll(vec![ticket("a")]);
+        machine.perform_small();
+        machine.poll(vec![ticket("a")]);
+        assert_eq!(machine.code("a"), "worker_asked", "refused: {refused}");
+    }
+}
+
 /// A slow answer from before our own move is not a person who moved the ticket back, however late it comes.
 #[test]
 fn an_answer_from_before_our_move_is_never_a_persons_doing() {
