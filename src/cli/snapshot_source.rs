@@ -95,14 +95,18 @@ fn live(reply: Reply) -> Result<SnapshotSource, Failure> {
 
 /// What the ledger says, without promising what only a runner could keep.
 pub fn written(loaded: &Loaded, place: &RunnerFolder, behind: Behind) -> Result<SnapshotSource, Failure> {
-    let state = place.read_ledger()?.load()?;
-    let mut snapshot = engine::snapshot(&state, &loaded.settings.policy(&loaded.hash, false), runtime::now());
+    let mut state = place.read_ledger()?.load()?;
+    let (policy, now) = (loaded.settings.policy(&loaded.hash, false), runtime::now());
+    // That nobody has asked the board in this very moment keeps nothing waiting.
+    state.tracker.last_ok = Some(now);
+    let mut snapshot = engine::snapshot(&state, &policy, now);
     add_the_kill_switch_file(&mut snapshot, loaded);
     snapshot.workflow.warnings = loaded.brief_warnings();
     if behind == Behind::Nobody {
         let jobs = snapshot.jobs.iter_mut().zip(state.jobs.values());
         for (shown, job) in jobs {
-            let reason = job.reason_offline(snapshot.at);
+            let hindrance = engine::hindrance::of_job(&state, &policy, job, now);
+            let reason = job.reason_offline(hindrance.as_ref(), now);
             (shown.sentence, shown.next) = (reason.sentence, reason.next);
         }
     }
@@ -119,7 +123,8 @@ fn add_the_kill_switch_file(snapshot: &mut Snapshot, loaded: &Loaded) {
 }
 
 pub fn from_ledger(loaded: &Loaded, ledger: &dyn LedgerReader) -> Result<Snapshot, Failure> {
-    let state = ledger.load()?;
+    let mut state = ledger.load()?;
+    state.tracker.last_ok = Some(runtime::now());
     let policy = loaded.settings.policy(&loaded.hash, false);
     Ok(engine::snapshot(&state, &policy, runtime::now()))
 }

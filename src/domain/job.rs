@@ -2,6 +2,7 @@
 
 mod delivery;
 mod facts;
+mod hindrance;
 mod people;
 mod spending;
 mod stage;
@@ -19,6 +20,7 @@ use super::time::Timestamp;
 
 pub use delivery::{BranchName, ChecksSummary, Delivery, PrFacts, PrWrite, PrWriteKind};
 pub use facts::TicketFacts;
+pub use hindrance::Hindrance;
 pub use people::{Approval, HumanMessage, Pause, People};
 pub use spending::Spending;
 pub use stage::{BlockCause, CheckWait, DoneHow, HumanWait, MergeHold, ReleaseReason, Stage, SwitchSource, Turn, Wait};

@@ -2,8 +2,8 @@
 
 use super::failure::RunFailure;
 use super::job::{
-    BlockCause, CheckWait, DoneHow, HumanWait, Job, MergeHold, ReleaseReason, ReworkCause, ReworkTrigger, Stage,
-    SwitchSource, Wait, Work,
+    BlockCause, CheckWait, DoneHow, Hindrance, HumanWait, Job, MergeHold, ReleaseReason, ReworkCause, ReworkTrigger,
+    Stage, SwitchSource, Wait, Work,
 };
 use super::time::Timestamp;
 
@@ -22,10 +22,24 @@ fn reason(code: &'static str, sentence: impl Into<String>, next: impl Into<Strin
 }
 
 impl Job {
-    /// Why it is where it is, with its own key in what there is to type.
-    pub fn reason(&self, now: Timestamp) -> Reason {
-        let reason = self.stage.reason(now);
-        Reason { next: reason.next.replace("TICKET", self.ticket.key.as_str()), ..reason }
+    /// Why it is where it is, as far as that is its own doing, with its own key in what there is to type.
+    pub fn own_reason(&self, now: Timestamp) -> Reason {
+        self.stage.reason(now).of(self)
+    }
+
+    /// The same while something keeps it waiting that is not its own doing.
+    pub fn hindered_reason(&self, hindrance: &Hindrance, now: Timestamp) -> Reason {
+        self.stage.hindered_reason(hindrance, now).of(self)
+    }
+}
+
+impl Reason {
+    /// With the job's own key in what there is to type.
+    fn of(self, job: &Job) -> Self {
+        if !self.next.contains("TICKET") {
+            return self;
+        }
+        Self { next: self.next.replace("TICKET", job.ticket.key.as_str()), ..self }
     }
 }
 
@@ -48,6 +62,9 @@ impl Stage {
                 out_of_rounds(*limit, *trigger, resume)
             }
             Self::Blocked { cause, .. } => blocked(cause),
+            Self::ReadyToMerge { turn: Some(_), .. } => {
+                reason("merge_queue", "ready; it is looked at once more and merged", "nothing: it is merged next")
+            }
             Self::ReadyToMerge { hold, .. } => held(hold, now),
             Self::Merging { head, .. } => {
                 reason("merging", format!("{} is being merged", head.short()), "nothing: the merge is under way")
@@ -64,6 +81,22 @@ impl Stage {
             Self::Released { why, .. } => released(why),
         }
     }
+
+    pub fn hindered_reason(&self, hindrance: &Hindrance, now: Timestamp) -> Reason {
+        let what = match self {
+            Self::Queued { work, .. } => what(work),
+            _ => "merge",
+        };
+        hindered(what, hindrance, now)
+    }
+}
+
+fn what(work: &Work) -> &'static str {
+    match work {
+        Work::Implement => "implementation",
+        Work::Review { .. } => "review",
+        Work::Rework { .. } => "rework",
+    }
 }
 
 fn span(due: Timestamp, now: Timestamp) -> String {
@@ -77,23 +110,10 @@ fn span(due: Timestamp, now: Timestamp) -> String {
 }
 
 fn queued(work: &Work, wait: &Wait, now: Timestamp) -> Reason {
-    let what = match work {
-        Work::Implement => "implementation",
-        Work::Review { .. } => "review",
-        Work::Rework { .. } => "rework",
-    };
     match wait {
-        Wait::Ready => reason("ready", format!("its {what} starts with the next decision"), "nothing: it is next"),
-        Wait::Slot => reason(
-            "no_slot",
-            format!("its {what} waits for a free slot (agent.max_concurrent_agents)"),
-            "nothing: it starts when a run ends",
-        ),
-        Wait::StateSlot { state } => reason(
-            "no_state_slot",
-            format!("its {what} waits for a slot of state `{state}` (agent.max_concurrent_agents_by_state)"),
-            "nothing: it starts when a run in that state ends",
-        ),
+        Wait::Ready => {
+            reason("ready", format!("its {} starts with the next decision", what(work)), "nothing: it is next")
+        }
         Wait::Blockers { keys } => reason(
             "blocked_by",
             format!("waits for {}", join(keys)),
@@ -117,37 +137,68 @@ fn queued(work: &Work, wait: &Wait, now: Timestamp) -> Reason {
         Wait::Continuation { due } => {
             reason("continuation", format!("goes on {}", span(*due, now)), "nothing: it goes on by itself")
         }
-        Wait::Quota { pool, until } => reason(
-            "quota",
-            format!("the usage limit of `{pool}` is reached; it resets {}", span(*until, now)),
-            "nothing: it goes on at the reset; with another key or a larger plan `dirigent retry TICKET` tries at once",
-        ),
         Wait::KillSwitch { source } => switch(*source),
-        Wait::Observe => reason(
-            "observe",
-            format!("its {what} would start now, but rollout.mode is observe"),
-            "set rollout.mode to mutate or merge",
-        ),
-        Wait::Preflight => reason(
-            "preflight",
-            "rollout.preflight_required is on and this WORKFLOW.md has not been checked",
-            "run `dirigent doctor`",
-        ),
         Wait::Labels { missing } => reason(
             "labels",
             format!("lacks the label{} {}", if missing.len() == 1 { "" } else { "s" }, missing.join(", ")),
             "somebody has to add it",
         ),
         Wait::NotOurs { because } => reason("not_ours", because.clone(), "somebody has to change the ticket"),
-        Wait::DailyBudget { what, until } => reason(
+    }
+}
+
+fn hindered(what: &str, hindrance: &Hindrance, now: Timestamp) -> Reason {
+    match hindrance {
+        Hindrance::Switch { source } => switch(*source),
+        Hindrance::Slot => reason(
+            "no_slot",
+            format!("its {what} waits for a free slot (agent.max_concurrent_agents)"),
+            "nothing: it starts when a run ends",
+        ),
+        Hindrance::StateSlot { state } => reason(
+            "no_state_slot",
+            format!("its {what} waits for a slot of state `{state}` (agent.max_concurrent_agents_by_state)"),
+            "nothing: it starts when a run in that state ends",
+        ),
+        Hindrance::Quota { pool, until } => reason(
+            "quota",
+            format!("the usage limit of `{pool}` is reached; it resets {}", span(*until, now)),
+            "nothing: it goes on at the reset; with another key or a larger plan `dirigent retry TICKET` tries at once",
+        ),
+        Hindrance::Observe => reason(
+            "observe",
+            format!("its {what} would start now, but rollout.mode is observe"),
+            "set rollout.mode to mutate or merge",
+        ),
+        Hindrance::Preflight => reason(
+            "preflight",
+            "rollout.preflight_required is on and this WORKFLOW.md has not been checked",
+            "run `dirigent doctor`",
+        ),
+        Hindrance::DailyBudget { what, until } => reason(
             "daily_budget",
             format!("today's budget is spent ({what})"),
             format!("nothing: it goes on {} (midnight UTC), or raise budget.daily", span(*until, now)),
         ),
-        Wait::Tracker => {
+        Hindrance::Tracker => {
             reason("tracker", "the board could not be read, or not yet", "nothing: it goes on when the tracker answers")
         }
-        Wait::ShuttingDown => reason("shutdown", "the runner is shutting down", "start `dirigent run` again"),
+        Hindrance::ShuttingDown => {
+            reason("shutdown", "the runner is shutting down", "start `dirigent run` again")
+        }
+        Hindrance::MergeDisabled => reason(
+            "ready_for_you",
+            "ready for you to merge: merge.mode is disabled",
+            "merge it yourself, or set merge.mode: auto and rollout.mode: merge",
+        ),
+        Hindrance::RolloutForbids => reason(
+            "ready_for_you",
+            "ready for you to merge: rollout.mode does not allow merging",
+            "merge it yourself, or set rollout.mode: merge (and merge.mode: auto)",
+        ),
+        Hindrance::Behind { key } => {
+            reason("merge_queue", format!("ready; {key} is merged first"), "nothing: it is merged next")
+        }
     }
 }
 
@@ -361,28 +412,7 @@ impl std::fmt::Display for Fix<'_> {
 
 fn held(hold: &MergeHold, now: Timestamp) -> Reason {
     match hold {
-        MergeHold::Slot { behind } => reason(
-            "merge_queue",
-            match behind {
-                Some(key) => format!("ready; {key} is merged first"),
-                None => "ready to merge".into(),
-            },
-            "nothing: it is merged next",
-        ),
-        MergeHold::MergeDisabled => reason(
-            "ready_for_you",
-            "ready for you to merge: merge.mode is disabled",
-            "merge it yourself, or set merge.mode: auto and rollout.mode: merge",
-        ),
-        MergeHold::RolloutForbids => reason(
-            "ready_for_you",
-            "ready for you to merge: rollout.mode does not allow merging",
-            "merge it yourself, or set rollout.mode: merge (and merge.mode: auto)",
-        ),
-        MergeHold::KillSwitch { source } => switch(*source),
-        MergeHold::LastLook => {
-            reason("merge_queue", "ready; it is looked at once more and merged", "nothing: it is merged next")
-        }
+        MergeHold::Queue => reason("merge_queue", "ready to merge", "nothing: it is merged next"),
         MergeHold::Forge { because, retry_at } => reason(
             "merge_held",
             format!("ready, but {because}"),

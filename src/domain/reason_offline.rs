@@ -1,14 +1,17 @@
 //! Why a job is where it is while no runner is up: nothing happens by itself then, so nothing of the kind is promised.
 
-use super::job::{HumanWait, Job, MergeHold, Stage, Wait};
+use super::job::{Hindrance, HumanWait, Job, Stage, Wait};
 use super::reason::Reason;
 use super::time::Timestamp;
 
 const START: &str = "start a runner with `dirigent run`";
 
 impl Job {
-    pub fn reason_offline(&self, now: Timestamp) -> Reason {
-        let reason = self.reason(now);
+    pub fn reason_offline(&self, hindrance: Option<&Hindrance>, now: Timestamp) -> Reason {
+        let reason = match hindrance {
+            Some(hindrance) => self.hindered_reason(hindrance, now),
+            None => self.own_reason(now),
+        };
         let (sentence, next) = match &self.stage {
             Stage::Working { .. } => (
                 "its run was cut off when the runner ended without a word".to_owned(),
@@ -25,7 +28,7 @@ impl Job {
             {
                 (format!("{} is approved; it goes on when a runner is up", head.short()), START.to_owned())
             }
-            stage if a_runner_alone_moves(stage) => {
+            stage if a_runner_alone_moves(stage) && hindrance.is_none_or(passes_by_itself) => {
                 (format!("{} (when a runner is up)", reason.sentence), START.to_owned())
             }
             _ => return reason,
@@ -38,32 +41,35 @@ impl Job {
 fn a_runner_alone_moves(stage: &Stage) -> bool {
     match stage {
         Stage::Queued { wait, .. } => match wait {
-            Wait::Ready
-            | Wait::Slot
-            | Wait::StateSlot { .. }
-            | Wait::Wave { .. }
-            | Wait::Retry { .. }
-            | Wait::Continuation { .. }
-            | Wait::Quota { .. }
-            | Wait::Tracker => true,
+            Wait::Ready | Wait::Wave { .. } | Wait::Retry { .. } | Wait::Continuation { .. } => true,
             Wait::Blockers { .. }
             | Wait::Cycle { .. }
             | Wait::KillSwitch { .. }
-            | Wait::Observe
-            | Wait::Preflight
             | Wait::Labels { .. }
-            | Wait::NotOurs { .. }
-            | Wait::DailyBudget { .. }
-            | Wait::ShuttingDown => false,
+            | Wait::NotOurs { .. } => false,
         },
-        Stage::WaitingForChecks { .. } | Stage::Merging { .. } => true,
-        Stage::ReadyToMerge { hold, .. } => {
-            matches!(hold, MergeHold::Slot { .. } | MergeHold::LastLook | MergeHold::Forge { .. })
-        }
+        Stage::WaitingForChecks { .. } | Stage::Merging { .. } | Stage::ReadyToMerge { .. } => true,
         Stage::Working { .. }
         | Stage::WaitingForHuman { .. }
         | Stage::Blocked { .. }
         | Stage::Done { .. }
         | Stage::Released { .. } => false,
+    }
+}
+
+fn passes_by_itself(hindrance: &Hindrance) -> bool {
+    match hindrance {
+        Hindrance::Tracker
+        | Hindrance::ShuttingDown
+        | Hindrance::Quota { .. }
+        | Hindrance::Slot
+        | Hindrance::StateSlot { .. }
+        | Hindrance::Behind { .. } => true,
+        Hindrance::Switch { .. }
+        | Hindrance::Observe
+        | Hindrance::Preflight
+        | Hindrance::DailyBudget { .. }
+        | Hindrance::MergeDisabled
+        | Hindrance::RolloutForbids => false,
     }
 }

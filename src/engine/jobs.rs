@@ -1,32 +1,58 @@
 //! All jobs, and the one way to change one.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod index;
+mod line;
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::relations::Relations;
+use super::select::Rank;
 use crate::domain::ids::TicketId;
 use crate::domain::job::Job;
 use crate::domain::usage::Usage;
 
-/// The jobs by ticket. Nobody gets hold of a job to change it but through [`Jobs::edit`], so that whatever depends on a job can
-/// be kept up to date in one place.
+pub use index::JobIndex;
+pub use line::Line;
+use line::{Lines, Place};
+
+/// The jobs by ticket. Nobody gets hold of a job to change it but through [`Jobs::edit`]: whatever depends on a job is kept up to
+/// date there, and an event costs what it touches.
 #[derive(Debug, Clone, Default)]
 pub struct Jobs {
-    all: BTreeMap<TicketId, Job>,
+    all: BTreeMap<TicketId, Filed>,
+    index: JobIndex,
+    relations: Relations,
+    lines: Lines,
     /// Changed since the ledger was last told.
     changed: BTreeSet<TicketId>,
-    /// Changed since the last settling.
+    /// To be settled: changed, or something that they depend on has.
     dirty: BTreeSet<TicketId>,
+    /// Changed since the board was last read: what it says may mean something else to them.
+    unread: BTreeSet<TicketId>,
+}
+
+#[derive(Debug, Clone)]
+struct Filed {
+    job: Arc<Job>,
+    place: Option<Box<Place>>,
 }
 
 /// What is still to be written or settled is no part of what the jobs are.
 impl PartialEq for Jobs {
     fn eq(&self, other: &Self) -> bool {
-        self.all == other.all
+        self.len() == other.len() && self.iter().eq(other.iter())
     }
 }
 
 impl Jobs {
     pub fn get(&self, id: &TicketId) -> Option<&Job> {
-        self.all.get(id)
+        self.all.get(id).map(|filed| &*filed.job)
+    }
+
+    /// The job as it is now, for whoever works with it while it goes on.
+    pub fn share(&self, id: &TicketId) -> Option<Arc<Job>> {
+        self.all.get(id).map(|filed| Arc::clone(&filed.job))
     }
 
     pub fn contains(&self, id: &TicketId) -> bool {
@@ -34,7 +60,7 @@ impl Jobs {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&TicketId, &Job)> {
-        self.all.iter()
+        self.all.iter().map(|(id, filed)| (id, &*filed.job))
     }
 
     pub fn keys(&self) -> impl Iterator<Item = &TicketId> {
@@ -42,7 +68,7 @@ impl Jobs {
     }
 
     pub fn values(&self) -> impl Iterator<Item = &Job> {
-        self.all.values()
+        self.all.values().map(|filed| &*filed.job)
     }
 
     pub fn len(&self) -> usize {
@@ -56,38 +82,71 @@ impl Jobs {
     /// A job that the ledger does not know yet.
     pub fn insert(&mut self, job: Job) {
         let id = job.ticket.id.clone();
-        self.all.insert(id.clone(), job);
-        self.mark(&id);
+        self.file(job);
+        self.mark_changed(&id);
     }
 
-    pub fn remove(&mut self, id: &TicketId) -> Option<Job> {
-        self.changed.remove(id);
-        self.dirty.remove(id);
-        self.all.remove(id)
-    }
-
-    /// Changes a job. One that is different afterwards is written down and settled.
-    pub fn edit<R>(&mut self, id: &TicketId, change: impl FnOnce(&mut Job) -> R) -> Option<R> {
-        let job = self.all.get_mut(id)?;
-        let before = job.clone();
-        let answer = change(job);
-        if *job != before {
-            self.mark(id);
+    pub fn remove(&mut self, id: &TicketId) -> Option<Arc<Job>> {
+        self.leave_line(id);
+        let filed = self.all.remove(id)?;
+        self.index.unfile(&filed.job);
+        self.relations.remove(&filed.job);
+        for marks in [&mut self.changed, &mut self.dirty, &mut self.unread] {
+            marks.remove(id);
         }
+        Some(filed.job)
+    }
+
+    /// Changes a job. One that is different afterwards is filed again, written down and settled.
+    pub fn edit<R>(&mut self, id: &TicketId, change: impl FnOnce(&mut Job) -> R) -> Option<R> {
+        let filed = self.all.get_mut(id)?;
+        let mut job = Job::clone(&filed.job);
+        let answer = change(&mut job);
+        if job == *filed.job {
+            return Some(answer);
+        }
+        let before = std::mem::replace(&mut filed.job, Arc::new(job));
+        self.index.refile(&before, &filed.job);
+        self.relations.change(&before, &filed.job);
+        self.mark_changed(id);
         Some(answer)
     }
 
     /// Counts what a live run uses. It reaches the ledger with the run's next checkpoint, and nothing is settled by it.
     pub fn spend(&mut self, id: &TicketId, usage: Usage) {
-        if let Some(job) = self.all.get_mut(id) {
+        if let Some(filed) = self.all.get_mut(id) {
+            let job = Arc::make_mut(&mut filed.job);
             job.spending.total += usage;
             job.spending.since_reset += usage;
         }
     }
 
-    fn mark(&mut self, id: &TicketId) {
+    fn file(&mut self, job: Job) {
+        let id = job.ticket.id.clone();
+        self.index.file(&job);
+        self.relations.insert(&job);
+        self.all.insert(id, Filed { job: Arc::new(job), place: None });
+    }
+
+    fn mark_changed(&mut self, id: &TicketId) {
         self.changed.insert(id.clone());
-        self.dirty.insert(id.clone());
+        self.unread.insert(id.clone());
+        self.mark_dirty(id);
+    }
+
+    /// Something that the job depends on has changed: it is settled anew.
+    pub(super) fn mark_dirty(&mut self, id: &TicketId) {
+        if self.all.contains_key(id) {
+            self.leave_line(id);
+            self.dirty.insert(id.clone());
+        }
+    }
+
+    pub(super) fn mark_all_dirty(&mut self) {
+        let ids: Vec<TicketId> = self.all.keys().cloned().collect();
+        for id in &ids {
+            self.mark_dirty(id);
+        }
     }
 
     /// What the ledger has to be told.
@@ -95,26 +154,83 @@ impl Jobs {
         std::mem::take(&mut self.changed)
     }
 
+    pub(super) fn has_dirty(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
     pub(super) fn take_dirty(&mut self) -> BTreeSet<TicketId> {
         std::mem::take(&mut self.dirty)
+    }
+
+    /// The jobs that changed since the last reading of the board.
+    pub(super) fn take_unread(&mut self) -> BTreeSet<TicketId> {
+        std::mem::take(&mut self.unread)
+    }
+
+    pub(super) fn was_read(&mut self, id: &TicketId) {
+        self.unread.remove(id);
+    }
+
+    pub fn index(&self) -> &JobIndex {
+        &self.index
+    }
+
+    pub(super) fn relations(&self) -> &Relations {
+        &self.relations
+    }
+
+    /// Finds cycles and chains anew if the relations between tickets have changed.
+    pub(super) fn settle_relations(&mut self, count_chains: bool) {
+        if !self.relations.is_due(count_chains) {
+            return;
+        }
+        let mut relations = std::mem::take(&mut self.relations);
+        let concerned = relations.settle(self, count_chains);
+        self.relations = relations;
+        for id in &concerned {
+            self.mark_dirty(id);
+        }
+    }
+
+    /// Puts a job that could start now in line. It leaves the line with any change.
+    pub(super) fn line_up(&mut self, id: &TicketId, line: Line, rank: Rank) {
+        self.leave_line(id);
+        if let Some(filed) = self.all.get_mut(id) {
+            filed.place = Some(Box::new(self.lines.enter(line, rank, id)));
+        }
+    }
+
+    pub(super) fn leave_line(&mut self, id: &TicketId) {
+        if let Some(place) = self.all.get_mut(id).and_then(|filed| filed.place.take()) {
+            self.lines.leave(*place, id);
+        }
+    }
+
+    /// Whoever comes first in the lines that are open.
+    pub(super) fn first_in_line(&self, open: impl FnMut(&Line) -> bool) -> Option<&TicketId> {
+        self.lines.first(open)
+    }
+
+    /// The lines that somebody stands in.
+    pub fn lines(&self) -> impl Iterator<Item = &Line> {
+        self.lines.iter()
+    }
+
+    pub fn is_anybody_in_line(&self) -> bool {
+        !self.lines.is_empty()
     }
 }
 
 /// The jobs of a ledger: nothing of them has to be written, and all of them have to be settled.
 impl FromIterator<Job> for Jobs {
     fn from_iter<I: IntoIterator<Item = Job>>(jobs: I) -> Self {
-        let all: BTreeMap<TicketId, Job> = jobs.into_iter().map(|job| (job.ticket.id.clone(), job)).collect();
-        let dirty = all.keys().cloned().collect();
-        Self { all, changed: BTreeSet::new(), dirty }
-    }
-}
-
-impl<'a> IntoIterator for &'a Jobs {
-    type Item = (&'a TicketId, &'a Job);
-    type IntoIter = std::collections::btree_map::Iter<'a, TicketId, Job>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.all.iter()
+        let mut all = Self::default();
+        for job in jobs {
+            let id = job.ticket.id.clone();
+            all.file(job);
+            all.mark_dirty(&id);
+        }
+        all
     }
 }
 
@@ -122,6 +238,6 @@ impl std::ops::Index<&TicketId> for Jobs {
     type Output = Job;
 
     fn index(&self, id: &TicketId) -> &Job {
-        &self.all[id]
+        &self.all[id].job
     }
 }

@@ -3,7 +3,6 @@
 use super::decided::Decided;
 use super::effect::Action;
 use super::phases::{look_again, wait_for_checks, wait_for_human};
-use crate::config::policy::RolloutMode;
 use crate::domain::ids::CommitId;
 use crate::domain::job::{
     Approval, BlockCause, CheckWait, HumanWait, Job, MergeHold, PrWrite, PrWriteKind, Stage, Work,
@@ -28,14 +27,7 @@ pub fn ready(job: &mut Job, head: CommitId, asked_in_turn: bool, out: &mut Decid
         }
         return;
     }
-    let hold = if !out.policy.merge.auto {
-        MergeHold::MergeDisabled
-    } else if out.policy.rollout.mode != RolloutMode::Merge {
-        MergeHold::RolloutForbids
-    } else {
-        MergeHold::Slot { behind: None }
-    };
-    out.move_to(job, Stage::ReadyToMerge { head, hold, turn: None, since: out.now });
+    out.move_to(job, Stage::ReadyToMerge { head, hold: MergeHold::Queue, turn: None, since: out.now });
 }
 
 /// The merge leaves in the very step that handles a complete look which was asked in the job's turn.

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use crate::config::policy::AgentPolicy;
+use super::state::State;
+use crate::config::policy::{AgentPolicy, Policy};
 use crate::domain::failure::RunFailure;
+use crate::domain::job::Stage;
 use crate::domain::run::{Life, LiveRun, StopReason};
 use crate::domain::time::Timestamp;
 
@@ -78,7 +80,16 @@ pub fn overdue(run: &LiveRun, policy: &AgentPolicy, now: Timestamp) -> Option<St
         .map(|deadline| deadline.reason(now))
 }
 
-/// When to look again.
-pub fn next(run: &LiveRun, policy: &AgentPolicy) -> Option<Timestamp> {
-    deadlines(run, policy).map(|deadline| deadline.at()).min()
+/// When to look at the run again: its next deadline, or the time by which it has used up what its ticket may take. One that is
+/// being stopped has no deadline left but the launcher's grace.
+pub fn next_look(state: &State, policy: &Policy, run: &LiveRun) -> Option<Timestamp> {
+    let job = state.jobs.get(&run.ticket)?;
+    if matches!(job.stage, Stage::Working { stopping: Some(_), .. }) {
+        return None;
+    }
+    let cap = policy.budget.ticket.max_run.map(|cap| {
+        let warn_at = if run.progress.told_to_wrap_up { cap } else { cap.saturating_mul(4) / 5 };
+        run.started_at + warn_at.saturating_sub(Duration::from_millis(job.spending.run_ms_since_reset))
+    });
+    deadlines(run, &policy.agent).map(|deadline| deadline.at()).chain(cap).min()
 }

@@ -1,5 +1,6 @@
 //! What came of effects: confirmed ones leave the outbox, failed ones wait, are held, or change the job.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::effect::{Action, Effect};
@@ -17,6 +18,7 @@ use crate::domain::ids::{EffectId, TicketId};
 use crate::domain::job::{
     BlockCause, CheckWait, MergeHold, PrWriteKind, ReleaseReason, Stage, SwitchSource, Wait, Work, Workpad,
 };
+use crate::domain::phase::Phase;
 use crate::domain::pr::PrState;
 use crate::domain::run::{RunOutcome, RunReport};
 use crate::domain::ticket::same_state;
@@ -34,6 +36,8 @@ impl Step<'_> {
     pub fn effect_done(&mut self, id: EffectId, result: EffectResult) {
         let Some(pending) = self.forget_effect(id) else { return };
         let Some(ticket) = pending.effect.ticket else { return };
+        // Whatever waited for its answer goes on.
+        self.state.jobs.mark_dirty(&ticket);
         match (pending.effect.action, result) {
             // Somebody deleted it: it is written anew.
             (Action::WriteWorkpad { .. }, EffectResult::CommentGone) => {
@@ -138,13 +142,7 @@ impl Step<'_> {
 
     /// After a merge, what was ready is ready against an old base: look again before the next one.
     fn base_moved(&mut self) {
-        let ready: Vec<TicketId> = self
-            .state
-            .jobs
-            .iter()
-            .filter(|(_, job)| matches!(job.stage, Stage::ReadyToMerge { .. }))
-            .map(|(id, _)| id.clone())
-            .collect();
+        let ready: Vec<TicketId> = self.state.jobs.index().in_phase(Phase::ReadyToMerge).cloned().collect();
         for id in ready {
             self.decide_with(&id, |job, out| {
                 let (Stage::ReadyToMerge { head, .. }, Some(number)) =
@@ -162,6 +160,7 @@ impl Step<'_> {
     pub fn effect_failed(&mut self, id: EffectId, error: EffectError) {
         let Some(pending) = self.state.outbox.get(&id).cloned() else { return };
         let Some(ticket) = pending.effect.ticket.clone() else { return };
+        self.state.jobs.mark_dirty(&ticket);
         let name = pending.effect.action.kind().name();
         match (error, &pending.effect.action) {
             (EffectError::Refused { refusal }, _) => self.refused(id, refusal),
@@ -343,7 +342,6 @@ impl Step<'_> {
 
     fn never_started(&mut self, ticket: &TicketId, run: &crate::domain::ids::RunId, refusal: Refusal) {
         self.state.runs.remove(run);
-        self.state.changes.runs.insert(run.clone());
         self.decide_with(ticket, |job, out| {
             let Stage::Working { work, run: current, .. } = job.stage.clone() else { return };
             if current != *run {
@@ -358,39 +356,40 @@ impl Step<'_> {
     /// It was never sent.
     pub fn merge_refused_by_permit(&mut self, ticket: &TicketId, refusal: Refusal) {
         self.pr_write_answered(ticket, PrWriteKind::Merge, true);
-        let hold = match refusal {
-            Refusal::KillSwitch { switch } => MergeHold::KillSwitch { source: switch },
-            Refusal::Observe | Refusal::MergeForbidden | Refusal::Preflight | Refusal::NotOwned => {
-                MergeHold::RolloutForbids
-            }
-        };
         self.decide_with(ticket, |job, out| {
             let Stage::Merging { head, withdrawn, .. } = job.stage.clone() else { return };
+            out.note(job, None, "refused", format!("the merge was refused: {refusal}"));
             if withdrawn {
                 out.block(job, BlockCause::SetAside, Work::Implement);
             } else {
-                out.move_to(job, Stage::ReadyToMerge { head, hold, turn: None, since: out.now });
+                out.move_to(job, Stage::ReadyToMerge { head, hold: MergeHold::Queue, turn: None, since: out.now });
             }
         });
     }
 
-    /// Effects that are due again, or that the permit would allow now.
-    pub fn release_effects(&mut self) {
-        self.drop_pointless();
-        let ids: Vec<EffectId> = self
-            .state
-            .outbox
-            .iter()
-            .filter(|(_, pending)| match &pending.status {
-                PendingStatus::InFlight => false,
-                // A time beyond the longest wait was set by a clock that has been put back since.
+    /// Effects that are due again, or that the permit would allow now: those of jobs that changed, or all if something changed
+    /// for all. What would be written for a purpose that is gone is dropped; what is in flight is left to its result.
+    pub fn release_effects(&mut self, changed: &BTreeSet<TicketId>, for_all: bool) {
+        let outbox = &self.state.outbox;
+        let mut ids: BTreeSet<EffectId> = outbox.due().due(self.now).into_iter().collect();
+        // A time beyond the longest wait was set by a clock that has been put back since.
+        ids.extend(outbox.due().beyond(self.now + LONGEST_PAUSE));
+        ids.extend(outbox.held().filter(|_| for_all).map(|pending| pending.effect.id));
+        let waits = |pending: &&Pending| pending.status != PendingStatus::InFlight;
+        let of_changed = changed.iter().flat_map(|ticket| outbox.of_ticket(ticket)).filter(waits);
+        ids.extend(of_changed.map(|pending| pending.effect.id));
+        for id in ids {
+            let Some(pending) = self.state.outbox.get(&id) else { continue };
+            let is_due = match &pending.status {
+                PendingStatus::InFlight => continue,
                 PendingStatus::Due { at, .. } => *at <= self.now || at.since(self.now) > LONGEST_PAUSE,
                 PendingStatus::Held { .. } => self.refusal(&pending.effect).is_none(),
-            })
-            .map(|(id, _)| *id)
-            .collect();
-        for id in ids {
-            self.hand_over(id);
+            };
+            if self.is_pointless(pending) {
+                self.drop_effect(id);
+            } else if is_due {
+                self.hand_over(id);
+            }
         }
     }
 
@@ -404,21 +403,6 @@ impl Step<'_> {
         }
         self.state.outbox.edit(id, |_, status| *status = PendingStatus::InFlight);
         self.effects.push(effect);
-    }
-
-    /// Drops what would be written for a purpose that is gone. What is in flight is left to its result.
-    fn drop_pointless(&mut self) {
-        let gone: Vec<EffectId> = self
-            .state
-            .outbox
-            .iter()
-            .filter(|(_, pending)| pending.status != PendingStatus::InFlight)
-            .filter(|(_, pending)| self.is_pointless(pending))
-            .map(|(id, _)| *id)
-            .collect();
-        for id in gone {
-            self.drop_effect(id);
-        }
     }
 
     /// What is not tried any more may have been done by an earlier try.

@@ -1,9 +1,10 @@
-//! Effects that are written down and not confirmed, by number and by ticket.
+//! Effects that are written down and not confirmed: by number, by ticket, by when they are due, and those that are held.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::effect::Action;
-use super::state::Pending;
+use super::state::{Pending, PendingStatus};
+use super::timetable::Timetable;
 use crate::domain::ids::{EffectId, RunId, TicketId};
 
 #[derive(Debug, Clone, Default)]
@@ -12,6 +13,9 @@ pub struct Outbox {
     of_ticket: BTreeMap<TicketId, BTreeSet<EffectId>>,
     /// The starts of runs that have not been confirmed.
     starts: BTreeMap<RunId, EffectId>,
+    due: Timetable<EffectId>,
+    /// Refused by the permit.
+    held: BTreeSet<EffectId>,
     /// Changed since the ledger was last told.
     changed: BTreeSet<EffectId>,
 }
@@ -77,16 +81,42 @@ impl Outbox {
         if let Action::StartRun { run, .. } = &pending.effect.action {
             self.starts.remove(run);
         }
+        self.due.remove(&id);
+        self.held.remove(&id);
         self.changed.insert(id);
         Some(pending)
     }
 
     /// Changes how an entry stands. The effect itself stays what it is.
-    pub fn edit(&mut self, id: EffectId, change: impl FnOnce(&mut u32, &mut super::state::PendingStatus)) {
-        if let Some(entry) = self.all.get_mut(&id) {
-            change(&mut entry.attempts, &mut entry.status);
-            self.changed.insert(id);
-        }
+    pub fn edit(&mut self, id: EffectId, change: impl FnOnce(&mut u32, &mut PendingStatus)) {
+        let Some(entry) = self.all.get_mut(&id) else { return };
+        change(&mut entry.attempts, &mut entry.status);
+        let status = entry.status.clone();
+        self.file_status(id, &status);
+        self.changed.insert(id);
+    }
+
+    fn file_status(&mut self, id: EffectId, status: &PendingStatus) {
+        self.due.set(
+            &id,
+            match status {
+                PendingStatus::Due { at, .. } => Some(*at),
+                PendingStatus::InFlight | PendingStatus::Held { .. } => None,
+            },
+        );
+        match status {
+            PendingStatus::Held { .. } => self.held.insert(id),
+            PendingStatus::InFlight | PendingStatus::Due { .. } => self.held.remove(&id),
+        };
+    }
+
+    /// When what failed is tried again.
+    pub(super) fn due(&self) -> &Timetable<EffectId> {
+        &self.due
+    }
+
+    pub(super) fn held(&self) -> impl Iterator<Item = &Pending> {
+        self.held.iter().filter_map(|id| self.all.get(id))
     }
 
     fn file(&mut self, pending: Pending) {
@@ -97,6 +127,7 @@ impl Outbox {
         if let Action::StartRun { run, .. } = &pending.effect.action {
             self.starts.insert(run.clone(), id);
         }
+        self.file_status(id, &pending.status);
         self.all.insert(id, pending);
     }
 
@@ -114,14 +145,5 @@ impl FromIterator<Pending> for Outbox {
             outbox.file(pending);
         }
         outbox
-    }
-}
-
-impl<'a> IntoIterator for &'a Outbox {
-    type Item = (&'a EffectId, &'a Pending);
-    type IntoIter = std::collections::btree_map::Iter<'a, EffectId, Pending>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.all.iter()
     }
 }

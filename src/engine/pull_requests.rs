@@ -228,14 +228,16 @@ impl Step<'_> {
 
     /// A closing or another sign of the board, and the forge has to be asked what became of the pull request.
     pub fn look_again_soon(&mut self, ticket: &TicketId) {
-        let at = self.now + LOOK_AGAIN_AFTER;
-        self.state.look_again.entry(ticket.clone()).or_insert(at);
+        if self.state.look_again.get(ticket).is_none() {
+            self.state.look_again.set(ticket, Some(self.now + LOOK_AGAIN_AFTER));
+        }
     }
 
     /// Looks whose time has come.
     pub fn look_again_now(&mut self) {
-        let due: Vec<TicketId> =
-            self.state.look_again.iter().filter(|(_, at)| **at <= self.now).map(|(id, _)| id.clone()).collect();
+        let mut due = self.state.look_again.due(self.now);
+        // A time so far away was set by a clock that has been put back since.
+        due.extend(self.state.look_again.beyond(self.now + LOOK_AGAIN_AFTER));
         for id in due {
             self.state.look_again.remove(&id);
             let Some(number) = self.state.jobs.get(&id).and_then(|job| job.delivery.pr.as_ref()).map(|pr| pr.number)

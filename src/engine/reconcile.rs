@@ -9,7 +9,8 @@ use super::phases::moves::saw_ticket_closed;
 use super::provenance::{is_ours, is_trusted};
 use super::remarks;
 use super::select;
-use super::state::{PendingStatus, SETTLE, Unsettled};
+use super::run_store::Runs;
+use super::state::{SETTLE, Unsettled};
 use super::step::Step;
 use crate::config::policy::Policy;
 use crate::domain::basis::{Basis, WriteStatus};
@@ -18,9 +19,10 @@ use crate::domain::comment::TrustLevel;
 use crate::domain::hash::stable_hash;
 use crate::domain::ids::{CommentId, CommitId, TicketId};
 use crate::domain::job::{BranchName, Job, Stage, TicketFacts};
+use crate::domain::phase::Phase;
 use crate::domain::remark::{Remark, RemarkEffect, RemarkKind};
 use crate::domain::run::Life;
-use crate::domain::ticket::{Ticket, same_state, state_in};
+use crate::domain::ticket::{Blocker, Ticket, same_state, state_in};
 use crate::domain::time::Timestamp;
 
 impl Step<'_> {
@@ -33,6 +35,8 @@ impl Step<'_> {
         }
         self.state.listed = basis.after;
         self.state.read.retain(|_, moment| *moment >= basis.after);
+        // What happens to the jobs from here on is news to the next reading.
+        self.state.jobs.take_unread();
         let mut seen = BTreeSet::new();
         for ticket in tickets {
             // A listing that has a ticket twice says the same thing twice.
@@ -49,6 +53,7 @@ impl Step<'_> {
         self.board_answered(base);
         for ticket in tickets {
             self.state.off_list.remove(&ticket.id);
+            self.state.jobs.was_read(&ticket.id);
             self.ticket_seen(ticket, basis);
         }
         self.ask_for_the_rest();
@@ -60,18 +65,13 @@ impl Step<'_> {
         if basis.after < self.state.listed {
             return;
         }
-        let listed: Vec<TicketId> = self
-            .state
-            .jobs
-            .iter()
-            .filter(|(_, job)| !matches!(job.stage, Stage::Queued { .. }))
-            .map(|(id, _)| id)
-            .filter(|id| !self.state.off_list.contains(*id) && !self.state.unsettled.contains_key(*id))
-            .filter(|id| !self.is_out_of_order(id, basis))
-            .cloned()
-            .collect();
-        for id in listed {
-            let Some(facts) = self.state.jobs.get(&id).map(|job| &job.ticket) else { continue };
+        for id in self.state.jobs.take_unread() {
+            let unsettled = self.state.off_list.contains(&id) || self.state.unsettled.contains_key(&id);
+            if unsettled || self.is_out_of_order(&id, basis) {
+                continue;
+            }
+            let job = self.state.jobs.get(&id).filter(|job| !matches!(job.stage, Stage::Queued { .. }));
+            let Some(facts) = job.map(|job| &job.ticket) else { continue };
             for observation in what_it_means(facts, false, self.policy) {
                 self.decide(&id, observation);
             }
@@ -80,16 +80,28 @@ impl Step<'_> {
     }
 
     fn board_answered(&mut self, base: Option<CommitId>) {
+        let first = self.state.tracker.last_ok.is_none();
         self.state.tracker.last_ok = Some(self.now);
         self.state.tracker.last_error = None;
-        if base.is_some() {
+        let moved = base.is_some() && base != self.state.base;
+        if moved {
             self.state.base = base;
+        }
+        if first || moved {
+            // Where the base stands may be news to what is about a conflict with it.
+            let blocked: Vec<TicketId> = self.state.jobs.index().in_phase(Phase::Blocked).cloned().collect();
+            for id in &blocked {
+                self.state.jobs.mark_dirty(id);
+            }
         }
     }
 
     /// After a list: the tickets that were not on it and still matter, those that are unsettled, and the pull requests.
     fn ask_for_the_rest(&mut self) {
-        self.state.unseen = self.state.off_list.clone();
+        let unseen = std::mem::replace(&mut self.state.unseen, self.state.off_list.clone());
+        for id in unseen.symmetric_difference(&self.state.unseen) {
+            self.state.jobs.mark_dirty(id);
+        }
         let held = self.held_back();
         let missing =
             |id: &&TicketId| self.state.jobs.get(id).is_some_and(|job| cares_about_ticket(job) || held.contains(id));
@@ -106,32 +118,29 @@ impl Step<'_> {
 
     /// A ticket's own time of change does not move when its blocker closes: the blockers are asked for themselves.
     fn blockers_to_ask_for(&self) -> BTreeSet<TicketId> {
-        let on_board = |id: &TicketId| self.state.jobs.contains(id) && !self.state.off_list.contains(id);
-        let queued = self.state.jobs.values().filter(|job| matches!(job.stage, Stage::Queued { .. }));
-        queued
-            .flat_map(|job| &job.ticket.blocked_by)
-            .filter(|blocker| select::is_open_blocker(blocker, self.policy) && !on_board(&blocker.id))
-            .map(|blocker| blocker.id.clone())
-            .collect()
+        let relations = self.state.jobs.relations();
+        let holds_up = |blocker: &&TicketId| {
+            relations.waiting_for(blocker).filter_map(|id| self.state.jobs.get(id)).any(|job| {
+                let is_open = |known: &Blocker| known.id == **blocker && select::is_open_blocker(known, self.policy);
+                matches!(job.stage, Stage::Queued { .. }) && job.ticket.blocked_by.iter().any(is_open)
+            })
+        };
+        relations.foreign().chain(&self.state.off_list).filter(holds_up).cloned().collect()
     }
 
     /// Tickets with something left to write that a switch or the mode holds back. It goes on when the label goes, even on a
     /// ticket that we are done with; so somebody has to look.
     fn held_back(&self) -> BTreeSet<TicketId> {
-        let held = self.state.outbox.values().filter(|pending| matches!(pending.status, PendingStatus::Held { .. }));
-        held.filter_map(|pending| pending.effect.ticket.clone()).collect()
+        self.state.outbox.held().filter_map(|pending| pending.effect.ticket.clone()).collect()
     }
 
     fn look_at_prs(&mut self, held: &BTreeSet<TicketId>) {
-        let open: Vec<_> = self
-            .state
-            .jobs
-            .iter()
-            .filter(|(id, job)| !job.stage.phase().is_terminal() || held.contains(*id))
-            .filter_map(|(id, job)| job.delivery.pr.as_ref().map(|pr| (id.clone(), pr.number)))
-            .collect();
-        for (id, number) in open {
-            self.emit(Some(&id), Action::InspectPr { number });
+        let with_pr: BTreeSet<TicketId> = self.state.jobs.index().with_pr.union(held).cloned().collect();
+        for id in &with_pr {
+            let pr = self.state.jobs.get(id).and_then(|job| job.delivery.pr.as_ref());
+            if let Some(number) = pr.map(|pr| pr.number) {
+                self.emit(Some(id), Action::InspectPr { number });
+            }
         }
     }
 
@@ -140,7 +149,9 @@ impl Step<'_> {
         for (id, lookup) in found {
             match lookup {
                 Lookup::Found { ticket } => {
-                    self.state.unseen.remove(&id);
+                    if self.state.unseen.remove(&id) {
+                        self.state.jobs.mark_dirty(&id);
+                    }
                     if self.is_out_of_order(&id, basis) {
                         continue;
                     }
@@ -155,6 +166,7 @@ impl Step<'_> {
                 // Its run stops and the job is kept: only "gone" ends it.
                 Lookup::NotVisible => {
                     if self.state.jobs.contains(&id) && self.state.invisible.insert(id.clone()) {
+                        self.state.jobs.mark_dirty(&id);
                         self.note(Some(&id), "not_visible", "the tracker does not show the ticket; the job is kept");
                     }
                     self.decide(&id, Observation::TicketNotVisible);
@@ -168,17 +180,7 @@ impl Step<'_> {
 
     /// A blocker that was asked for by itself: whoever waits for it learns its state.
     fn blocker_seen(&mut self, ticket: &Ticket) {
-        let waiting: Vec<TicketId> =
-            self.state
-                .jobs
-                .iter()
-                .filter(|(_, job)| {
-                    job.ticket.blocked_by.iter().any(|blocker| {
-                        blocker.id == ticket.id && blocker.state.as_deref() != Some(ticket.state.as_str())
-                    })
-                })
-                .map(|(id, _)| id.clone())
-                .collect();
+        let waiting: Vec<TicketId> = self.state.jobs.relations().waiting_for(&ticket.id).cloned().collect();
         for id in waiting {
             self.state.jobs.edit(&id, |job| {
                 for blocker in job.ticket.blocked_by.iter_mut().filter(|blocker| blocker.id == ticket.id) {
@@ -197,7 +199,9 @@ impl Step<'_> {
         if self.state.read.get(&ticket.id).is_some_and(|known| basis.after < *known) {
             return;
         }
-        self.state.invisible.remove(&ticket.id);
+        if self.state.invisible.remove(&ticket.id) {
+            self.state.jobs.mark_dirty(&ticket.id);
+        }
         let mut facts = TicketFacts::of(&ticket);
         let secret = self.state.meta.comment_key.clone();
         if ticket.comments.is_some() {
@@ -294,7 +298,7 @@ impl Step<'_> {
         let Some(job) = self.state.jobs.get(&id) else { return };
         let moved = !same_state(&job.ticket.state, &facts.state);
         let was_closed = select::is_terminal(&job.ticket.state, self.policy);
-        let starting = is_starting(job, self.state.runs.values());
+        let starting = is_starting(job, &self.state.runs);
         let mut news: Vec<Remark> = Vec::new();
         for comment in ticket.known_comments() {
             if facts.knows(comment) {
@@ -390,10 +394,7 @@ impl Step<'_> {
     /// Per-state slots count by the running entry's current state.
     pub fn follow_run(&mut self, id: &TicketId, state: &str) {
         let Some(run) = self.state.jobs.get(id).and_then(|job| job.stage.run()).cloned() else { return };
-        if let Some(live) = self.state.runs.get_mut(&run) {
-            live.ticket_state = state.to_owned();
-            self.state.changes.runs.insert(run);
-        }
+        self.state.runs.edit(&run, |live| live.ticket_state = state.to_owned());
     }
 
     fn adopt(&mut self, facts: TicketFacts) {
@@ -469,11 +470,11 @@ fn by_a_machine(facts: &TicketFacts) -> bool {
 }
 
 /// Before the first run is at work, what people write is part of the task.
-fn is_starting<'a>(job: &Job, mut runs: impl Iterator<Item = &'a crate::domain::run::LiveRun>) -> bool {
+fn is_starting(job: &Job, runs: &Runs) -> bool {
     match &job.stage {
         Stage::Queued { .. } => job.attempts == 0,
         Stage::Working { run, .. } => {
-            job.attempts == 1 && runs.any(|live| live.id == *run && matches!(live.life, Life::Spawning))
+            job.attempts == 1 && runs.get(run).is_some_and(|live| matches!(live.life, Life::Spawning))
         }
         _ => false,
     }

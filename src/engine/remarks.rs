@@ -273,7 +273,8 @@ pub fn accept(job: &mut Job, by: &str, head: &CommitId, overruled: &[RemarkKey])
 impl Step<'_> {
     /// Something that a trusted person wrote, from wherever it came.
     pub fn remark_came(&mut self, id: &TicketId, mut remark: Remark) {
-        let asked = self.state.runs.values().any(|run| run.ticket == *id && run.progress.waiting_for_answer);
+        let run = self.state.jobs.get(id).and_then(|job| job.stage.run());
+        let asked = run.and_then(|run| self.state.runs.get(run)).is_some_and(|run| run.progress.waiting_for_answer);
         if asked {
             // The answer to a live agent's own question.
             remark.effect = RemarkEffect::None;

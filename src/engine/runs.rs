@@ -15,6 +15,7 @@ use super::step::Step;
 use crate::domain::failure::{RunFailure, TurnError};
 use crate::domain::ids::{CommitId, EffectId, RunId, TicketId};
 use crate::domain::job::Stage;
+use crate::domain::phase::Phase;
 use crate::domain::run::{
     Activity, FinishedRun, Life, LiveRun, ProcessMark, RunKind, RunOutcome, RunReport, StopReason,
 };
@@ -37,7 +38,7 @@ impl Step<'_> {
             .filter(|(_, pending)| pending.status == PendingStatus::InFlight)
             .map(|(id, _)| *id)
             .collect();
-        self.doubt_workpads();
+        self.state.jobs.mark_all_dirty();
         // The file may have been corrected while nobody was looking.
         if self.is_another_workflow() {
             self.retry_after_workflow_change();
@@ -56,7 +57,7 @@ impl Step<'_> {
             .jobs
             .iter()
             .filter_map(|(id, job)| job.stage.run().map(|run| (id.clone(), run.clone())))
-            .filter(|(_, run)| !self.state.runs.contains_key(run))
+            .filter(|(_, run)| !self.state.runs.contains(run))
             .collect();
         for (id, _) in orphans {
             let report = RunReport::bare(RunOutcome::Failed { failure: RunFailure::Lost });
@@ -80,20 +81,21 @@ impl Step<'_> {
     /// The silence was ours: no agent is charged for what nobody could hear.
     pub fn was_away(&mut self, away: Duration) {
         let later = |at: Timestamp| (at + away).min(self.now);
-        for (id, run) in &mut self.state.runs {
-            // Nor is the time that a run has been at work, which a fresh start and the caps go by.
-            run.started_at = later(run.started_at);
-            run.progress.last_event_at = later(run.progress.last_event_at);
-            run.progress.tool_open_since = run.progress.tool_open_since.map(later);
-            self.state.changes.runs.insert(id.clone());
+        let runs: Vec<RunId> = self.state.runs.keys().cloned().collect();
+        for id in &runs {
+            self.state.runs.edit(id, |run| {
+                // Nor is the time that a run has been at work, which a fresh start and the caps go by.
+                run.started_at = later(run.started_at);
+                run.progress.last_event_at = later(run.progress.last_event_at);
+                run.progress.tool_open_since = run.progress.tool_open_since.map(later);
+            });
         }
         self.note(None, "away", format!("the runner itself did not run for {} s", away.as_secs()));
     }
 
     /// Whoever starts the runner anew may have cleared the way just before.
     fn look_at_hindered_merges_again(&mut self) {
-        let ready = self.state.jobs.iter().filter(|(_, job)| matches!(job.stage, Stage::ReadyToMerge { .. }));
-        let ready: Vec<TicketId> = ready.map(|(id, _)| id.clone()).collect();
+        let ready: Vec<TicketId> = self.state.jobs.index().in_phase(Phase::ReadyToMerge).cloned().collect();
         let now = self.now;
         for id in ready {
             self.state.jobs.edit(&id, |job| hope_again(job, now));
@@ -101,15 +103,17 @@ impl Step<'_> {
     }
 
     pub fn run_started(&mut self, run: RunId, process: ProcessMark, worktree: PathBuf, head: Option<CommitId>) {
-        let Some(live) = self.state.runs.get_mut(&run) else { return };
+        let Some(live) = self.state.runs.get(&run) else { return };
         if matches!(live.life, Life::Running { .. }) {
             return;
         }
-        live.life = Life::Running { process, worktree, session: None };
-        live.progress.last_event_at = self.now;
-        live.head_before.clone_from(&head);
         let (ticket, attempt, branch, kind) = (live.ticket.clone(), live.attempt, live.branch.clone(), live.kind);
-        self.state.changes.runs.insert(run.clone());
+        let now = self.now;
+        self.state.runs.edit(&run, |live| {
+            live.life = Life::Running { process, worktree, session: None };
+            live.progress.last_event_at = now;
+            live.head_before.clone_from(&head);
+        });
         self.start_confirmed(&run);
         let (State { jobs, base, .. }, policy) = (&mut *self.state, self.policy);
         jobs.edit(&ticket, |job| {
@@ -140,50 +144,38 @@ impl Step<'_> {
     }
 
     pub fn run_progress(&mut self, run: RunId, activity: Activity) {
-        let Some(live) = self.state.runs.get_mut(&run) else { return };
-        live.progress.last_event_at = self.now;
+        let Some(live) = self.state.runs.get(&run) else { return };
+        let (ticket, pool, turns_before) = (live.ticket.clone(), live.pool.clone(), live.progress.turns);
         self.state.changes.soft = true;
-        let ticket = live.ticket.clone();
+        self.note_progress(&run, &activity);
         match activity {
-            Activity::Agent { usage, tool_open_since, said } => {
-                live.progress.tool_open_since = tool_open_since;
-                if tool_open_since.is_none() {
-                    live.progress.waiting_for_answer = false;
-                }
-                if said.is_some() {
-                    live.progress.said = said;
-                }
+            Activity::Agent { usage, .. } => {
                 // Turns are counted by `TurnEnded` alone.
                 self.spend(&run, Usage { turns: 0, ..usage });
             }
             Activity::SessionKnown { session } => {
-                if let Life::Running { session: known, .. } = &mut live.life {
-                    *known = Some(session.clone());
-                }
+                self.state.runs.edit(&run, |live| {
+                    if let Life::Running { session: known, .. } = &mut live.life {
+                        *known = Some(session.clone());
+                    }
+                });
                 self.state.jobs.edit(&ticket, |job| job.session = Some(session));
-                self.state.changes.runs.insert(run);
             }
             Activity::TurnEnded { turns } => {
-                let more = turns.saturating_sub(live.progress.turns);
-                live.progress.turns = live.progress.turns.max(turns);
+                let more = turns.saturating_sub(turns_before);
                 self.spend(&run, Usage { turns: more, ..Usage::default() });
             }
             Activity::RateLimited { limit } => {
-                let pool = live.pool.clone();
-                live.progress.rate_limit = Some(limit.clone());
                 self.state.meta.pools.entry(pool).or_default().rate_limit = Some(limit);
             }
             Activity::Committed { head } => {
-                live.progress.has_commit_or_evidence = true;
                 self.state.jobs.edit(&ticket, |job| job.delivery.head = Some(head));
             }
             Activity::Proved { evidence } => {
-                live.progress.has_commit_or_evidence = true;
                 let text = serde_json::to_string(&evidence).unwrap_or_default();
                 self.note(Some(&ticket), "evidence", text);
             }
             Activity::Commented { text } | Activity::Planned { text } => {
-                live.progress.said = Some(text.clone());
                 let key = format!("worker:{run}:{}", self.state.meta.next_effect);
                 self.emit(Some(&ticket), Action::Comment { key, said: Said::Worker { run, text } });
             }
@@ -197,22 +189,53 @@ impl Step<'_> {
             Activity::Delivered { remarks } => self.remarks_delivered(&ticket, &run, &remarks),
             Activity::NotDelivered { remarks } => self.remarks_returned(&ticket, &run, &remarks),
             Activity::AnsweredRemark { remark, answer } => {
-                live.progress.has_commit_or_evidence = true;
                 self.remark_answered(&ticket, &run, &remark, answer);
             }
             Activity::Asked { question } => {
-                live.progress.waiting_for_answer = true;
                 let key = format!("asked:{run}:{}", self.state.meta.next_effect);
                 self.emit(Some(&ticket), Action::Comment { key, said: Said::Asked { run, question } });
             }
         }
     }
 
+    /// What the run itself remembers of it.
+    fn note_progress(&mut self, run: &RunId, activity: &Activity) {
+        let now = self.now;
+        self.state.runs.progress(run, |live| {
+            let progress = &mut live.progress;
+            progress.last_event_at = now;
+            match activity {
+                Activity::Agent { tool_open_since, said, .. } => {
+                    progress.tool_open_since = *tool_open_since;
+                    if tool_open_since.is_none() {
+                        progress.waiting_for_answer = false;
+                    }
+                    if said.is_some() {
+                        progress.said.clone_from(said);
+                    }
+                }
+                Activity::TurnEnded { turns } => progress.turns = progress.turns.max(*turns),
+                Activity::RateLimited { limit } => progress.rate_limit = Some(limit.clone()),
+                Activity::Committed { .. } | Activity::Proved { .. } | Activity::AnsweredRemark { .. } => {
+                    progress.has_commit_or_evidence = true;
+                }
+                Activity::Commented { text } | Activity::Planned { text } => progress.said = Some(text.clone()),
+                Activity::Asked { .. } => progress.waiting_for_answer = true,
+                Activity::SessionKnown { .. }
+                | Activity::FollowUp { .. }
+                | Activity::Delivered { .. }
+                | Activity::NotDelivered { .. } => {}
+            }
+        });
+    }
+
     /// Counts usage once, in every account, and pulls the brake where a cap is near or reached.
     fn spend(&mut self, run: &RunId, usage: Usage) {
-        let Some(live) = self.state.runs.get_mut(run) else { return };
-        let ticket = live.ticket.clone();
-        live.progress.usage += usage;
+        let counted = self.state.runs.progress(run, |live| {
+            live.progress.usage += usage;
+            live.ticket.clone()
+        });
+        let Some(ticket) = counted else { return };
         self.roll_day();
         self.state.meta.daily.usage += usage;
         self.state.meta.total += usage;
@@ -238,12 +261,7 @@ impl Step<'_> {
         }
         let elapsed = self.now.since(live.started_at);
         let on_ticket = elapsed + std::time::Duration::from_millis(job.spending.run_ms_since_reset);
-        let live_today = self
-            .state
-            .runs
-            .values()
-            .fold(0u64, |sum, run| sum.saturating_add(self.now.since(run.started_at).as_millis() as u64));
-        let today = std::time::Duration::from_millis(self.state.meta.daily.run_ms.saturating_add(live_today));
+        let today = Duration::from_millis(self.state.meta.daily.run_ms).saturating_add(self.live_today());
         let levels = [
             budget::level(&self.policy.budget.ticket, &job.spending.since_reset, on_ticket),
             budget::level(&self.policy.budget.daily, &self.state.meta.daily.usage, today),
@@ -262,12 +280,18 @@ impl Step<'_> {
         if let (false, Some(Level::Nearly { what, figure, cap })) =
             (told, levels.into_iter().find(|level| matches!(level, Level::Nearly { .. })))
         {
-            if let Some(live) = self.state.runs.get_mut(run) {
-                live.progress.told_to_wrap_up = true;
-            }
+            self.state.runs.progress(run, |live| live.progress.told_to_wrap_up = true);
             let how = Steering::WrapUp { spent: format!("{what}: {figure} of {cap}") };
             self.emit(Some(&ticket), Action::Steer { run: run.clone(), how });
         }
+    }
+
+    /// What live runs have run so far, if anybody counts it.
+    pub fn live_today(&self) -> Duration {
+        if self.policy.budget.daily.max_run.is_none() {
+            return Duration::ZERO;
+        }
+        self.state.runs.values().fold(Duration::ZERO, |sum, run| sum.saturating_add(self.now.since(run.started_at)))
     }
 
     pub fn stop_run(&mut self, ticket: &TicketId, reason: StopReason) {
@@ -298,7 +322,6 @@ impl Step<'_> {
         meta.total += usage;
         meta.total_run_ms = meta.total_run_ms.saturating_add(ran);
         self.state.changes.meta = true;
-        self.state.changes.runs.insert(run.clone());
         self.settle_pool(&live, &report);
         let finished = FinishedRun { run: live, ended_at: self.now, report: report.clone() };
         self.state.changes.finished.push(finished);

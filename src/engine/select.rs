@@ -1,11 +1,9 @@
 //! Which tickets may be worked on, and in which order.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
 
-use super::jobs::Jobs;
-use crate::config::policy::{Order, Policy};
-use crate::domain::ids::{TicketId, TicketKey};
+use crate::config::policy::Policy;
+use crate::domain::ids::TicketKey;
 use crate::domain::job::{Job, TicketFacts};
 use crate::domain::run::StopReason;
 use crate::domain::ticket::{Blocker, Dispatchable, same_state, state_in};
@@ -129,90 +127,4 @@ pub fn rank(job: &Job, chain: u32) -> Rank {
     let priority = job.ticket.priority.filter(|p| (1..=4).contains(p)).unwrap_or(5);
     let created = job.ticket.created_at.unwrap_or(Timestamp(i64::MAX));
     (priority, Reverse(chain), created, job.ticket.key.clone())
-}
-
-/// How many tickets wait for each ticket, one after the other, at the longest.
-pub fn chains(jobs: &Jobs, policy: &Policy) -> BTreeMap<TicketId, u32> {
-    if policy.agent.order != Order::CriticalPath {
-        return BTreeMap::new();
-    }
-    let mut dependents: BTreeMap<&TicketId, Vec<&TicketId>> = BTreeMap::new();
-    for (id, job) in jobs.iter().filter(|(_, job)| !job.stage.phase().is_terminal()) {
-        for blocker in &job.ticket.blocked_by {
-            dependents.entry(&blocker.id).or_default().push(id);
-        }
-    }
-    let mut lengths: BTreeMap<&TicketId, u32> = BTreeMap::new();
-    for id in jobs.keys() {
-        longest(id, &dependents, &mut lengths);
-    }
-    lengths.into_iter().map(|(id, length)| (id.clone(), length)).collect()
-}
-
-/// Fills in the length of `start` and of everything that waits for it. Walks with a stack of its own: chains are long.
-fn longest<'a>(
-    start: &'a TicketId,
-    dependents: &BTreeMap<&'a TicketId, Vec<&'a TicketId>>,
-    lengths: &mut BTreeMap<&'a TicketId, u32>,
-) {
-    if lengths.contains_key(start) {
-        return;
-    }
-    let waiting = |id: &TicketId| dependents.get(id).map(Vec::as_slice).unwrap_or_default();
-    let mut open: BTreeSet<&TicketId> = BTreeSet::from([start]);
-    let mut path: Vec<(&'a TicketId, usize)> = vec![(start, 0)];
-    while let Some((id, next)) = path.last_mut() {
-        if let Some(dependent) = waiting(id).get(*next) {
-            *next += 1;
-            // A cycle adds nothing: its tickets never become ready.
-            if !lengths.contains_key(dependent) && open.insert(dependent) {
-                path.push((dependent, 0));
-            }
-            continue;
-        }
-        let id = *id;
-        let length =
-            waiting(id).iter().filter_map(|dependent| lengths.get(dependent)).map(|n| n.saturating_add(1)).max();
-        lengths.insert(id, length.unwrap_or(0));
-        open.remove(id);
-        path.pop();
-    }
-}
-
-/// The tickets of dependency cycles, each with its path; found once for all jobs, iteratively.
-pub fn cycles(jobs: &Jobs) -> BTreeMap<TicketId, Vec<TicketKey>> {
-    let mut found = BTreeMap::new();
-    let mut done: BTreeSet<&TicketId> = BTreeSet::new();
-    for start in jobs.keys() {
-        let mut path: Vec<(&TicketId, usize)> = vec![(start, 0)];
-        let mut on_path: BTreeSet<&TicketId> = BTreeSet::from([start]);
-        if done.contains(start) {
-            continue;
-        }
-        while let Some((id, next)) = path.last_mut() {
-            let blockers = jobs.get(id).map(|job| job.ticket.blocked_by.as_slice()).unwrap_or_default();
-            let Some(blocker) = blockers.get(*next) else {
-                done.insert(id);
-                on_path.remove(*id);
-                path.pop();
-                continue;
-            };
-            *next += 1;
-            let Some(blocker) = jobs.get(&blocker.id).map(|job| &job.ticket.id) else { continue };
-            if on_path.contains(blocker) {
-                let position = path.iter().position(|(id, _)| *id == blocker).unwrap_or(0);
-                let members: Vec<&TicketId> = path[position..].iter().map(|(id, _)| *id).collect();
-                let mut keys: Vec<TicketKey> =
-                    members.iter().filter_map(|id| jobs.get(id)).map(|job| job.ticket.key.clone()).collect();
-                keys.extend(keys.first().cloned());
-                for member in members {
-                    found.entry(member.clone()).or_insert_with(|| keys.clone());
-                }
-            } else if !done.contains(blocker) {
-                on_path.insert(blocker);
-                path.push((blocker, 0));
-            }
-        }
-    }
-    found
 }

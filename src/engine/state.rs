@@ -8,19 +8,21 @@ use serde::{Deserialize, Serialize};
 use super::effect::Effect;
 use super::jobs::Jobs;
 use super::outbox_store::Outbox;
-use super::permit::Refusal;
+use super::run_store::Runs;
+use super::timetable::Timetable;
+use super::permit::{Circumstances, Refusal};
 use crate::domain::basis::Moment;
 use crate::domain::ids::{CommitId, EffectId, PoolName, RunId, TicketId};
 use crate::domain::job::{Job, Pause, SwitchSource};
 use crate::domain::lane::Lane;
-use crate::domain::run::{FinishedRun, LiveRun};
+use crate::domain::run::FinishedRun;
 use crate::domain::time::Timestamp;
 use crate::domain::usage::{RateLimit, Usage};
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct State {
     pub jobs: Jobs,
-    pub runs: BTreeMap<RunId, LiveRun>,
+    pub runs: Runs,
     pub outbox: Outbox,
     /// The small rest, kept as one record.
     pub meta: Meta,
@@ -48,11 +50,19 @@ pub struct State {
     /// The same for pull requests.
     pub looked: BTreeMap<TicketId, Moment>,
     /// Pull requests whose last look was unsettled, and when they are looked at again.
-    pub look_again: BTreeMap<TicketId, Timestamp>,
+    pub look_again: Timetable<TicketId>,
     /// The last merge of ours into the base branch: looks that were asked before it say nothing about what can be merged.
     pub base_written: Moment,
-    /// Jobs that changed since their workpad was last compared with them.
-    pub unshown: BTreeSet<TicketId>,
+    /// Workpads that are out of date and rest for a while since they were last written.
+    pub workpads: Timetable<TicketId>,
+    /// What all workpads were last compared under.
+    pub shown_under: Shown,
+    /// Jobs with a switch of their own that is on.
+    pub switched: BTreeSet<TicketId>,
+    /// What was true of all jobs when they were last settled, and when that was.
+    pub settled_under: Option<Circumstances>,
+    pub settled_at: Timestamp,
+    pub day_is_spent: bool,
     /// Besides what the containers have marked themselves: see [`State::take_changes`].
     pub changes: Changes,
 }
@@ -147,6 +157,13 @@ pub struct LaneHealth {
     pub locked_out: bool,
 }
 
+/// What workpads say that is not their job's own doing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Shown {
+    pub paused_pools: BTreeSet<PoolName>,
+    pub day_is_spent: bool,
+}
+
 /// How long a reading that contradicts our own confirmed write is taken for an old one.
 pub const SETTLE: Duration = Duration::from_secs(60);
 /// How soon an unsettled pull request is looked at again.
@@ -232,6 +249,7 @@ impl State {
     pub fn take_changes(&mut self) -> Changes {
         let mut changes = std::mem::take(&mut self.changes);
         changes.jobs.extend(self.jobs.take_changed());
+        changes.runs.extend(self.runs.take_changed());
         changes.outbox.extend(self.outbox.take_changed());
         changes
     }

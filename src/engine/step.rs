@@ -4,13 +4,14 @@ use super::decided::Decided;
 use super::effect::{Action, Effect};
 use super::event::{Event, OperatorCommand, RemarkFound};
 use super::fingerprint;
+use super::hindrance;
 use super::phases::{self, Observation};
 use super::remarks;
 use super::state::{LaneHealth, Note, Pending, PendingStatus, State};
 use crate::config::policy::Policy;
 use crate::domain::evidence::{Evidence, EvidenceKind};
 use crate::domain::ids::{CommentId, EffectId, TicketId};
-use crate::domain::job::{ColumnWrite, Job, Pause, PrWriteKind, ReworkCause, ReworkTrigger, Stage, Wait};
+use crate::domain::job::{ColumnWrite, Hindrance, Job, Pause, PrWriteKind, ReworkCause, ReworkTrigger, Stage};
 use crate::domain::lane::Lane;
 use crate::domain::remark::{Remark, RemarkEffect, RemarkKey, RemarkKind, RemarkStatus};
 use crate::domain::time::Timestamp;
@@ -23,6 +24,7 @@ pub fn step(state: &mut State, policy: &Policy, now: Timestamp, event: Event) ->
     if !light {
         step.settle();
     }
+    step.file_deadlines();
     step.effects
 }
 
@@ -59,7 +61,8 @@ impl Step<'_> {
             Event::PolicyReloaded => {
                 self.note(None, "policy", "the workflow was reloaded");
                 self.retry_after_workflow_change();
-                self.doubt_workpads();
+                // Everything may mean something else now.
+                self.state.jobs.mark_all_dirty();
             }
             Event::WasAway { away } => self.was_away(away),
             Event::TimerFired => {}
@@ -104,13 +107,6 @@ impl Step<'_> {
         self.state.changes.notes.extend(notes);
         for action in actions {
             self.emit(Some(id), action);
-        }
-    }
-
-    /// After a restart or a new workflow every workpad may be out of date.
-    pub fn doubt_workpads(&mut self) {
-        if self.policy.orchestration.workpad {
-            self.state.unshown = self.state.jobs.keys().cloned().collect();
         }
     }
 
@@ -236,9 +232,9 @@ impl Step<'_> {
 
     /// Whoever retries what waits for a usage limit knows better: another key, a larger plan. If not, the next run says so.
     fn doubt_the_limit(&mut self, ticket: &TicketId) {
-        let stage = self.state.jobs.get(ticket).map(|job| &job.stage);
-        let Some(Stage::Queued { wait: Wait::Quota { pool, .. }, .. }) = stage else { return };
-        if let Some(pool) = self.state.meta.pools.get_mut(pool) {
+        let Some(job) = self.state.jobs.get(ticket) else { return };
+        let Some(Hindrance::Quota { pool, .. }) = hindrance::of_job(self.state, self.policy, job, self.now) else { return };
+        if let Some(pool) = self.state.meta.pools.get_mut(&pool) {
             pool.paused_until = None;
             self.state.changes.meta = true;
         }

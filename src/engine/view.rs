@@ -1,9 +1,11 @@
 //! The state as views see it.
 
+use super::hindrance;
 use super::state::State;
 use crate::config::policy::Policy;
 use crate::domain::job::{DoneHow, Job, Stage, SwitchSource, Wait};
-use crate::domain::phase::PhaseClass;
+use crate::domain::phase::Phase;
+use crate::domain::reason::Reason;
 use crate::domain::run::Life;
 use crate::domain::snapshot::{
     Counts, JobView, PoolView, PrView, RunView, Snapshot, SwitchView, Totals, TrackerView, WorkflowView,
@@ -12,7 +14,7 @@ use crate::domain::time::Timestamp;
 
 pub fn snapshot(state: &State, policy: &Policy, now: Timestamp) -> Snapshot {
     let label = policy.rollout.kill_switch_label.as_deref();
-    let jobs: Vec<JobView> = state.jobs.values().map(|job| job_view(state, job, now)).collect();
+    let jobs: Vec<JobView> = state.jobs.values().map(|job| job_view(state, policy, job, now)).collect();
     Snapshot {
         at: now,
         rollout: policy.rollout.mode.name().to_owned(),
@@ -59,7 +61,10 @@ fn switches(state: &State, label: Option<&str>) -> Vec<SwitchView> {
     if let Some(pause) = &state.meta.pause_all {
         all.push(SwitchView { source: SwitchSource::PauseAll, subject: "everything".into(), since: pause.since });
     }
-    for job in state.jobs.values().filter(|job| !job.stage.phase().is_terminal()) {
+    // What was never settled has to be looked through.
+    let settled = state.settled_under.is_some();
+    let unsettled = state.jobs.values().filter(|job| !settled && !job.stage.phase().is_terminal());
+    for job in state.switched.iter().filter_map(|id| state.jobs.get(id)).chain(unsettled) {
         if let Some(source) = super::state::job_switch(job, label) {
             let since = job.people.pause.as_ref().map_or(job.updated_at, |pause| pause.since);
             all.push(SwitchView { source, subject: job.ticket.key.to_string(), since });
@@ -69,23 +74,29 @@ fn switches(state: &State, label: Option<&str>) -> Vec<SwitchView> {
 }
 
 fn counts(state: &State) -> Counts {
-    let mut counts = Counts { running: state.runs.len(), ..Counts::default() };
-    for job in state.jobs.values() {
-        match &job.stage {
-            Stage::Queued { wait: Wait::Retry { .. } | Wait::Continuation { .. }, .. } => counts.retrying += 1,
-            Stage::Queued { .. } => counts.queued += 1,
-            Stage::Blocked { .. } => counts.blocked += 1,
-            Stage::Done { .. } => counts.done += 1,
-            Stage::Released { .. } => counts.released += 1,
-            stage if stage.phase().class() == PhaseClass::Passive => counts.waiting += 1,
-            _ => {}
-        }
+    let index = state.jobs.index();
+    let waiting = [Phase::WaitingForChecks, Phase::WaitingForHuman, Phase::ReadyToMerge, Phase::Merging];
+    Counts {
+        running: state.runs.len(),
+        retrying: index.retrying(),
+        queued: index.count(Phase::Queued) - index.retrying(),
+        waiting: waiting.into_iter().map(|phase| index.count(phase)).sum(),
+        blocked: index.count(Phase::Blocked),
+        done: index.count(Phase::Done),
+        released: index.count(Phase::Released),
     }
-    counts
 }
 
-fn job_view(state: &State, job: &Job, now: Timestamp) -> JobView {
-    let reason = job.reason(now);
+/// Why a job is where it is, its own doing or not.
+pub fn reason(state: &State, policy: &Policy, job: &Job, now: Timestamp) -> Reason {
+    match hindrance::of_job(state, policy, job, now) {
+        Some(hindrance) => job.hindered_reason(&hindrance, now),
+        None => job.own_reason(now),
+    }
+}
+
+fn job_view(state: &State, policy: &Policy, job: &Job, now: Timestamp) -> JobView {
+    let reason = reason(state, policy, job, now);
     JobView {
         id: job.ticket.id.to_string(),
         key: job.ticket.key.to_string(),

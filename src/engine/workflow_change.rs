@@ -7,6 +7,7 @@ use crate::config::policy::Policy;
 use crate::domain::failure::{RunFailure, TurnError};
 use crate::domain::ids::TicketId;
 use crate::domain::job::{BlockCause, Job, Stage, Wait};
+use crate::domain::phase::Phase;
 
 impl Step<'_> {
     /// Another content than that of the workflow that was in force last.
@@ -18,13 +19,9 @@ impl Step<'_> {
     pub fn retry_after_workflow_change(&mut self) {
         let known = self.state.meta.workflow.is_some();
         let another = known && self.is_another_workflow();
-        let retried: Vec<TicketId> = self
-            .state
-            .jobs
-            .iter()
-            .filter(|(_, job)| may_work_now(job, another, self.policy))
-            .map(|(id, _)| id.clone())
-            .collect();
+        let blocked = self.state.jobs.index().in_phase(Phase::Blocked);
+        let may_work = |id: &&TicketId| self.state.jobs.get(id).is_some_and(|job| may_work_now(job, another, self.policy));
+        let retried: Vec<TicketId> = blocked.filter(may_work).cloned().collect();
         for id in retried {
             self.decide_with(&id, |job, out| {
                 let Stage::Blocked { cause, resume, .. } = job.stage.clone() else { return };

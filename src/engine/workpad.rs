@@ -1,17 +1,76 @@
 //! What the comment on the ticket shows, as data; written only when something meaningful changed.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use super::effect::Action;
-use super::state::{PendingStatus, State};
+use super::hindrance;
+use super::quota;
+use super::state::{PendingStatus, Shown, State};
+use super::step::Step;
 use crate::config::policy::Policy;
 use crate::domain::ids::TicketId;
-use crate::domain::job::{Job, Stage};
+use crate::domain::job::{Hindrance, Job, Stage};
 use crate::domain::time::Timestamp;
 
+impl Step<'_> {
+    /// Compares the workpads of jobs that changed, and those that had to rest, with what they should show.
+    pub fn write_workpads(&mut self, mut changed: BTreeSet<TicketId>) {
+        if !self.policy.orchestration.workpad {
+            self.state.workpads.clear();
+            return;
+        }
+        let shown = shown_by_all(self.state, self.policy, self.now);
+        if shown != self.state.shown_under {
+            let index = self.state.jobs.index();
+            changed.extend(index.begun.iter().cloned());
+            self.state.shown_under = shown;
+        }
+        changed.extend(self.state.workpads.due(self.now));
+        for id in &changed {
+            self.write_workpad(id);
+        }
+    }
+
+    fn write_workpad(&mut self, id: &TicketId) {
+        self.state.workpads.remove(id);
+        let Some(job) = self.state.jobs.get(id).filter(|job| job.attempts > 0) else { return };
+        let shows = shows(self.state, self.policy, job, self.now);
+        // Until the answer to the last write is there, there is nothing to do.
+        if job.workpad.shows.as_deref() == Some(shows.as_str()) || is_in_flight(self.state, id) {
+            return;
+        }
+        let next_write = job.workpad.written_at.map(|at| at + self.policy.orchestration.workpad_min_interval);
+        if let Some(at) = next_write.filter(|at| *at > self.now) {
+            self.state.workpads.set(id, Some(at));
+            return;
+        }
+        let now = self.now;
+        self.state.jobs.edit(id, |job| {
+            job.workpad.shows = Some(shows.clone());
+            job.workpad.written_at = Some(now);
+        });
+        self.emit(Some(id), Action::WriteWorkpad { shows });
+    }
+}
+
+/// What all workpads have in common.
+fn shown_by_all(state: &State, policy: &Policy, now: Timestamp) -> Shown {
+    let paused = state.meta.pools.iter().filter(|(_, pool)| quota::paused_until(Some(pool), now).is_some());
+    Shown {
+        paused_pools: paused.map(|(name, _)| name.clone()).collect(),
+        day_is_spent: hindrance::day_is_spent(state, policy).is_some(),
+    }
+}
+
 /// The meaningful content, without any time in it.
-pub fn shows(job: &Job) -> String {
-    let reason = job.stage.reason(job.stage.since());
+fn shows(state: &State, policy: &Policy, job: &Job, now: Timestamp) -> String {
+    let since = job.stage.since();
+    let reason = match hindrance::of_job(state, policy, job, now).filter(is_worth_showing) {
+        Some(hindrance) => job.stage.hindered_reason(&hindrance, since),
+        None => job.stage.reason(since),
+    };
     let waiting = matches!(job.stage, Stage::Queued { .. } | Stage::Blocked { .. } | Stage::WaitingForHuman { .. });
     json!({
         "schema_version": 1,
@@ -27,13 +86,25 @@ pub fn shows(job: &Job) -> String {
     .to_string()
 }
 
-/// The earliest time of the next write.
-pub fn next_write(job: &Job, policy: &Policy) -> Option<Timestamp> {
-    job.workpad.written_at.map(|at| at + policy.orchestration.workpad_min_interval)
+/// What passes with the next run is not worth a write, and under the rest nothing can be written.
+fn is_worth_showing(hindrance: &Hindrance) -> bool {
+    match hindrance {
+        Hindrance::Quota { .. }
+        | Hindrance::DailyBudget { .. }
+        | Hindrance::MergeDisabled
+        | Hindrance::RolloutForbids => true,
+        Hindrance::Slot
+        | Hindrance::StateSlot { .. }
+        | Hindrance::Behind { .. }
+        | Hindrance::Switch { .. }
+        | Hindrance::Observe
+        | Hindrance::Preflight
+        | Hindrance::Tracker
+        | Hindrance::ShuttingDown => false,
+    }
 }
 
-/// The answer to the last write is still to come; until then there is nothing to do.
-pub fn is_in_flight(state: &State, ticket: &TicketId) -> bool {
+fn is_in_flight(state: &State, ticket: &TicketId) -> bool {
     state.outbox.of_ticket(ticket).any(|pending| {
         matches!(pending.effect.action, Action::WriteWorkpad { .. }) && pending.status == PendingStatus::InFlight
     })

@@ -40,9 +40,7 @@ impl SqliteLedger {
         let database = &self.database;
         let mut state = State::new(database.meta()?.unwrap_or_default());
         state.jobs = database.rows::<Job>("job", LIVE_JOBS, [])?.into_iter().collect();
-        for run in database.rows::<LiveRun>("run", LIVE_RUNS, [])? {
-            state.runs.insert(run.id.clone(), run);
-        }
+        state.runs = database.rows::<LiveRun>("run", LIVE_RUNS, [])?.into_iter().collect();
         state.outbox = database.rows::<Pending>("effect", OUTBOX, [])?.into_iter().collect();
         Ok(state)
     }

@@ -1,18 +1,19 @@
 //! What people are told after a command: where their ticket stands, and what becomes of their words.
 
 use super::now;
+use crate::config::policy::Policy;
 use crate::domain::ids::TicketId;
 use crate::domain::job::{HumanWait, Job, Stage};
-use crate::engine::state::State;
+use crate::engine::{self, state::State};
 
-pub fn where_it_stands(state: &State, ticket: Option<&TicketId>) -> String {
+pub fn where_it_stands(state: &State, policy: &Policy, ticket: Option<&TicketId>) -> String {
     match ticket.and_then(|id| state.jobs.get(id)) {
         Some(job) if waits_for_what_it_has(job) => {
             let head = job.people.approved_head().map(|head| head.short().to_owned()).unwrap_or_default();
             format!("{}: {head} is approved; it is looked at once more and goes on", job.ticket.key)
         }
         Some(job) => {
-            let reason = job.reason(now());
+            let reason = engine::reason(state, policy, job, now());
             let paused = if job.people.pause.is_some() { " (paused)" } else { "" };
             format!("{} is {}{paused}: {}", job.ticket.key, job.stage.phase(), reason.sentence)
         }

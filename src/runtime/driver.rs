@@ -482,7 +482,7 @@ impl Driver {
                     return Err(objection);
                 }
                 self.step(Event::Operator { command, by });
-                Ok(where_it_stands(&self.state, ticket.as_ref()))
+                Ok(where_it_stands(&self.state, &self.policy, ticket.as_ref()))
             }
             Command::Approve { ticket, head, anyway } => {
                 let overrule = if anyway { holding(&self.state, &ticket) } else { Vec::new() };
@@ -493,7 +493,8 @@ impl Driver {
                     return Err("no such ticket on the board".into());
                 }
                 self.step(Event::HumanSaid { ticket: ticket.clone(), by, text, urgent });
-                Ok(format!("{}; {}", where_it_stands(&self.state, Some(&ticket)), how_it_arrives(&self.state, &ticket)))
+                let stands = where_it_stands(&self.state, &self.policy, Some(&ticket));
+                Ok(format!("{stands}; {}", how_it_arrives(&self.state, &ticket)))
             }
             Command::Look => Ok(String::new()),
             Command::Poll => {
@@ -509,7 +510,7 @@ impl Driver {
 
     /// Nothing is under way, and nothing that is waited for would come without somebody outside.
     fn is_idle(&self) -> bool {
-        self.performer.in_flight() == 0 && self.unperformed.is_empty() && idle::is_idle(&self.state)
+        self.performer.in_flight() == 0 && self.unperformed.is_empty() && idle::is_idle(&self.state, &self.policy)
     }
 
     fn is_over(&mut self) -> bool {

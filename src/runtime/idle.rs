@@ -1,15 +1,21 @@
 //! When `--once` has done what it can: nothing is under way, and nothing would come without somebody outside.
 
-use crate::domain::job::{CheckWait, MergeHold, Stage, Wait};
+use crate::config::policy::Policy;
+use crate::domain::job::{CheckWait, Hindrance, MergeHold, Stage};
+use crate::domain::phase::Phase;
+use crate::engine::hindrance;
 use crate::engine::state::{Pending, PendingStatus, State};
+
+use super::now;
 
 /// How often a failed effect is tried before `--once` ends without it.
 const PATIENCE_WITH_EFFECTS: u32 = 3;
 
-pub fn is_idle(state: &State) -> bool {
+pub fn is_idle(state: &State, policy: &Policy) -> bool {
     state.runs.is_empty()
         && !state.outbox.values().any(comes_by_itself)
-        && !state.jobs.values().any(|job| moves_by_itself(&job.stage))
+        && !somebody_starts(state, policy)
+        && !somebody_moves(state, policy)
 }
 
 /// A write that failed is waited for a few times; one that keeps failing is left to the next start.
@@ -21,17 +27,27 @@ fn comes_by_itself(pending: &Pending) -> bool {
     }
 }
 
-fn moves_by_itself(stage: &Stage) -> bool {
-    match stage {
-        Stage::Queued { wait, .. } => {
-            matches!(
-                wait,
-                Wait::Ready | Wait::Slot | Wait::StateSlot { .. } | Wait::Continuation { .. } | Wait::Retry { .. }
-            )
-        }
+/// A queued job that starts at its time, or when there is a slot.
+fn somebody_starts(state: &State, policy: &Policy) -> bool {
+    let waits_for_a_slot = |line: &_| {
+        let hindrance = hindrance::of_line(state, policy, line, now());
+        matches!(hindrance, None | Some(Hindrance::Slot | Hindrance::StateSlot { .. }))
+    };
+    state.jobs.index().retrying() > 0
+        || (hindrance::of_starts(state, policy).is_none() && state.jobs.lines().any(waits_for_a_slot))
+}
+
+/// A job that is judged, published or merged without anybody's help.
+fn somebody_moves(state: &State, policy: &Policy) -> bool {
+    let index = state.jobs.index();
+    let phases = [Phase::WaitingForChecks, Phase::ReadyToMerge, Phase::Merging];
+    let mut jobs = phases.into_iter().flat_map(|phase| index.in_phase(phase)).filter_map(|id| state.jobs.get(id));
+    jobs.any(|job| match &job.stage {
         Stage::WaitingForChecks { on, .. } => matches!(on, CheckWait::Gates { .. } | CheckWait::Publishing { .. }),
-        Stage::ReadyToMerge { hold, .. } => matches!(hold, MergeHold::Slot { .. }),
-        Stage::Working { .. } | Stage::Merging { .. } => true,
-        Stage::WaitingForHuman { .. } | Stage::Blocked { .. } | Stage::Done { .. } | Stage::Released { .. } => false,
-    }
+        Stage::ReadyToMerge { hold: MergeHold::Queue, .. } => {
+            matches!(hindrance::of_job(state, policy, job, now()), None | Some(Hindrance::Behind { .. }))
+        }
+        Stage::Merging { .. } => true,
+        _ => false,
+    })
 }

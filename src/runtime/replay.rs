@@ -82,7 +82,7 @@ impl Life {
             RecordLine::Begun { meta, jobs, runs, outbox, .. } => {
                 let mut state = State::new(meta);
                 state.jobs = jobs.into_iter().collect();
-                state.runs = runs.into_iter().map(|run| (run.id.clone(), run)).collect();
+                state.runs = runs.into_iter().collect();
                 state.outbox = outbox.into_iter().collect();
                 *self = Self { state: Some(state), policy: None };
             }

@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 
 use super::error::RenderError;
 use super::templates::{TemplateName, Templates};
-use crate::domain::job::Job;
+use crate::domain::job::{Hindrance, Job};
 use crate::domain::time::Timestamp;
 use crate::engine::effect::Said;
 
@@ -48,9 +48,18 @@ impl Texts {
     }
 
     /// Marker line, one fenced block that machines can read, a summary for people.
-    pub fn workpad(&self, job: &Job, shows: &str, now: Timestamp) -> Result<String, RenderError> {
+    pub fn workpad(
+        &self,
+        job: &Job,
+        shows: &str,
+        hindrance: Option<&Hindrance>,
+        now: Timestamp,
+    ) -> Result<String, RenderError> {
         let block: Json = serde_json::from_str(shows).map_err(|error| not_data("workpad", &error))?;
-        let reason = job.reason(now);
+        let reason = match hindrance {
+            Some(hindrance) => job.hindered_reason(hindrance, now),
+            None => job.own_reason(now),
+        };
         let data = json!({
             "marker": self.workpad_marker,
             // JSON is YAML; one line per field keeps it readable.

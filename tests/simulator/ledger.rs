@@ -52,7 +52,7 @@ impl Ledger {
     pub fn reopened(&self) -> State {
         State {
             jobs: self.jobs.values().cloned().collect(),
-            runs: self.runs.clone(),
+            runs: self.runs.values().cloned().collect(),
             outbox: self.outbox.values().cloned().collect(),
             ..State::new(self.meta.clone())
         }

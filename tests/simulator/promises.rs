@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use dirigent::config::policy::{ForgeKind, RolloutMode};
 use dirigent::domain::ids::TicketId;
-use dirigent::domain::job::{MergeHold, Stage, Wait};
+use dirigent::domain::job::{Hindrance, Stage, Wait};
 use dirigent::domain::pr::PrState;
 use dirigent::domain::ticket::{same_state, state_in};
 use dirigent::engine::effect::Action;
+use dirigent::engine::{hindrance, reason};
 
 use super::agents::BEAT_TOKENS;
 use super::driver::Simulation;
@@ -105,7 +106,7 @@ pub fn world_holds(simulation: &Simulation, ticket: &TicketId) -> Result<(), Str
 /// Asked after every step that spends.
 pub fn budget_holds(simulation: &Simulation) -> Result<(), String> {
     if let Some(cap) = simulation.policy.budget.ticket.max_tokens {
-        for (id, job) in &simulation.state.jobs {
+        for (id, job) in simulation.state.jobs.iter() {
             // The event that crosses the cap, and what the agent had not reported when it was stopped.
             if job.spending.since_reset.tokens() > cap + 2 * BEAT_TOKENS {
                 return Err(format!("{id} spent {} of {cap} tokens", job.spending.since_reset.tokens()));
@@ -140,12 +141,13 @@ pub fn settled(simulation: &Simulation) -> Result<(), String> {
                 | Stage::Blocked { .. }
                 | Stage::WaitingForHuman { .. }
                 | Stage::Queued { wait: Wait::Blockers { .. } | Wait::Cycle { .. }, .. }
-                | Stage::ReadyToMerge { hold: MergeHold::MergeDisabled | MergeHold::RolloutForbids, .. }
         );
-        if !at_rest {
+        let hindrance = hindrance::of_job(state, &simulation.policy, job, simulation.now);
+        let for_a_person = matches!(hindrance, Some(Hindrance::MergeDisabled | Hindrance::RolloutForbids));
+        if !at_rest && !for_a_person {
             return Err(format!("{id} never comes to rest: {:?} {:?}", job.stage, job.delivery.pr));
         }
-        let reason = job.stage.reason(simulation.now);
+        let reason = reason(state, &simulation.policy, job, simulation.now);
         if reason.next.trim().is_empty() {
             return Err(format!("{id} does not say who has to move it: {reason:?}"));
         }

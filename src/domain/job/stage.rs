@@ -6,7 +6,7 @@ use super::work::{ReworkTrigger, Work};
 use crate::domain::basis::Moment;
 use crate::domain::failure::RunFailure;
 use crate::domain::fingerprint::Fingerprint;
-use crate::domain::ids::{CommitId, PoolName, PrNumber, RunId, TicketKey};
+use crate::domain::ids::{CommitId, PrNumber, RunId, TicketKey};
 use crate::domain::phase::Phase;
 use crate::domain::run::StopReason;
 use crate::domain::time::Timestamp;
@@ -108,16 +108,16 @@ pub struct Turn {
     pub since: Timestamp,
 }
 
-/// Why a queued job has no worker yet.
+/// Why a queued job has no worker yet, as far as that is its own doing. What is true of all jobs (a pause, no slot, a usage limit)
+/// is a [`Hindrance`](super::Hindrance).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "for")]
 pub enum Wait {
-    /// Eligible; the next decision starts it.
+    /// Eligible. Its place in line is found when it is settled.
+    // What earlier versions kept with each job.
+    #[serde(alias = "slot", alias = "state_slot", alias = "quota", alias = "observe", alias = "preflight")]
+    #[serde(alias = "daily_budget", alias = "tracker", alias = "shutting_down")]
     Ready,
-    Slot,
-    StateSlot {
-        state: String,
-    },
     Blockers {
         keys: Vec<TicketKey>,
     },
@@ -136,28 +136,16 @@ pub enum Wait {
     Continuation {
         due: Timestamp,
     },
-    Quota {
-        pool: PoolName,
-        until: Timestamp,
-    },
+    /// A switch on this ticket alone: its own pause, or a label on it or on its pull request.
     KillSwitch {
         source: SwitchSource,
     },
-    Observe,
-    Preflight,
     Labels {
         missing: Vec<String>,
     },
     NotOurs {
         because: String,
     },
-    DailyBudget {
-        what: String,
-        until: Timestamp,
-    },
-    /// The board could not be read; nothing is started on old knowledge.
-    Tracker,
-    ShuttingDown,
 }
 
 /// Where a kill switch was pulled.
@@ -275,20 +263,15 @@ pub enum BlockCause {
     },
 }
 
-/// Why a job whose gates all pass has not been merged.
+/// Why a job whose merge conditions all hold has not been merged, as far as that is its own doing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "for")]
 pub enum MergeHold {
-    Slot {
-        behind: Option<TicketKey>,
-    },
-    MergeDisabled,
-    RolloutForbids,
-    KillSwitch {
-        source: SwitchSource,
-    },
-    /// Its turn has come: it is looked at once more.
-    LastLook,
+    /// It waits for its turn, or has it and is looked at once more.
+    // What earlier versions kept with each job.
+    #[serde(alias = "slot", alias = "merge_disabled", alias = "rollout_forbids", alias = "kill_switch")]
+    #[serde(alias = "last_look")]
+    Queue,
     /// The forge (or the user's work tree) is in the way for now.
     Forge {
         because: String,

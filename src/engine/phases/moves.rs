@@ -15,7 +15,7 @@ impl Decided<'_> {
         job.stage = stage;
         job.updated_at = self.now;
         let phase = job.stage.phase();
-        let reason = job.reason(self.now);
+        let reason = job.own_reason(self.now);
         self.notes.push(Note {
             at: self.now,
             ticket: Some(job.ticket.id.clone()),
@@ -59,7 +59,7 @@ impl Decided<'_> {
     pub fn block(&mut self, job: &mut Job, cause: BlockCause, resume: Work) {
         let since = self.now;
         self.move_to(job, Stage::Blocked { cause: cause.clone(), resume, since });
-        let reason = job.reason(since);
+        let reason = job.own_reason(since);
         self.act(Action::Comment {
             key: format!("blocked:{}:{}", job.attempts, since.0),
             said: Said::Blocked { cause, sentence: reason.sentence, next: reason.next, detail: reason.detail },

@@ -170,7 +170,7 @@ async fn reclaim_strays(
     let Workplace::Worktrees(workspaces) = &parts.workplace else { return Ok(()) };
     for listed in workspaces.list().await? {
         let worktree = listed.worktree;
-        if state.runs.contains_key(&worktree.run) || ledger.finished_run(&worktree.run)?.is_some() {
+        if state.runs.contains(&worktree.run) || ledger.finished_run(&worktree.run)?.is_some() {
             continue;
         }
         tracing::info!(run = %worktree.run, path = %worktree.path.display(), "a worktree of an earlier life is reclaimed");

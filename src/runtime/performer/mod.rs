@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
+use super::now;
 use super::gate_watch::{GateWatch, HaltReceiver};
 use super::gatekeeper::Gatekeeper;
 use super::handle::Message;
@@ -20,11 +21,12 @@ use super::lanes::{GateLimits, Lanes};
 use crate::config::policy::Policy;
 use crate::domain::basis::Moment;
 use crate::domain::ids::{EffectId, RunId, TicketId};
-use crate::domain::job::Job;
+use crate::domain::job::{Hindrance, Job};
 use crate::domain::lane::Lane;
 use crate::engine::effect::{Action, Effect, Steering};
 use crate::engine::event::{EffectError, Event};
 use crate::engine::permit::EffectKind;
+use crate::engine::hindrance;
 use crate::engine::state::State;
 use crate::forge::Forge;
 use crate::tracker::Tracker;
@@ -79,7 +81,9 @@ enum UnderWay {
 /// An effect with what its call needs to know.
 struct Call {
     effect: Effect,
-    job: Option<Job>,
+    job: Option<Arc<Job>>,
+    /// What keeps the job waiting besides itself, for the workpad.
+    hindrance: Option<Hindrance>,
     policy: Arc<Policy>,
     /// What the engine had taken in when the call was asked for.
     after: Moment,
@@ -121,8 +125,11 @@ impl Performer {
     }
 
     pub fn perform(&mut self, effect: Effect, state: &State, policy: &Arc<Policy>) {
+        let job = effect.ticket.as_ref().and_then(|id| state.jobs.share(id));
+        let shown = job.as_ref().filter(|_| matches!(effect.action, Action::WriteWorkpad { .. }));
         let mut call = Call {
-            job: effect.ticket.as_ref().and_then(|id| state.jobs.get(id)).cloned(),
+            hindrance: shown.and_then(|job| hindrance::of_job(state, policy, job, now())),
+            job,
             effect,
             policy: policy.clone(),
             after: state.moment(),

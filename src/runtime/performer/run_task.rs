@@ -37,7 +37,7 @@ pub struct RunTask {
     pub undelivered: Vec<HumanMessage>,
     /// What the engine had taken in when the run was decided.
     pub after: Moment,
-    pub job: Job,
+    pub job: Arc<Job>,
     pub policy: Arc<Policy>,
     pub tracker: Arc<dyn Tracker>,
     pub lanes: Arc<Lanes>,

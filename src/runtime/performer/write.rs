@@ -13,7 +13,7 @@ use super::errors::{permanent, transient};
 use super::{Adapters, Call};
 use crate::config::policy::Policy;
 use crate::domain::ids::TicketId;
-use crate::domain::job::Job;
+use crate::domain::job::{Hindrance, Job};
 use crate::domain::lane::Lane;
 use crate::domain::permit::Permit;
 use crate::domain::pr::NewPr;
@@ -57,7 +57,7 @@ fn priority_of(action: &Action) -> Priority {
 }
 
 pub async fn perform(adapters: Adapters, gatekeeper: Arc<Gatekeeper>, call: Call) -> Option<Event> {
-    let Call { effect, job, policy, comment_key, halt, .. } = call;
+    let Call { effect, job, hindrance, policy, comment_key, halt, .. } = call;
     let Effect { id, ticket, decided_at, action } = effect;
     let kind = action.kind();
     let writing = Writing {
@@ -66,6 +66,7 @@ pub async fn perform(adapters: Adapters, gatekeeper: Arc<Gatekeeper>, call: Call
         policy: &policy,
         ticket: ticket?,
         job,
+        hindrance,
         kind,
         decided_at,
         comment_key,
@@ -95,7 +96,8 @@ struct Writing<'a> {
     gatekeeper: &'a Gatekeeper,
     policy: &'a Policy,
     ticket: TicketId,
-    job: Option<Job>,
+    job: Option<Arc<Job>>,
+    hindrance: Option<Hindrance>,
     kind: EffectKind,
     decided_at: Timestamp,
     /// Proves that a comment is ours.
@@ -165,7 +167,7 @@ impl Writing<'_> {
                 Ok(EffectResult::Commented { comment: slot.call(LIMIT, writing).await?.id })
             }
             Action::WriteWorkpad { shows } => {
-                let body = texts.workpad(self.job()?, &shows, now()).map_err(permanent)?;
+                let body = texts.workpad(self.job()?, &shows, self.hindrance.as_ref(), now()).map_err(permanent)?;
                 self.write_workpad(slot, &body).await
             }
             Action::MoveTicket { from, state } => {
@@ -254,7 +256,7 @@ impl Writing<'_> {
     }
 
     fn job(&self) -> Result<&Job, EffectError> {
-        self.job.as_ref().ok_or_else(|| permanent("the job is gone"))
+        self.job.as_deref().ok_or_else(|| permanent("the job is gone"))
     }
 
     fn mark(&self, key: &str) -> String {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dirigent::config::policy::{ClosedPrPolicy, ForgeKind, RolloutMode};
 use dirigent::domain::comment::{Author, TrustLevel};
-use dirigent::domain::job::{BlockCause, DoneHow, HumanWait, MergeHold, Stage};
+use dirigent::domain::job::{BlockCause, DoneHow, HumanWait, Stage};
 use dirigent::domain::phase::Phase;
 use dirigent::domain::pr::{CheckStatus, Mergeability, PrState, PullRequest, Verdict};
 use dirigent::engine::effect::Action;
@@ -398,9 +398,8 @@ fn one_merge_at_a_time_and_the_others_are_looked_at_again_after_it() {
     machine.lands("a");
     machine.lands("b");
     assert_eq!(machine.phase("a"), Phase::Merging);
-    assert!(
-        matches!(machine.stage("b"), Stage::ReadyToMerge { hold: MergeHold::Slot { behind: Some(key) }, .. } if key.as_str() == "a")
-    );
+    let waits = dirigent::engine::reason(&machine.state, &machine.policy, machine.job("b"), machine.now);
+    assert_eq!(waits.sentence, "ready; a is merged first");
     machine.merge_succeeds();
     assert_eq!(machine.code("b"), "mergeability", "what was ready was ready against the old base");
     machine.observe("b", PullRequest { mergeability: Mergeability::Behind, ..machine.good_pr("b") });

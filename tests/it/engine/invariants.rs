@@ -21,7 +21,7 @@ pub fn broken(state: &State, policy: &Policy, now: Timestamp, effects: &[Effect]
     effects_are_permitted(state, policy, effects, &mut found);
     terminal_jobs_are_quiet(state, effects, &mut found);
     if state.recovered {
-        for (id, job) in &state.jobs {
+        for (id, job) in state.jobs.iter() {
             everyone_says_why(id, job, now, &mut found);
             what_is_waited_for_exists(state, policy, id, job, &mut found);
         }
@@ -62,7 +62,7 @@ pub fn newly_broken(
             }
         }
         if !changes.outbox.is_empty() {
-            for (id, job) in &state.jobs {
+            for (id, job) in state.jobs.iter() {
                 what_is_waited_for_exists(state, policy, id, job, &mut found);
             }
         }
@@ -84,9 +84,9 @@ fn runs_and_jobs_agree(state: &State, found: &mut Vec<String>) {
     if !state.recovered {
         return;
     }
-    for (id, job) in &state.jobs {
+    for (id, job) in state.jobs.iter() {
         if let Some(run) = job.stage.run()
-            && !state.runs.contains_key(run)
+            && !state.runs.contains(run)
         {
             found.push(format!("{id} is working on run {run}, which does not live"));
         }
@@ -113,7 +113,7 @@ fn slots_are_kept(state: &State, policy: &Policy, effects: &[Effect], found: &mu
 }
 
 fn outbox_is_sound(state: &State, found: &mut Vec<String>) {
-    for (id, pending) in &state.outbox {
+    for (id, pending) in state.outbox.iter() {
         entry_is_sound(state, *id, pending, found);
     }
 }
@@ -187,8 +187,7 @@ fn what_is_waited_for_exists(state: &State, policy: &Policy, id: &TicketId, job:
         state.outbox.values().any(|entry| entry.effect.ticket.as_ref() == Some(id) && wanted(&entry.effect.action))
     };
     let sound = match &job.stage {
-        Stage::Queued { wait: Wait::Retry { due, .. } | Wait::Continuation { due }, .. }
-        | Stage::Queued { wait: Wait::Quota { until: due, .. } | Wait::DailyBudget { until: due, .. }, .. } => {
+        Stage::Queued { wait: Wait::Retry { due, .. } | Wait::Continuation { due }, .. } => {
             next_due(state, policy).is_some_and(|at| at <= *due)
         }
         Stage::Queued { .. } | Stage::Working { .. } => true,

@@ -15,7 +15,7 @@ use dirigent::domain::time::Timestamp;
 use dirigent::engine::effect::{Action, Effect};
 use dirigent::engine::event::{EffectError, EffectResult, Event, Lookup, LostRun, OperatorCommand};
 use dirigent::engine::state::{Changes, Meta, Pending, State};
-use dirigent::engine::{next_due, step};
+use dirigent::engine::{next_due, reason, step};
 
 use super::fixtures::{commit, done_report, id, pr};
 use super::{broken, newly_broken};
@@ -114,13 +114,13 @@ impl Machine {
             return changes;
         }
         // A checkpoint of usage is not the engine's to demand.
-        for (id, run) in &self.state.runs {
-            self.kept.runs.insert(id.clone(), run.clone());
+        for run in self.state.runs.values() {
+            self.kept.runs.insert(run.clone());
             if let Some(job) = self.state.jobs.get(&run.ticket) {
                 self.kept.jobs.insert(job.clone());
             }
         }
-        for (id, job) in &self.state.jobs {
+        for (id, job) in self.state.jobs.iter() {
             assert_eq!(self.kept.jobs.get(id), Some(job), "{id} was changed and not marked");
         }
         assert_eq!(self.kept.runs, self.state.runs, "runs were changed and not marked");
@@ -217,7 +217,7 @@ impl Machine {
     }
 
     pub fn code(&self, name: &str) -> &'static str {
-        self.job(name).stage.reason(self.now).code
+        reason(&self.state, &self.policy, self.job(name), self.now).code
     }
 
     pub fn stage(&self, name: &str) -> &Stage {
@@ -374,9 +374,9 @@ fn apply(kept: &mut State, state: &State, changes: &Changes) {
     }
     for id in &changes.runs {
         match state.runs.get(id) {
-            Some(run) => kept.runs.insert(id.clone(), run.clone()),
-            None => kept.runs.remove(id),
-        };
+            Some(run) => kept.runs.insert(run.clone()),
+            None => drop(kept.runs.remove(id)),
+        }
     }
     for id in &changes.outbox {
         match state.outbox.get(id) {

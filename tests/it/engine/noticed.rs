@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dirigent::domain::failure::TurnError;
 use dirigent::domain::ids::PoolName;
-use dirigent::domain::job::{HumanWait, MergeHold, Stage};
+use dirigent::domain::job::{HumanWait, Stage};
 use dirigent::domain::phase::Phase;
 use dirigent::domain::pr::{CheckStatus, PullRequest};
 use dirigent::domain::run::RunReport;
@@ -43,7 +43,7 @@ fn only_a_look_that_was_asked_in_the_jobs_turn_merges() {
     let mut machine = Machine::with_pr(policy());
     let early = machine.basis();
     machine.observe("a", machine.good_pr("a"));
-    assert!(matches!(machine.stage("a"), Stage::ReadyToMerge { hold: MergeHold::LastLook, .. }));
+    assert!(matches!(machine.stage("a"), Stage::ReadyToMerge { turn: Some(_), .. }));
     machine.observe_asked("a", machine.good_pr("a"), early);
     assert_eq!(machine.emitted(is_merge), 0, "it shows how things were before the turn came");
     machine.observe("a", machine.good_pr("a"));

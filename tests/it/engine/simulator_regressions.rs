@@ -203,8 +203,11 @@ fn a_workpad_that_is_under_way_wakes_nobody() {
         super::fixtures::report(dirigent::domain::run::RunOutcome::Killed { reason: StopReason::Operator }),
     );
     machine.pass(Duration::from_secs(3600));
-    assert!(machine.state.unshown.contains(&id("a")), "what {run} left is to be shown when the answer is there");
     assert_eq!(dirigent::engine::next_due(&machine.state, &machine.policy), None);
+    let comment = dirigent::domain::ids::CommentId::new("pad");
+    machine.succeed(|action| matches!(action, Action::WriteWorkpad { .. }), EffectResult::Commented { comment });
+    let shown = machine.emitted_last(|action| matches!(action, Action::WriteWorkpad { .. }));
+    assert!(shown, "what {run} left is shown when the answer is there");
 }
 
 #[test]

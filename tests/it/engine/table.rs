@@ -42,21 +42,13 @@ fn waits(machine: &Machine) -> Vec<Wait> {
     let soon = machine.now + Duration::from_secs(5);
     let mut all = vec![
         Wait::Ready,
-        Wait::Slot,
-        Wait::StateSlot { state: "todo".into() },
         Wait::Blockers { keys: vec!["x".into()] },
         Wait::Cycle { keys: vec!["a".into(), "b".into(), "a".into()] },
         Wait::Wave { wave: 2 },
         Wait::Retry { attempt: 2, due: soon, error: exit() },
         Wait::Continuation { due: soon },
-        Wait::Quota { pool: PoolName::new("default"), until: soon },
-        Wait::Observe,
-        Wait::Preflight,
         Wait::Labels { missing: vec!["agent".into()] },
         Wait::NotOurs { because: "a draft".into() },
-        Wait::DailyBudget { what: "tokens".into(), until: soon },
-        Wait::Tracker,
-        Wait::ShuttingDown,
     ];
     all.extend(SOURCES.map(|source| Wait::KillSwitch { source }));
     all
@@ -150,21 +142,11 @@ fn stages(machine: &Machine) -> Vec<Stage> {
     for cause in blocks() {
         all.push(Stage::Blocked { cause, resume: Work::Implement, since });
     }
-    let mut holds = vec![
-        MergeHold::Slot { behind: None },
-        MergeHold::Slot { behind: Some("b".into()) },
-        MergeHold::MergeDisabled,
-        MergeHold::RolloutForbids,
-        MergeHold::LastLook,
-        MergeHold::Forge { because: "dirty".into(), retry_at: since + Duration::from_secs(5) },
-    ];
-    holds.extend(SOURCES.map(|source| MergeHold::KillSwitch { source }));
-    all.extend(holds.into_iter().map(|hold| Stage::ReadyToMerge {
-        head: head.clone(),
-        turn: (hold == MergeHold::LastLook).then_some(Turn { moment: Moment(1), since }),
-        hold,
-        since,
-    }));
+    let held = MergeHold::Forge { because: "dirty".into(), retry_at: since + Duration::from_secs(5) };
+    let turn = Turn { moment: Moment(1), since };
+    for (hold, turn) in [(MergeHold::Queue, None), (MergeHold::Queue, Some(turn)), (held, None)] {
+        all.push(Stage::ReadyToMerge { head: head.clone(), hold, turn, since });
+    }
     for withdrawn in [false, true] {
         all.push(Stage::Merging { head: head.clone(), withdrawn, since });
     }
@@ -221,7 +203,7 @@ fn at(stage: Stage) -> Machine {
                 life: Life::Spawning,
                 head_before: None,
             };
-            machine.state.runs.insert(run.clone(), live);
+            machine.state.runs.insert(live);
         }
         _ => {}
     }

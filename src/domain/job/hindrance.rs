@@ -1,0 +1,28 @@
+//! What keeps a job waiting that is not its own doing: true of all jobs, or of all that need the same thing.
+
+use crate::domain::ids::{PoolName, TicketKey};
+use crate::domain::time::Timestamp;
+
+use super::stage::SwitchSource;
+
+/// Derived when somebody looks, never stored with a job: it comes and goes for all of them at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hindrance {
+    /// A switch that stops everything.
+    Switch { source: SwitchSource },
+    Observe,
+    Preflight,
+    /// The board could not be read; nothing is started on old knowledge.
+    Tracker,
+    DailyBudget { what: String, until: Timestamp },
+    ShuttingDown,
+    /// The usage limit of the credentials that its agent would use.
+    Quota { pool: PoolName, until: Timestamp },
+    Slot,
+    StateSlot { state: String },
+    /// Merging is a person's business here.
+    MergeDisabled,
+    RolloutForbids,
+    /// Another one is merged first.
+    Behind { key: TicketKey },
+}

@@ -1,0 +1,115 @@
+//! What keeps jobs waiting that is not their own doing, derived from what is true of all of them.
+
+use super::budget::{self, Level};
+use super::jobs::Line;
+use super::quota;
+use super::route;
+use super::run_store::column;
+use super::state::{State, job_switch};
+use crate::config::policy::{Policy, RolloutMode};
+use crate::domain::job::{Hindrance, Job, MergeHold, Stage, Wait};
+use crate::domain::time::Timestamp;
+
+/// Why no run at all starts.
+pub fn of_starts(state: &State, policy: &Policy) -> Option<Hindrance> {
+    if let Some(source) = state.global_switch() {
+        return Some(Hindrance::Switch { source });
+    }
+    if policy.rollout.mode == RolloutMode::Observe {
+        return Some(Hindrance::Observe);
+    }
+    if policy.rollout.preflight_missing {
+        return Some(Hindrance::Preflight);
+    }
+    if state.shutting_down {
+        return Some(Hindrance::ShuttingDown);
+    }
+    if let Some((what, until)) = day_is_spent(state, policy) {
+        return Some(Hindrance::DailyBudget { what, until });
+    }
+    // Nothing is started on old knowledge: neither on a board that fails, nor before the first look of this life.
+    let unread = state.tracker.last_error.is_some() || state.tracker.last_ok.is_none();
+    unread.then_some(Hindrance::Tracker)
+}
+
+/// What of the day's budget is spent, and until when.
+pub fn day_is_spent(state: &State, policy: &Policy) -> Option<(String, Timestamp)> {
+    let daily = &state.meta.daily;
+    let ran = std::time::Duration::from_millis(daily.run_ms);
+    let Level::Exceeded { what, figure, cap } = budget::level(&policy.budget.daily, &daily.usage, ran) else {
+        return None;
+    };
+    Some((format!("{what}: {figure} of {cap}"), Timestamp(daily.day.saturating_add(1).saturating_mul(86_400_000))))
+}
+
+/// Why nobody in this line starts.
+pub fn of_line(state: &State, policy: &Policy, line: &Line, now: Timestamp) -> Option<Hindrance> {
+    if let Some(until) = quota::paused_until(state.meta.pools.get(&line.pool), now) {
+        return Some(Hindrance::Quota { pool: line.pool.clone(), until });
+    }
+    if state.runs.len() >= policy.agent.max_concurrent {
+        return Some(Hindrance::Slot);
+    }
+    let limit = policy.agent.max_concurrent_by_state.get(&*line.state)?;
+    let full = state.runs.in_column(&line.state) >= *limit;
+    full.then(|| Hindrance::StateSlot { state: line.state.to_string() })
+}
+
+/// The line that a queued job would stand in. `None` for a policy without any route.
+pub fn line_of(job: &Job, policy: &Policy) -> Option<Line> {
+    let Stage::Queued { work, .. } = &job.stage else { return None };
+    let pool = route::pool(policy, &job.ticket, work.kind())?.clone();
+    Some(Line { pool, state: column(&job.ticket.state).into() })
+}
+
+/// Why nothing at all is merged.
+pub fn of_merges(state: &State, policy: &Policy) -> Option<Hindrance> {
+    if !policy.merge.auto {
+        Some(Hindrance::MergeDisabled)
+    } else if policy.rollout.mode != RolloutMode::Merge || policy.rollout.preflight_missing {
+        Some(Hindrance::RolloutForbids)
+    } else {
+        state.global_switch().map(|source| Hindrance::Switch { source })
+    }
+}
+
+/// What keeps this job waiting besides itself.
+pub fn of_job(state: &State, policy: &Policy, job: &Job, now: Timestamp) -> Option<Hindrance> {
+    match &job.stage {
+        // A retry keeps its time and its reason, whatever else is in the way meanwhile.
+        Stage::Queued { wait: Wait::Retry { .. } | Wait::Continuation { .. }, .. } => None,
+        Stage::Queued { wait: Wait::Ready, .. } => of_ready_job(state, policy, job, now),
+        // What stops everything is said first.
+        Stage::Queued { .. } => state.global_switch().map(|source| Hindrance::Switch { source }),
+        Stage::ReadyToMerge { hold, turn, .. } => {
+            if let Some(hindrance) = of_merges(state, policy) {
+                return Some(hindrance);
+            }
+            if let Some(source) = job_switch(job, policy.rollout.kill_switch_label.as_deref()) {
+                return Some(Hindrance::Switch { source });
+            }
+            let held = matches!(hold, MergeHold::Forge { retry_at, .. } if *retry_at > now);
+            if held || turn.is_some() { None } else { behind(state, job) }
+        }
+        _ => None,
+    }
+}
+
+fn of_ready_job(state: &State, policy: &Policy, job: &Job, now: Timestamp) -> Option<Hindrance> {
+    if let Some(hindrance) = of_starts(state, policy) {
+        return Some(hindrance);
+    }
+    let id = &job.ticket.id;
+    if state.unseen.contains(id) || state.invisible.contains(id) {
+        return Some(Hindrance::Tracker);
+    }
+    of_line(state, policy, &line_of(job, policy)?, now)
+}
+
+/// Who is merged before this job.
+fn behind(state: &State, job: &Job) -> Option<Hindrance> {
+    let index = state.jobs.index();
+    let first = index.in_phase(crate::domain::phase::Phase::Merging).next().or_else(|| index.turns.first())?;
+    let key = state.jobs.get(first).filter(|first| first.ticket.id != job.ticket.id)?.ticket.key.clone();
+    Some(Hindrance::Behind { key })
+}

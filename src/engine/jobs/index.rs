@@ -1,0 +1,145 @@
+//! Where jobs are found without looking at all of them. Everything here follows from the jobs themselves.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::domain::ids::TicketId;
+use crate::domain::job::{Job, MergeHold, Stage, Wait};
+use crate::domain::phase::Phase;
+use crate::domain::time::Timestamp;
+use crate::engine::merge_line::TURN;
+use crate::engine::timetable::Timetable;
+
+#[derive(Debug, Clone, Default)]
+pub struct JobIndex {
+    /// All but the queued ones, which are many and stand in lines.
+    by_phase: BTreeMap<Phase, BTreeSet<TicketId>>,
+    queued: usize,
+    retrying: usize,
+    /// Retries, continuations, merges that are tried again, turns that pass.
+    pub due: Timetable<TicketId>,
+    /// Ready to be merged, whoever waits longest first.
+    pub merge_queue: BTreeSet<(Timestamp, TicketId)>,
+    /// Those whose turn to be merged has come.
+    pub turns: BTreeSet<TicketId>,
+    /// Not over, and with a pull request.
+    pub with_pr: BTreeSet<TicketId>,
+    /// Queued, and worked on before.
+    pub begun: BTreeSet<TicketId>,
+}
+
+/// What a job is filed by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Keys {
+    phase: Phase,
+    retrying: bool,
+    due: Option<Timestamp>,
+    ready_since: Option<Timestamp>,
+    has_turn: bool,
+    has_pr: bool,
+    begun: bool,
+}
+
+impl Keys {
+    fn of(job: &Job) -> Self {
+        let phase = job.stage.phase();
+        let (mut due, mut ready_since, mut has_turn, mut retrying) = (None, None, false, false);
+        match &job.stage {
+            Stage::Queued { wait: Wait::Retry { due: at, .. } | Wait::Continuation { due: at }, .. } => {
+                retrying = true;
+                due = Some(*at);
+            }
+            Stage::ReadyToMerge { hold, turn, since, .. } => {
+                ready_since = Some(*since);
+                has_turn = turn.is_some();
+                let tried_again = match hold {
+                    MergeHold::Forge { retry_at, .. } => Some(*retry_at),
+                    MergeHold::Queue => None,
+                };
+                due = tried_again.into_iter().chain(turn.map(|turn| turn.since + TURN)).min();
+            }
+            _ => {}
+        }
+        let has_pr = job.delivery.pr.is_some() && !phase.is_terminal();
+        let begun = phase == Phase::Queued && job.attempts > 0;
+        Self { phase, retrying, due, ready_since, has_turn, has_pr, begun }
+    }
+}
+
+impl JobIndex {
+    pub fn file(&mut self, job: &Job) {
+        self.put(&job.ticket.id, Keys::of(job));
+    }
+
+    pub fn unfile(&mut self, job: &Job) {
+        self.take(&job.ticket.id, Keys::of(job));
+    }
+
+    pub fn refile(&mut self, before: &Job, after: &Job) {
+        let (old, new) = (Keys::of(before), Keys::of(after));
+        if old != new {
+            self.take(&before.ticket.id, old);
+            self.put(&after.ticket.id, new);
+        }
+    }
+
+    fn put(&mut self, id: &TicketId, keys: Keys) {
+        match keys.phase {
+            Phase::Queued => self.queued += 1,
+            phase => {
+                self.by_phase.entry(phase).or_default().insert(id.clone());
+            }
+        }
+        self.retrying += usize::from(keys.retrying);
+        self.due.set(id, keys.due);
+        if let Some(since) = keys.ready_since {
+            self.merge_queue.insert((since, id.clone()));
+        }
+        for (wanted, set) in self.sets(keys) {
+            if wanted {
+                set.insert(id.clone());
+            }
+        }
+    }
+
+    fn take(&mut self, id: &TicketId, keys: Keys) {
+        match keys.phase {
+            Phase::Queued => self.queued -= 1,
+            phase => {
+                if let Some(ids) = self.by_phase.get_mut(&phase) {
+                    ids.remove(id);
+                }
+            }
+        }
+        self.retrying -= usize::from(keys.retrying);
+        self.due.remove(id);
+        if let Some(since) = keys.ready_since {
+            self.merge_queue.remove(&(since, id.clone()));
+        }
+        for (there, set) in self.sets(keys) {
+            if there {
+                set.remove(id);
+            }
+        }
+    }
+
+    fn sets(&mut self, keys: Keys) -> [(bool, &mut BTreeSet<TicketId>); 3] {
+        [(keys.has_turn, &mut self.turns), (keys.has_pr, &mut self.with_pr), (keys.begun, &mut self.begun)]
+    }
+
+    /// The jobs of a phase; not of `Queued`.
+    pub fn in_phase(&self, phase: Phase) -> impl Iterator<Item = &TicketId> {
+        self.by_phase.get(&phase).into_iter().flatten()
+    }
+
+    pub fn count(&self, phase: Phase) -> usize {
+        match phase {
+            Phase::Queued => self.queued,
+            phase => self.by_phase.get(&phase).map_or(0, BTreeSet::len),
+        }
+    }
+
+    /// How many of the queued ones wait for a time of their own.
+    pub fn retrying(&self) -> usize {
+        self.retrying
+    }
+}

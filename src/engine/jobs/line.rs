@@ -1,0 +1,80 @@
+//! The lines of jobs that could start now, one per pool and column, each in its order.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::domain::ids::{PoolName, TicketId};
+use crate::engine::select::Rank;
+
+/// Jobs that need the same: an agent with these credentials, and a slot for this column.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Line {
+    pub pool: PoolName,
+    /// Trimmed and lower case.
+    pub state: Arc<str>,
+}
+
+/// A job's place.
+#[derive(Debug, Clone)]
+pub struct Place {
+    line: Arc<Line>,
+    rank: Rank,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Lines {
+    lines: BTreeMap<Arc<Line>, BTreeSet<(Rank, TicketId)>>,
+}
+
+impl Lines {
+    pub fn enter(&mut self, line: Line, rank: Rank, id: &TicketId) -> Place {
+        let line = self.lines.get_key_value(&line).map_or_else(|| Arc::new(line), |(known, _)| Arc::clone(known));
+        self.lines.entry(Arc::clone(&line)).or_default().insert((rank.clone(), id.clone()));
+        Place { line, rank }
+    }
+
+    pub fn leave(&mut self, place: Place, id: &TicketId) {
+        let Some(waiting) = self.lines.get_mut(&place.line) else { return };
+        waiting.remove(&(place.rank, id.clone()));
+        if waiting.is_empty() {
+            self.lines.remove(&place.line);
+        }
+    }
+
+    /// Whoever comes first in all lines that are open.
+    pub fn first(&self, mut open: impl FnMut(&Line) -> bool) -> Option<&TicketId> {
+        let heads = self.lines.iter().filter(|(line, _)| open(line)).filter_map(|(_, waiting)| waiting.first());
+        heads.min().map(|(_, id)| id)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Line> {
+        self.lines.keys().map(AsRef::as_ref)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Reverse;
+
+    use super::*;
+    use crate::domain::time::Timestamp;
+
+    #[test]
+    fn the_first_of_the_open_lines_goes_first() {
+        let mut lines = Lines::default();
+        let line = |pool: &str| Line { pool: PoolName::new(pool), state: "todo".into() };
+        let rank = |priority: i64, key: &str| (priority, Reverse(0), Timestamp(0), key.into());
+        let (a, b) = (TicketId::new("a"), TicketId::new("b"));
+        let place = lines.enter(line("one"), rank(1, "a"), &a);
+        lines.enter(line("two"), rank(2, "b"), &b);
+        assert_eq!(lines.first(|_| true), Some(&a));
+        assert_eq!(lines.first(|line| line.pool.as_str() != "one"), Some(&b));
+        lines.leave(place, &a);
+        assert_eq!(lines.first(|_| true), Some(&b));
+        assert_eq!(lines.iter().count(), 1, "an empty line is gone");
+    }
+}

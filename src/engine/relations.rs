@@ -1,0 +1,212 @@
+//! Who waits for whom: cycles, chains, and blockers that are not on the board. Found anew only when a relation changes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::jobs::Jobs;
+use crate::domain::ids::{TicketId, TicketKey};
+use crate::domain::job::Job;
+
+#[derive(Debug, Clone, Default)]
+pub struct Relations {
+    /// Blocker to those who name it.
+    waiting: BTreeMap<TicketId, BTreeSet<TicketId>>,
+    /// Blockers without a job of ours.
+    foreign: BTreeSet<TicketId>,
+    cycles: BTreeMap<TicketId, Vec<TicketKey>>,
+    /// How many tickets wait for a ticket, one after the other, at the longest. Only what is waited for is in it.
+    chains: BTreeMap<TicketId, u32>,
+    edges_changed: bool,
+    /// Also when a job that waits for others is over.
+    chains_changed: bool,
+}
+
+impl Relations {
+    pub fn insert(&mut self, job: &Job) {
+        self.foreign.remove(&job.ticket.id);
+        for blocker in &job.ticket.blocked_by {
+            self.waiting.entry(blocker.id.clone()).or_default().insert(job.ticket.id.clone());
+        }
+        if !job.ticket.blocked_by.is_empty() || self.waiting.contains_key(&job.ticket.id) {
+            self.edges_changed = true;
+            self.chains_changed = true;
+        }
+    }
+
+    pub fn remove(&mut self, job: &Job) {
+        let id = &job.ticket.id;
+        for blocker in &job.ticket.blocked_by {
+            self.unlink(&blocker.id, id);
+        }
+        let is_waited_for = self.waiting.contains_key(id);
+        if is_waited_for {
+            self.foreign.insert(id.clone());
+        }
+        if is_waited_for || !job.ticket.blocked_by.is_empty() {
+            self.edges_changed = true;
+            self.chains_changed = true;
+        }
+    }
+
+    pub fn change(&mut self, before: &Job, after: &Job) {
+        let (old, new) = (&before.ticket.blocked_by, &after.ticket.blocked_by);
+        if old.is_empty() && new.is_empty() {
+            return;
+        }
+        if before.stage.phase().is_terminal() != after.stage.phase().is_terminal() {
+            self.chains_changed = true;
+        }
+        if old.iter().map(|blocker| &blocker.id).eq(new.iter().map(|blocker| &blocker.id)) {
+            return;
+        }
+        let id = &after.ticket.id;
+        for blocker in old {
+            self.unlink(&blocker.id, id);
+        }
+        for blocker in new {
+            self.waiting.entry(blocker.id.clone()).or_default().insert(id.clone());
+        }
+        self.edges_changed = true;
+        self.chains_changed = true;
+    }
+
+    fn unlink(&mut self, blocker: &TicketId, waiting: &TicketId) {
+        let Some(ids) = self.waiting.get_mut(blocker) else { return };
+        ids.remove(waiting);
+        if ids.is_empty() {
+            self.waiting.remove(blocker);
+            self.foreign.remove(blocker);
+        }
+    }
+
+    pub fn is_due(&self, count_chains: bool) -> bool {
+        self.edges_changed || (count_chains && self.chains_changed)
+    }
+
+    /// Finds cycles and chains. Answers with the tickets to which something else is true than before.
+    pub fn settle(&mut self, jobs: &Jobs, count_chains: bool) -> BTreeSet<TicketId> {
+        let mut concerned = BTreeSet::new();
+        if std::mem::take(&mut self.edges_changed) {
+            self.foreign = self.waiting.keys().filter(|id| !jobs.contains(id)).cloned().collect();
+            let cycles = self.find_cycles(jobs);
+            concerned.extend(differences(&self.cycles, &cycles));
+            self.cycles = cycles;
+        }
+        if count_chains && std::mem::take(&mut self.chains_changed) {
+            let chains = self.count_chains(jobs);
+            concerned.extend(differences(&self.chains, &chains));
+            self.chains = chains;
+        }
+        concerned
+    }
+
+    /// Those who wait for this ticket.
+    pub fn waiting_for(&self, blocker: &TicketId) -> impl Iterator<Item = &TicketId> {
+        self.waiting.get(blocker).into_iter().flatten()
+    }
+
+    /// Blockers without a job of ours.
+    pub fn foreign(&self) -> impl Iterator<Item = &TicketId> {
+        self.foreign.iter()
+    }
+
+    /// The cycle that a ticket is part of.
+    pub fn cycle_of(&self, id: &TicketId) -> Option<&[TicketKey]> {
+        self.cycles.get(id).map(Vec::as_slice)
+    }
+
+    pub fn chain_of(&self, id: &TicketId) -> u32 {
+        self.chains.get(id).copied().unwrap_or(0)
+    }
+
+    fn count_chains(&self, jobs: &Jobs) -> BTreeMap<TicketId, u32> {
+        let mut dependents: BTreeMap<&TicketId, Vec<&TicketId>> = BTreeMap::new();
+        for (blocker, waiting) in &self.waiting {
+            let open = |id: &&TicketId| jobs.get(id).is_some_and(|job| !job.stage.phase().is_terminal());
+            let open: Vec<&TicketId> = waiting.iter().filter(open).collect();
+            if !open.is_empty() {
+                dependents.insert(blocker, open);
+            }
+        }
+        let mut lengths: BTreeMap<&TicketId, u32> = BTreeMap::new();
+        for id in dependents.keys() {
+            longest(id, &dependents, &mut lengths);
+        }
+        lengths.into_iter().filter(|(_, length)| *length > 0).map(|(id, length)| (id.clone(), length)).collect()
+    }
+
+    /// The tickets of dependency cycles, each with its path; found for all jobs at once, without recursion.
+    fn find_cycles(&self, jobs: &Jobs) -> BTreeMap<TicketId, Vec<TicketKey>> {
+        let mut found = BTreeMap::new();
+        let mut done: BTreeSet<&TicketId> = BTreeSet::new();
+        // Whoever is part of a cycle is waited for.
+        for start in self.waiting.keys().filter_map(|id| jobs.get(id)).map(|job| &job.ticket.id) {
+            if done.contains(start) {
+                continue;
+            }
+            let mut path: Vec<(&TicketId, usize)> = vec![(start, 0)];
+            let mut on_path: BTreeSet<&TicketId> = BTreeSet::from([start]);
+            while let Some((id, next)) = path.last_mut() {
+                let blockers = jobs.get(id).map(|job| job.ticket.blocked_by.as_slice()).unwrap_or_default();
+                let Some(blocker) = blockers.get(*next) else {
+                    done.insert(id);
+                    on_path.remove(*id);
+                    path.pop();
+                    continue;
+                };
+                *next += 1;
+                let Some(blocker) = jobs.get(&blocker.id).map(|job| &job.ticket.id) else { continue };
+                if on_path.contains(blocker) {
+                    let position = path.iter().position(|(id, _)| *id == blocker).unwrap_or(0);
+                    let members: Vec<&TicketId> = path[position..].iter().map(|(id, _)| *id).collect();
+                    let mut keys: Vec<TicketKey> =
+                        members.iter().filter_map(|id| jobs.get(id)).map(|job| job.ticket.key.clone()).collect();
+                    keys.extend(keys.first().cloned());
+                    for member in members {
+                        found.entry(member.clone()).or_insert_with(|| keys.clone());
+                    }
+                } else if !done.contains(blocker) {
+                    on_path.insert(blocker);
+                    path.push((blocker, 0));
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The keys whose values differ.
+fn differences<V: PartialEq>(old: &BTreeMap<TicketId, V>, new: &BTreeMap<TicketId, V>) -> Vec<TicketId> {
+    let changed = new.iter().filter(|(id, value)| old.get(*id) != Some(value)).map(|(id, _)| id);
+    let gone = old.keys().filter(|id| !new.contains_key(*id));
+    changed.chain(gone).cloned().collect()
+}
+
+/// Fills in the length of `start` and of everything that waits for it. Walks with a stack of its own: chains are long.
+fn longest<'a>(
+    start: &'a TicketId,
+    dependents: &BTreeMap<&'a TicketId, Vec<&'a TicketId>>,
+    lengths: &mut BTreeMap<&'a TicketId, u32>,
+) {
+    if lengths.contains_key(start) {
+        return;
+    }
+    let waiting = |id: &TicketId| dependents.get(id).map(Vec::as_slice).unwrap_or_default();
+    let mut open: BTreeSet<&TicketId> = BTreeSet::from([start]);
+    let mut path: Vec<(&'a TicketId, usize)> = vec![(start, 0)];
+    while let Some((id, next)) = path.last_mut() {
+        if let Some(dependent) = waiting(id).get(*next) {
+            *next += 1;
+            // A cycle adds nothing: its tickets never become ready.
+            if !lengths.contains_key(dependent) && open.insert(dependent) {
+                path.push((dependent, 0));
+            }
+            continue;
+        }
+        let id = *id;
+        let length =
+            waiting(id).iter().filter_map(|dependent| lengths.get(dependent)).map(|n| n.saturating_add(1)).max();
+        lengths.insert(id, length.unwrap_or(0));
+        open.remove(id);
+        path.pop();
+    }
+}
