@@ -47,12 +47,12 @@ pub fn of_line(state: &State, policy: &Policy, line: &Line, now: Timestamp) -> O
     if let Some(until) = quota::paused_until(state.meta.pools.get(&line.pool), now) {
         return Some(Hindrance::Quota { pool: line.pool.clone(), until });
     }
-    if state.runs.len() >= policy.agent.max_concurrent {
-        return Some(Hindrance::Slot);
+    // The narrower limit is said first: it is the one that a person would have to change.
+    let limit = policy.agent.max_concurrent_by_state.get(&*line.state);
+    if limit.is_some_and(|limit| state.runs.in_column(&line.state) >= *limit) {
+        return Some(Hindrance::StateSlot { state: line.state.to_string() });
     }
-    let limit = policy.agent.max_concurrent_by_state.get(&*line.state)?;
-    let full = state.runs.in_column(&line.state) >= *limit;
-    full.then(|| Hindrance::StateSlot { state: line.state.to_string() })
+    (state.runs.len() >= policy.agent.max_concurrent).then_some(Hindrance::Slot)
 }
 
 /// The line that a queued job would stand in. `None` for a policy without any route.

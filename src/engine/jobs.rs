@@ -79,9 +79,10 @@ impl Jobs {
         self.all.is_empty()
     }
 
-    /// A job that the ledger does not know yet.
+    /// A job that the ledger does not know yet. One of the same ticket makes way.
     pub fn insert(&mut self, job: Job) {
         let id = job.ticket.id.clone();
+        self.remove(&id);
         self.file(job);
         self.mark_changed(&id);
     }

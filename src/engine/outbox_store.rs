@@ -64,6 +64,7 @@ impl Outbox {
 
     pub fn insert(&mut self, pending: Pending) {
         let id = pending.effect.id;
+        self.remove(id);
         self.file(pending);
         self.changed.insert(id);
     }

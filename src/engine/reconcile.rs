@@ -12,7 +12,7 @@ use super::select;
 use super::run_store::Runs;
 use super::state::{SETTLE, Unsettled};
 use super::step::Step;
-use crate::config::policy::Policy;
+use crate::config::policy::{Order, Policy};
 use crate::domain::basis::{Basis, WriteStatus};
 use crate::domain::branch::branch_name;
 use crate::domain::comment::TrustLevel;
@@ -117,7 +117,8 @@ impl Step<'_> {
     }
 
     /// A ticket's own time of change does not move when its blocker closes: the blockers are asked for themselves.
-    fn blockers_to_ask_for(&self) -> BTreeSet<TicketId> {
+    fn blockers_to_ask_for(&mut self) -> BTreeSet<TicketId> {
+        self.state.jobs.settle_relations(self.policy.agent.order == Order::CriticalPath);
         let relations = self.state.jobs.relations();
         let holds_up = |blocker: &&TicketId| {
             relations.waiting_for(blocker).filter_map(|id| self.state.jobs.get(id)).any(|job| {

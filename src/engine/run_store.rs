@@ -67,6 +67,7 @@ impl Runs {
 
     pub fn insert(&mut self, run: LiveRun) {
         let id = run.id.clone();
+        self.remove(&id);
         self.file(run);
         self.changed.insert(id);
     }
