@@ -26,6 +26,8 @@ pub struct Policy {
     pub budget: BudgetPolicy,
     pub branch_prefix: String,
     pub polling_interval: Duration,
+    /// How long a job that is over stays in view before it is archived.
+    pub archive_after: Duration,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

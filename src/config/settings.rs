@@ -35,6 +35,9 @@ use crate::domain::ids::PoolName;
 use crate::domain::route::Route;
 
 /// The whole front matter, every value resolved.
+/// What was done during the last day is what people want to see.
+const ARCHIVE_AFTER: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
+
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Settings {
@@ -155,6 +158,7 @@ impl Settings {
             budget: BudgetPolicy { ticket: self.budget.caps.caps(), daily: self.budget.daily.caps() },
             branch_prefix: self.workspace.branch_prefix.clone(),
             polling_interval: self.polling.interval,
+            archive_after: ARCHIVE_AFTER,
         }
     }
 

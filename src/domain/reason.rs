@@ -183,9 +183,7 @@ fn hindered(what: &str, hindrance: &Hindrance, now: Timestamp) -> Reason {
         Hindrance::Tracker => {
             reason("tracker", "the board could not be read, or not yet", "nothing: it goes on when the tracker answers")
         }
-        Hindrance::ShuttingDown => {
-            reason("shutdown", "the runner is shutting down", "start `dirigent run` again")
-        }
+        Hindrance::ShuttingDown => reason("shutdown", "the runner is shutting down", "start `dirigent run` again"),
         Hindrance::MergeDisabled => reason(
             "ready_for_you",
             "ready for you to merge: merge.mode is disabled",

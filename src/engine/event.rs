@@ -9,6 +9,7 @@ use super::permit::Refusal;
 use crate::domain::basis::Basis;
 use crate::domain::evidence::GateResult;
 use crate::domain::ids::{CommentId, CommitId, EffectId, PrNumber, RunId, TicketId};
+use crate::domain::job::Job;
 use crate::domain::lane::Lane;
 use crate::domain::pr::PullRequest;
 use crate::domain::remark::{RemarkKey, RemarkKind};
@@ -22,6 +23,10 @@ pub enum Event {
     /// The past was settled: these runs of an earlier life are over.
     Recovered {
         lost: Vec<LostRun>,
+    },
+    /// The archived jobs of tickets that the next event is about.
+    Recalled {
+        jobs: Vec<Job>,
     },
     /// A complete list of the tickets in the states of interest.
     Polled {

@@ -42,8 +42,7 @@ impl Step<'_> {
         // A time so far away was set by a clock that has been put back since.
         let latest = self.now + self.policy.polling_interval.max(FIRST_MINUTE).saturating_mul(64);
         if matches!(hold, MergeHold::Forge { retry_at, .. } if *retry_at <= self.now || *retry_at > latest) {
-            let stage =
-                Stage::ReadyToMerge { head: head.clone(), hold: MergeHold::Queue, turn: *turn, since: *since };
+            let stage = Stage::ReadyToMerge { head: head.clone(), hold: MergeHold::Queue, turn: *turn, since: *since };
             self.decide_with(id, |job, out| out.amend(job, stage));
         }
     }
@@ -61,7 +60,8 @@ impl Step<'_> {
             let turn = Turn { moment: self.state.next_moment(), since: self.now };
             self.set_turn(&id, Some(turn), None);
             // One more look decides.
-            if let Some(number) = self.state.jobs.get(&id).and_then(|job| job.delivery.pr.as_ref()).map(|pr| pr.number) {
+            if let Some(number) = self.state.jobs.get(&id).and_then(|job| job.delivery.pr.as_ref()).map(|pr| pr.number)
+            {
                 self.emit(Some(&id), Action::InspectPr { number });
             }
         }

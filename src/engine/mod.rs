@@ -5,6 +5,7 @@
 //! settles: stops what must stop, merges what is ready, starts what may start. `permit` is the gate that the runtime asks
 //! before it performs anything.
 
+mod archive;
 mod assess;
 mod budget;
 mod decided;
@@ -15,8 +16,8 @@ pub mod effect;
 pub mod event;
 mod fingerprint;
 mod finish;
-pub mod jobs;
 pub mod hindrance;
+pub mod jobs;
 mod landing;
 mod limits;
 mod merge_line;
@@ -29,9 +30,9 @@ pub mod provenance;
 mod pull_requests;
 mod quota;
 mod reconcile;
+mod relations;
 mod remarks;
 mod retry;
-mod relations;
 pub mod route;
 pub mod run_store;
 mod runs;
@@ -44,6 +45,7 @@ mod view;
 mod workflow_change;
 mod workpad;
 
+pub use archive::unknown_tickets;
 pub use due::next_due;
 pub use outbox::circumstances;
 pub use people::{holding, is_so_already, objection};

@@ -8,8 +8,8 @@ use super::phases::Observation;
 use super::phases::moves::saw_ticket_closed;
 use super::provenance::{is_ours, is_trusted};
 use super::remarks;
-use super::select;
 use super::run_store::Runs;
+use super::select;
 use super::state::{SETTLE, Unsettled};
 use super::step::Step;
 use crate::config::policy::{Order, Policy};
@@ -289,8 +289,7 @@ impl Step<'_> {
 
     /// A move of this ticket is written down and not confirmed.
     fn is_moving(&self, id: &TicketId) -> bool {
-        let mut of_ticket = self.state.outbox.values().filter(|pending| pending.effect.ticket.as_ref() == Some(id));
-        of_ticket.any(|pending| matches!(pending.effect.action, Action::MoveTicket { .. }))
+        self.state.outbox.of_ticket(id).any(|pending| matches!(pending.effect.action, Action::MoveTicket { .. }))
     }
 
     /// Believes a reading: the job's facts, what they mean, and what people wrote.

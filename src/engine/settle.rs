@@ -52,6 +52,7 @@ impl Step<'_> {
                 break;
             }
         }
+        self.archive_what_is_over();
     }
 
     /// Every job that changed, until none does.
@@ -111,7 +112,11 @@ impl Step<'_> {
         let spent = hindrance::day_is_spent(self.state, self.policy);
         if spent.is_some() && !self.state.day_is_spent {
             let (what, _) = spent.clone().unwrap_or_default();
-            self.note(None, "daily_budget", format!("today's budget is spent ({what}): nothing starts before midnight UTC"));
+            self.note(
+                None,
+                "daily_budget",
+                format!("today's budget is spent ({what}): nothing starts before midnight UTC"),
+            );
         }
         self.state.day_is_spent = spent.is_some();
     }
@@ -122,11 +127,8 @@ impl Step<'_> {
             || self.policy.rollout.mode == RolloutMode::Observe
             || self.state.shutting_down
             || self.is_day_nearly_spent();
-        let runs: Vec<RunId> = if all {
-            self.state.runs.keys().cloned().collect()
-        } else {
-            self.state.runs.due().due(self.now)
-        };
+        let runs: Vec<RunId> =
+            if all { self.state.runs.keys().cloned().collect() } else { self.state.runs.due().due(self.now) };
         for run in runs {
             self.stop_if_it_must(&run);
         }

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::effect::Effect;
 use super::jobs::Jobs;
 use super::outbox_store::Outbox;
+use super::permit::{Circumstances, Refusal};
 use super::run_store::Runs;
 use super::timetable::Timetable;
-use super::permit::{Circumstances, Refusal};
 use crate::domain::basis::Moment;
 use crate::domain::ids::{CommitId, EffectId, PoolName, RunId, TicketId};
 use crate::domain::job::{Job, Pause, SwitchSource};
@@ -63,6 +63,8 @@ pub struct State {
     pub settled_under: Option<Circumstances>,
     pub settled_at: Timestamp,
     pub day_is_spent: bool,
+    /// When the jobs that are over were last looked through.
+    pub archived_at: Timestamp,
     /// Besides what the containers have marked themselves: see [`State::take_changes`].
     pub changes: Changes,
 }

@@ -19,7 +19,8 @@ use crate::domain::time::Timestamp;
 /// Advances the machine by one event. Never panics, whatever the order; late news change nothing.
 pub fn step(state: &mut State, policy: &Policy, now: Timestamp, event: Event) -> Vec<Effect> {
     let mut step = Step { state, policy, now, effects: Vec::new() };
-    let light = matches!(event, Event::RunProgress { .. });
+    // What is recalled is settled with the event that it is recalled for.
+    let light = matches!(event, Event::RunProgress { .. } | Event::Recalled { .. });
     step.handle(event);
     if !light {
         step.settle();
@@ -40,6 +41,7 @@ impl Step<'_> {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Recovered { lost } => self.recovered(lost),
+            Event::Recalled { jobs } => self.recalled(jobs),
             Event::Polled { tickets, base, basis } => self.polled(tickets, base, basis),
             Event::PolledChanges { tickets, base, basis } => self.polled_changes(tickets, base, basis),
             Event::PolledUnchanged { base, basis } => self.polled_unchanged(base, basis),
@@ -233,7 +235,9 @@ impl Step<'_> {
     /// Whoever retries what waits for a usage limit knows better: another key, a larger plan. If not, the next run says so.
     fn doubt_the_limit(&mut self, ticket: &TicketId) {
         let Some(job) = self.state.jobs.get(ticket) else { return };
-        let Some(Hindrance::Quota { pool, .. }) = hindrance::of_job(self.state, self.policy, job, self.now) else { return };
+        let Some(Hindrance::Quota { pool, .. }) = hindrance::of_job(self.state, self.policy, job, self.now) else {
+            return;
+        };
         if let Some(pool) = self.state.meta.pools.get_mut(&pool) {
             pool.paused_until = None;
             self.state.changes.meta = true;

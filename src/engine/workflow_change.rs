@@ -20,7 +20,8 @@ impl Step<'_> {
         let known = self.state.meta.workflow.is_some();
         let another = known && self.is_another_workflow();
         let blocked = self.state.jobs.index().in_phase(Phase::Blocked);
-        let may_work = |id: &&TicketId| self.state.jobs.get(id).is_some_and(|job| may_work_now(job, another, self.policy));
+        let may_work =
+            |id: &&TicketId| self.state.jobs.get(id).is_some_and(|job| may_work_now(job, another, self.policy));
         let retried: Vec<TicketId> = blocked.filter(may_work).cloned().collect();
         for id in retried {
             self.decide_with(&id, |job, out| {

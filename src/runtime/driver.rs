@@ -18,6 +18,8 @@ use super::performer::{Adapters, Performer};
 use super::poller::PollPlan;
 use super::record::{RecordLine, Recorder};
 use crate::config::policy::Policy;
+use crate::domain::ids::TicketId;
+use crate::domain::job::Job;
 use crate::domain::run::{RunOutcome, RunReport};
 use crate::domain::snapshot::Snapshot;
 use crate::domain::time::Timestamp;
@@ -25,7 +27,7 @@ use crate::engine::effect::{Action, Effect};
 use crate::engine::event::{Event, OperatorCommand};
 use crate::engine::permit::Reach;
 use crate::engine::state::{Changes, State};
-use crate::engine::{holding, is_so_already, next_due, objection, select, snapshot, step};
+use crate::engine::{holding, is_so_already, next_due, objection, select, snapshot, step, unknown_tickets};
 use crate::ledger::{Ledger, LedgerError};
 
 /// How many messages one transaction may cover.
@@ -249,7 +251,40 @@ impl Driver {
         }
     }
 
+    /// Events about tickets whose jobs are archived are handed to the engine together with those jobs.
     fn step(&mut self, event: Event) {
+        let unknown = unknown_tickets(&self.state, &event);
+        match self.recall(&unknown) {
+            Ok(jobs) if jobs.is_empty() => self.take_step(event),
+            Ok(jobs) => {
+                self.take_step(Event::Recalled { jobs });
+                self.take_step(event);
+            }
+            Err(error) => {
+                // A ticket without its past would begin anew. The board is asked again, and so is whatever else this was.
+                let error = format!("the ledger cannot be read: {error}");
+                tracing::warn!(error, "news of the board were left aside");
+                self.take_step(Event::PollFailed { error });
+            }
+        }
+    }
+
+    /// What was archived and is not written yet comes first.
+    fn recall(&self, ids: &[TicketId]) -> Result<Vec<Job>, LedgerError> {
+        let (mut jobs, mut rest) = (Vec::new(), Vec::new());
+        for id in ids {
+            match self.unwritten.archived.get(id) {
+                Some(job) => jobs.push(job.clone()),
+                None => rest.push(id.clone()),
+            }
+        }
+        if !rest.is_empty() {
+            jobs.extend(self.ledger.jobs(&rest)?);
+        }
+        Ok(jobs)
+    }
+
+    fn take_step(&mut self, event: Event) {
         let reloaded = matches!(event, Event::PolicyReloaded);
         let switch_before = self.state.global_switch();
         let board_error_before = self.state.tracker.last_error.clone();
@@ -268,8 +303,9 @@ impl Driver {
         let all = reloaded || self.state.global_switch() != switch_before;
         if all {
             self.gatekeeper.refresh(&self.state, &self.policy, None);
-        } else if !changes.jobs.is_empty() {
-            self.gatekeeper.update(&self.state, &self.policy, &changes.jobs);
+        } else if !changes.jobs.is_empty() || !changes.archived.is_empty() {
+            let changed = changes.jobs.iter().chain(changes.archived.keys());
+            self.gatekeeper.update(&self.state, &self.policy, changed);
         }
         self.performer.look_at_gates(&self.state);
         if changes.soft && !changes.is_hard() {
@@ -472,8 +508,8 @@ impl Driver {
         match command {
             Command::Operator(command) => {
                 let ticket = command.ticket().cloned();
-                if ticket.as_ref().is_some_and(|id| !self.state.jobs.contains(id)) {
-                    return Err("no such ticket on the board".into());
+                if let Some(id) = &ticket {
+                    self.must_know(id)?;
                 }
                 if let Some(already) = is_so_already(&self.state, &command) {
                     return Ok(already);
@@ -485,13 +521,12 @@ impl Driver {
                 Ok(where_it_stands(&self.state, &self.policy, ticket.as_ref()))
             }
             Command::Approve { ticket, head, anyway } => {
+                self.must_know(&ticket)?;
                 let overrule = if anyway { holding(&self.state, &ticket) } else { Vec::new() };
                 self.command(Command::Operator(OperatorCommand::Approve { ticket, head, overrule }), by)
             }
             Command::Message { ticket, text, urgent } => {
-                if !self.state.jobs.contains(&ticket) {
-                    return Err("no such ticket on the board".into());
-                }
+                self.must_know(&ticket)?;
                 self.step(Event::HumanSaid { ticket: ticket.clone(), by, text, urgent });
                 let stands = where_it_stands(&self.state, &self.policy, Some(&ticket));
                 Ok(format!("{stands}; {}", how_it_arrives(&self.state, &ticket)))
@@ -506,6 +541,18 @@ impl Driver {
                 Ok(format!("shutting down; {} run(s) are being stopped", self.state.runs.len()))
             }
         }
+    }
+
+    /// A person may mean a ticket whose job is archived.
+    fn must_know(&mut self, id: &TicketId) -> Result<(), String> {
+        if !self.state.jobs.contains(id) {
+            let jobs = self.recall(std::slice::from_ref(id)).map_err(|error| error.to_string())?;
+            if jobs.is_empty() {
+                return Err("no such ticket on the board".into());
+            }
+            self.take_step(Event::Recalled { jobs });
+        }
+        Ok(())
     }
 
     /// Nothing is under way, and nothing that is waited for would come without somebody outside.

@@ -47,7 +47,11 @@ impl Gatekeeper {
     pub fn update<'a>(&self, state: &State, policy: &Policy, changed: impl IntoIterator<Item = &'a TicketId>) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         for id in changed {
-            known.tickets.insert(id.clone(), circumstances(state, policy, Some(id)));
+            if state.jobs.contains(id) {
+                known.tickets.insert(id.clone(), circumstances(state, policy, Some(id)));
+            } else {
+                known.tickets.remove(id);
+            }
         }
         known.general = circumstances(state, policy, None);
     }

@@ -25,8 +25,8 @@ fn commit_everything_that_differs(ledger: &mut SqliteLedger, before: &State, mac
         .extend(after.jobs.iter().filter(|(id, job)| before.jobs.get(id) != Some(job)).map(|(id, _)| id.clone()));
     changes
         .runs
-        .extend(after.runs.iter().filter(|(id, run)| before.runs.get(*id) != Some(run)).map(|(id, _)| id.clone()));
-    changes.runs.extend(before.runs.keys().filter(|id| !after.runs.contains_key(*id)).cloned());
+        .extend(after.runs.iter().filter(|(id, run)| before.runs.get(id) != Some(run)).map(|(id, _)| id.clone()));
+    changes.runs.extend(before.runs.keys().filter(|id| !after.runs.contains(id)).cloned());
     changes.outbox.extend(after.outbox.iter().filter(|(id, e)| before.outbox.get(id) != Some(e)).map(|(id, _)| *id));
     changes.outbox.extend(before.outbox.keys().filter(|id| after.outbox.get(id).is_none()).copied());
     ledger.commit(after, &changes).unwrap();

@@ -7,7 +7,7 @@ use dirigent::config::policy::Policy;
 use dirigent::domain::basis::Basis;
 use dirigent::domain::failure::RunFailure;
 use dirigent::domain::ids::{RunId, TicketId};
-use dirigent::domain::job::{Stage, SwitchSource, TicketFacts, Work};
+use dirigent::domain::job::{Job, Stage, SwitchSource, TicketFacts, Work};
 use dirigent::domain::run::{RunOutcome, StopReason};
 use dirigent::domain::ticket::{Ticket, state_in};
 use dirigent::domain::time::Timestamp;
@@ -15,7 +15,7 @@ use dirigent::engine::effect::{Action, Effect, Steering};
 use dirigent::engine::event::{EffectError, Event, Lookup, LostRun};
 use dirigent::engine::permit::{Circumstances, Reach, permit};
 use dirigent::engine::state::{Changes, Meta, State};
-use dirigent::engine::{circumstances, next_due, select, step};
+use dirigent::engine::{circumstances, next_due, select, step, unknown_tickets};
 
 use super::agents::{Agent, Temper, salvage_of};
 use super::chance::Chance;
@@ -328,6 +328,11 @@ impl Simulation {
             self.print(&format!("{event:?}"));
         }
         let event = self.told_of_the_board(event);
+        let unknown = unknown_tickets(&self.state, &event);
+        if !unknown.is_empty() {
+            let jobs = self.recall(&unknown);
+            step(&mut self.state, &self.policy, self.now, Event::Recalled { jobs });
+        }
         let spends = matches!(event, Event::RunProgress { .. } | Event::RunFinished { .. });
         let effects = step(&mut self.state, &self.policy, self.now, event);
         self.steps += 1;
@@ -357,6 +362,19 @@ impl Simulation {
     }
 
     /// Writes, then performs. What cannot be written is not performed.
+    /// What was archived and may not be written yet comes first.
+    fn recall(&self, ids: &[TicketId]) -> Vec<Job> {
+        let (mut jobs, mut rest) = (Vec::new(), Vec::new());
+        for id in ids {
+            match self.unwritten.archived.get(id) {
+                Some(job) => jobs.push(job.clone()),
+                None => rest.push(id.clone()),
+            }
+        }
+        jobs.extend(self.ledger.archived(&rest));
+        jobs
+    }
+
     fn keep(&mut self, changes: Changes, effects: Vec<Effect>) {
         if changes.soft && !changes.is_hard() {
             self.soft_since.get_or_insert(self.now.0);

@@ -10,6 +10,7 @@ use dirigent::engine::state::{Changes, Meta, Pending, State};
 #[derive(Default)]
 pub struct Ledger {
     jobs: BTreeMap<TicketId, Job>,
+    archived: BTreeMap<TicketId, Job>,
     runs: BTreeMap<RunId, LiveRun>,
     outbox: BTreeMap<EffectId, Pending>,
     meta: Meta,
@@ -26,10 +27,12 @@ impl Ledger {
         for id in &changes.jobs {
             if let Some(job) = state.jobs.get(id) {
                 self.jobs.insert(id.clone(), job.clone());
+                self.archived.remove(id);
             }
         }
-        for id in changes.archived.keys().filter(|id| !state.jobs.contains(id)) {
+        for (id, job) in changes.archived.iter().filter(|(id, _)| !state.jobs.contains(id)) {
             self.jobs.remove(id);
+            self.archived.insert(id.clone(), job.clone());
         }
         for id in &changes.runs {
             match state.runs.get(id) {
@@ -48,6 +51,11 @@ impl Ledger {
         }
     }
 
+    /// The archived jobs of these tickets.
+    pub fn archived(&self, ids: &[TicketId]) -> Vec<Job> {
+        ids.iter().filter_map(|id| self.archived.get(id).or_else(|| self.jobs.get(id))).cloned().collect()
+    }
+
     /// The state that a new life begins with.
     pub fn reopened(&self) -> State {
         State {
@@ -62,7 +70,7 @@ impl Ledger {
     pub fn lacks(&self, state: &State) -> Option<String> {
         for (id, job) in state.jobs.iter() {
             // Usage and last activity of live runs are checkpointed a little later.
-            if job.stage.run().is_none() && self.jobs.get(id) != Some(job) {
+            if job.stage.run().is_none() && self.jobs.get(id).or_else(|| self.archived.get(id)) != Some(job) {
                 return Some(format!("{id} was changed and not marked"));
             }
         }

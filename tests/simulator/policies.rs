@@ -10,6 +10,7 @@ use super::engine::fixtures::policy;
 pub fn policy_of(seed: u64) -> Policy {
     let mut policy = policy();
     policy.polling_interval = Duration::from_secs(60);
+    policy.archive_after = Duration::from_secs([0, 60, 600, 86_400][(seed % 17 % 4) as usize]);
     policy.agent.max_concurrent = 1 + (seed % 3) as usize;
     policy.agent.max_retries = 3;
     policy.gates.has_task_gates = seed.is_multiple_of(2);

@@ -9,20 +9,32 @@ use super::stage::SwitchSource;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hindrance {
     /// A switch that stops everything.
-    Switch { source: SwitchSource },
+    Switch {
+        source: SwitchSource,
+    },
     Observe,
     Preflight,
     /// The board could not be read; nothing is started on old knowledge.
     Tracker,
-    DailyBudget { what: String, until: Timestamp },
+    DailyBudget {
+        what: String,
+        until: Timestamp,
+    },
     ShuttingDown,
     /// The usage limit of the credentials that its agent would use.
-    Quota { pool: PoolName, until: Timestamp },
+    Quota {
+        pool: PoolName,
+        until: Timestamp,
+    },
     Slot,
-    StateSlot { state: String },
+    StateSlot {
+        state: String,
+    },
     /// Merging is a person's business here.
     MergeDisabled,
     RolloutForbids,
     /// Another one is merged first.
-    Behind { key: TicketKey },
+    Behind {
+        key: TicketKey,
+    },
 }

@@ -273,10 +273,7 @@ pub enum MergeHold {
     #[serde(alias = "last_look")]
     Queue,
     /// The forge (or the user's work tree) is in the way for now.
-    Forge {
-        because: String,
-        retry_at: Timestamp,
-    },
+    Forge { because: String, retry_at: Timestamp },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

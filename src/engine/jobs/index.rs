@@ -9,7 +9,7 @@ use crate::domain::time::Timestamp;
 use crate::engine::merge_line::TURN;
 use crate::engine::timetable::Timetable;
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobIndex {
     /// All but the queued ones, which are many and stand in lines.
     by_phase: BTreeMap<Phase, BTreeSet<TicketId>>,
@@ -21,6 +21,8 @@ pub struct JobIndex {
     pub merge_queue: BTreeSet<(Timestamp, TicketId)>,
     /// Those whose turn to be merged has come.
     pub turns: BTreeSet<TicketId>,
+    /// Over, whoever has been so for longest first.
+    pub over: BTreeSet<(Timestamp, TicketId)>,
     /// Not over, and with a pull request.
     pub with_pr: BTreeSet<TicketId>,
     /// Queued, and worked on before.
@@ -34,6 +36,7 @@ struct Keys {
     retrying: bool,
     due: Option<Timestamp>,
     ready_since: Option<Timestamp>,
+    over_since: Option<Timestamp>,
     has_turn: bool,
     has_pr: bool,
     begun: bool,
@@ -61,7 +64,8 @@ impl Keys {
         }
         let has_pr = job.delivery.pr.is_some() && !phase.is_terminal();
         let begun = phase == Phase::Queued && job.attempts > 0;
-        Self { phase, retrying, due, ready_since, has_turn, has_pr, begun }
+        let over_since = phase.is_terminal().then(|| job.stage.since());
+        Self { phase, retrying, due, ready_since, over_since, has_turn, has_pr, begun }
     }
 }
 
@@ -94,6 +98,9 @@ impl JobIndex {
         if let Some(since) = keys.ready_since {
             self.merge_queue.insert((since, id.clone()));
         }
+        if let Some(since) = keys.over_since {
+            self.over.insert((since, id.clone()));
+        }
         for (wanted, set) in self.sets(keys) {
             if wanted {
                 set.insert(id.clone());
@@ -107,6 +114,9 @@ impl JobIndex {
             phase => {
                 if let Some(ids) = self.by_phase.get_mut(&phase) {
                     ids.remove(id);
+                    if ids.is_empty() {
+                        self.by_phase.remove(&phase);
+                    }
                 }
             }
         }
@@ -114,6 +124,9 @@ impl JobIndex {
         self.due.remove(id);
         if let Some(since) = keys.ready_since {
             self.merge_queue.remove(&(since, id.clone()));
+        }
+        if let Some(since) = keys.over_since {
+            self.over.remove(&(since, id.clone()));
         }
         for (there, set) in self.sets(keys) {
             if there {

@@ -12,12 +12,12 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use super::now;
 use super::gate_watch::{GateWatch, HaltReceiver};
 use super::gatekeeper::Gatekeeper;
 use super::handle::Message;
 use super::host::RunHost;
 use super::lanes::{GateLimits, Lanes};
+use super::now;
 use crate::config::policy::Policy;
 use crate::domain::basis::Moment;
 use crate::domain::ids::{EffectId, RunId, TicketId};
@@ -25,8 +25,8 @@ use crate::domain::job::{Hindrance, Job};
 use crate::domain::lane::Lane;
 use crate::engine::effect::{Action, Effect, Steering};
 use crate::engine::event::{EffectError, Event};
-use crate::engine::permit::EffectKind;
 use crate::engine::hindrance;
+use crate::engine::permit::EffectKind;
 use crate::engine::state::State;
 use crate::forge::Forge;
 use crate::tracker::Tracker;

@@ -95,6 +95,7 @@ pub fn policy() -> Policy {
         budget: BudgetPolicy::default(),
         branch_prefix: "dirigent/".into(),
         polling_interval: Duration::from_secs(30),
+        archive_after: Duration::from_secs(1000 * 24 * 60 * 60),
     }
 }
 

@@ -7,6 +7,7 @@ use dirigent::domain::ids::{EffectId, TicketId};
 use dirigent::domain::job::{BlockCause, CheckWait, HumanWait, Job, Stage, Wait};
 use dirigent::domain::time::Timestamp;
 use dirigent::engine::effect::{Action, Effect};
+use dirigent::engine::jobs::Jobs;
 use dirigent::engine::permit::{EffectKind, Reach, permit};
 use dirigent::engine::state::{Changes, Pending, PendingStatus, State};
 use dirigent::engine::{circumstances, next_due, snapshot};
@@ -19,6 +20,7 @@ pub fn broken(state: &State, policy: &Policy, now: Timestamp, effects: &[Effect]
     outbox_is_sound(state, &mut found);
     effects_are_written_down(state, effects, &mut found);
     effects_are_permitted(state, policy, effects, &mut found);
+    indexes_say_what_the_jobs_say(state, &mut found);
     terminal_jobs_are_quiet(state, effects, &mut found);
     if state.recovered {
         for (id, job) in state.jobs.iter() {
@@ -68,6 +70,13 @@ pub fn newly_broken(
         }
     }
     found
+}
+
+fn indexes_say_what_the_jobs_say(state: &State, found: &mut Vec<String>) {
+    let filed_anew: Jobs = state.jobs.values().cloned().collect();
+    if filed_anew.index() != state.jobs.index() {
+        found.push(format!("the index says {:?} and the jobs {:?}", state.jobs.index(), filed_anew.index()));
+    }
 }
 
 fn runs_and_jobs_agree(state: &State, found: &mut Vec<String>) {

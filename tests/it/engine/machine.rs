@@ -83,6 +83,8 @@ impl Machine {
             Event::Polled { tickets, basis, .. } => {
                 (self.listed, self.listed_basis) = (Some(tickets.clone()), *basis);
             }
+            // Their records are in the ledger.
+            Event::Recalled { jobs } => jobs.iter().for_each(|job| self.kept.jobs.insert(job.clone())),
             Event::PollFailed { .. } | Event::PolicyReloaded => self.listed = None,
             // A board that has gone on since lists anew.
             Event::TicketsRefreshed { found, .. } => {

@@ -1,5 +1,6 @@
 //! The pure engine, driven through its one door: rules of the lifecycle, every stage against every event, random orders.
 
+mod archive;
 mod attempts;
 mod board;
 mod delivery;

@@ -43,7 +43,7 @@ fn touch(state: &mut State, name: &str, at: i64) {
 /// As the engine does it: the job leaves the state with its last content.
 fn archive(state: &mut State, name: &str) -> Changes {
     let job = state.jobs.remove(&id(name)).unwrap();
-    Changes { archived: BTreeMap::from([(id(name), job)]), ..Changes::default() }
+    Changes { archived: BTreeMap::from([(id(name), std::sync::Arc::unwrap_or_clone(job))]), ..Changes::default() }
 }
 
 fn changed(names: &[&str]) -> Changes {

@@ -186,7 +186,7 @@ fn with_every_kind_of_record() -> (Old, Vec<(String, Value)>) {
 fn every_kind_of_record_that_was_ever_written_can_be_read() {
     let (old, records) = with_every_kind_of_record();
     let state = SqliteLedger::open(&old.path()).unwrap().load().unwrap();
-    for (id, job) in &state.jobs {
+    for (id, job) in state.jobs.iter() {
         let before = &records.iter().find(|(known, _)| known == id.as_str()).unwrap().1;
         let job = serde_json::to_value(job).unwrap();
         // What a job is about, what it has cost and what people said stays, wherever it is kept now.
