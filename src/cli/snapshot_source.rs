@@ -1,9 +1,13 @@
 //! What there is to look at: the running instance's picture, or the ledger's where no runner answers.
 
+use std::path::Path;
+
+use crate::config::policy::Policy;
 use crate::domain::job::SwitchSource;
-use crate::domain::snapshot::{JobView, Snapshot, SwitchView};
+use crate::domain::snapshot::{JobView, Snapshot};
 use crate::domain::time::Timestamp;
 use crate::engine;
+use crate::engine::state::State;
 use crate::ledger::{Holder, LedgerReader};
 use crate::runtime::{self, Client, ControlError, Reply, Request, RunnerFolder, find_ticket};
 use crate::workflow::Loaded;
@@ -95,12 +99,14 @@ fn live(reply: Reply) -> Result<SnapshotSource, Failure> {
 
 /// What the ledger says, without promising what only a runner could keep.
 pub fn written(loaded: &Loaded, place: &RunnerFolder, behind: Behind) -> Result<SnapshotSource, Failure> {
-    let mut state = place.read_ledger()?.load()?;
-    let (policy, now) = (loaded.settings.policy(&loaded.hash, false), runtime::now());
-    // That nobody has asked the board in this very moment keeps nothing waiting.
-    state.tracker.last_ok = Some(now);
+    let (now, file) = (runtime::now(), &loaded.settings.rollout.kill_switch_file);
+    let (mut state, policy) = as_of_now(loaded, &*place.read_ledger()?)?;
+    // The file alone says whether it is pulled; nobody has written it down.
+    state.switch_file = pulled_since(file, now);
     let mut snapshot = engine::snapshot(&state, &policy, now);
-    add_the_kill_switch_file(&mut snapshot, loaded);
+    for switch in snapshot.switches.iter_mut().filter(|switch| switch.source == SwitchSource::File) {
+        switch.subject = file.display().to_string();
+    }
     snapshot.workflow.warnings = loaded.brief_warnings();
     if behind == Behind::Nobody {
         let jobs = snapshot.jobs.iter_mut().zip(state.jobs.values());
@@ -113,20 +119,24 @@ pub fn written(loaded: &Loaded, place: &RunnerFolder, behind: Behind) -> Result<
     Ok(SnapshotSource { snapshot, behind })
 }
 
-/// The file alone says whether it is pulled; nobody has written it down.
-fn add_the_kill_switch_file(snapshot: &mut Snapshot, loaded: &Loaded) {
-    let file = &loaded.settings.rollout.kill_switch_file;
-    let Ok(found) = std::fs::symlink_metadata(file) else { return };
+fn pulled_since(file: &Path, now: Timestamp) -> Option<Timestamp> {
+    let found = std::fs::symlink_metadata(file).ok()?;
     let since = found.modified().ok().and_then(|at| jiff::Timestamp::try_from(at).ok());
-    let since = since.map_or(snapshot.at, |at| Timestamp(at.as_millisecond()));
-    snapshot.switches.insert(0, SwitchView { source: SwitchSource::File, subject: file.display().to_string(), since });
+    Some(since.map_or(now, |at| Timestamp(at.as_millisecond())))
 }
 
 pub fn from_ledger(loaded: &Loaded, ledger: &dyn LedgerReader) -> Result<Snapshot, Failure> {
-    let mut state = ledger.load()?;
-    state.tracker.last_ok = Some(runtime::now());
-    let policy = loaded.settings.policy(&loaded.hash, false);
+    let (state, policy) = as_of_now(loaded, ledger)?;
     Ok(engine::snapshot(&state, &policy, runtime::now()))
+}
+
+/// What is written, and what would be in force if a runner started now.
+fn as_of_now(loaded: &Loaded, ledger: &dyn LedgerReader) -> Result<(State, Policy), Failure> {
+    let mut state = ledger.load()?;
+    // That nobody has asked the board in this very moment keeps nothing waiting.
+    state.tracker.last_ok = Some(runtime::now());
+    let checked = ledger.has_preflight(&loaded.hash)?;
+    Ok((state, loaded.settings.policy(&loaded.hash, !checked)))
 }
 
 pub fn job<'a>(snapshot: &'a Snapshot, name: &str) -> Result<&'a JobView, Failure> {

@@ -1,7 +1,7 @@
 //! What keeps jobs waiting that is not their own doing, derived from what is true of all of them.
 
 use super::budget::{self, Level};
-use super::jobs::Line;
+use super::jobs::StartLine;
 use super::quota;
 use super::route;
 use super::run_store::column;
@@ -43,7 +43,7 @@ pub fn day_is_spent(state: &State, policy: &Policy) -> Option<(String, Timestamp
 }
 
 /// Why nobody in this line starts.
-pub fn of_line(state: &State, policy: &Policy, line: &Line, now: Timestamp) -> Option<Hindrance> {
+pub fn of_line(state: &State, policy: &Policy, line: &StartLine, now: Timestamp) -> Option<Hindrance> {
     if let Some(until) = quota::paused_until(state.meta.pools.get(&line.pool), now) {
         return Some(Hindrance::Quota { pool: line.pool.clone(), until });
     }
@@ -56,10 +56,10 @@ pub fn of_line(state: &State, policy: &Policy, line: &Line, now: Timestamp) -> O
 }
 
 /// The line that a queued job would stand in. `None` for a policy without any route.
-pub fn line_of(job: &Job, policy: &Policy) -> Option<Line> {
+pub fn line_of(job: &Job, policy: &Policy) -> Option<StartLine> {
     let Stage::Queued { work, .. } = &job.stage else { return None };
     let pool = route::pool(policy, &job.ticket, work.kind())?.clone();
-    Some(Line { pool, state: column(&job.ticket.state).into() })
+    Some(StartLine { pool, state: column(&job.ticket.state).into() })
 }
 
 /// Why nothing at all is merged.

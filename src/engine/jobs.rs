@@ -13,8 +13,8 @@ use crate::domain::job::Job;
 use crate::domain::usage::Usage;
 
 pub use index::JobIndex;
-pub use line::Line;
-use line::{Lines, Place};
+pub use line::StartLine;
+use line::{PlaceInLine, StartLines};
 
 /// The jobs by ticket. Nobody gets hold of a job to change it but through [`Jobs::edit`]: whatever depends on a job is kept up to
 /// date there, and an event costs what it touches.
@@ -23,7 +23,7 @@ pub struct Jobs {
     all: BTreeMap<TicketId, Filed>,
     index: JobIndex,
     relations: Relations,
-    lines: Lines,
+    lines: StartLines,
     /// Changed since the ledger was last told.
     changed: BTreeSet<TicketId>,
     /// To be settled: changed, or something that they depend on has.
@@ -35,7 +35,7 @@ pub struct Jobs {
 #[derive(Debug, Clone)]
 struct Filed {
     job: Arc<Job>,
-    place: Option<Box<Place>>,
+    place: Option<Box<PlaceInLine>>,
 }
 
 /// What is still to be written or settled is no part of what the jobs are.
@@ -203,7 +203,7 @@ impl Jobs {
     }
 
     /// Puts a job that could start now in line. It leaves the line with any change.
-    pub(super) fn line_up(&mut self, id: &TicketId, line: Line, rank: Rank) {
+    pub(super) fn line_up(&mut self, id: &TicketId, line: StartLine, rank: Rank) {
         self.leave_line(id);
         if let Some(filed) = self.all.get_mut(id) {
             filed.place = Some(Box::new(self.lines.enter(line, rank, id)));
@@ -217,12 +217,12 @@ impl Jobs {
     }
 
     /// Whoever comes first in the lines that are open.
-    pub(super) fn first_in_line(&self, open: impl FnMut(&Line) -> bool) -> Option<&TicketId> {
+    pub(super) fn first_in_line(&self, open: impl FnMut(&StartLine) -> bool) -> Option<&TicketId> {
         self.lines.first(open)
     }
 
     /// The lines that somebody stands in.
-    pub fn lines(&self) -> impl Iterator<Item = &Line> {
+    pub fn lines(&self) -> impl Iterator<Item = &StartLine> {
         self.lines.iter()
     }
 

@@ -56,7 +56,7 @@ pub struct State {
     /// Workpads that are out of date and rest for a while since they were last written.
     pub workpads: Timetable<TicketId>,
     /// What all workpads were last compared under.
-    pub shown_under: Shown,
+    pub shown_under: ShownUnder,
     /// Jobs with a switch of their own that is on.
     pub switched: BTreeSet<TicketId>,
     /// What was true of all jobs when they were last settled, and when that was.
@@ -161,7 +161,7 @@ pub struct LaneHealth {
 
 /// What workpads say that is not their job's own doing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Shown {
+pub struct ShownUnder {
     pub paused_pools: BTreeSet<PoolName>,
     pub day_is_spent: bool,
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::effect::Action;
 use super::hindrance;
 use super::quota;
-use super::state::{PendingStatus, Shown, State};
+use super::state::{PendingStatus, ShownUnder, State};
 use super::step::Step;
 use crate::config::policy::Policy;
 use crate::domain::ids::TicketId;
@@ -56,9 +56,9 @@ impl Step<'_> {
 }
 
 /// What all workpads have in common.
-fn shown_by_all(state: &State, policy: &Policy, now: Timestamp) -> Shown {
+fn shown_by_all(state: &State, policy: &Policy, now: Timestamp) -> ShownUnder {
     let paused = state.meta.pools.iter().filter(|(_, pool)| quota::paused_until(Some(pool), now).is_some());
-    Shown {
+    ShownUnder {
         paused_pools: paused.map(|(name, _)| name.clone()).collect(),
         day_is_spent: hindrance::day_is_spent(state, policy).is_some(),
     }

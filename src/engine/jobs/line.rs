@@ -8,7 +8,7 @@ use crate::engine::select::Rank;
 
 /// Jobs that need the same: an agent with these credentials, and a slot for this column.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Line {
+pub struct StartLine {
     pub pool: PoolName,
     /// Trimmed and lower case.
     pub state: Arc<str>,
@@ -16,24 +16,24 @@ pub struct Line {
 
 /// A job's place.
 #[derive(Debug, Clone)]
-pub struct Place {
-    line: Arc<Line>,
+pub struct PlaceInLine {
+    line: Arc<StartLine>,
     rank: Rank,
 }
 
 #[derive(Debug, Clone, Default)]
-pub struct Lines {
-    lines: BTreeMap<Arc<Line>, BTreeSet<(Rank, TicketId)>>,
+pub struct StartLines {
+    lines: BTreeMap<Arc<StartLine>, BTreeSet<(Rank, TicketId)>>,
 }
 
-impl Lines {
-    pub fn enter(&mut self, line: Line, rank: Rank, id: &TicketId) -> Place {
+impl StartLines {
+    pub fn enter(&mut self, line: StartLine, rank: Rank, id: &TicketId) -> PlaceInLine {
         let line = self.lines.get_key_value(&line).map_or_else(|| Arc::new(line), |(known, _)| Arc::clone(known));
         self.lines.entry(Arc::clone(&line)).or_default().insert((rank.clone(), id.clone()));
-        Place { line, rank }
+        PlaceInLine { line, rank }
     }
 
-    pub fn leave(&mut self, place: Place, id: &TicketId) {
+    pub fn leave(&mut self, place: PlaceInLine, id: &TicketId) {
         let Some(waiting) = self.lines.get_mut(&place.line) else { return };
         waiting.remove(&(place.rank, id.clone()));
         if waiting.is_empty() {
@@ -42,12 +42,12 @@ impl Lines {
     }
 
     /// Whoever comes first in all lines that are open.
-    pub fn first(&self, mut open: impl FnMut(&Line) -> bool) -> Option<&TicketId> {
+    pub fn first(&self, mut open: impl FnMut(&StartLine) -> bool) -> Option<&TicketId> {
         let heads = self.lines.iter().filter(|(line, _)| open(line)).filter_map(|(_, waiting)| waiting.first());
         heads.min().map(|(_, id)| id)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Line> {
+    pub fn iter(&self) -> impl Iterator<Item = &StartLine> {
         self.lines.keys().map(AsRef::as_ref)
     }
 
@@ -65,8 +65,8 @@ mod tests {
 
     #[test]
     fn the_first_of_the_open_lines_goes_first() {
-        let mut lines = Lines::default();
-        let line = |pool: &str| Line { pool: PoolName::new(pool), state: "todo".into() };
+        let mut lines = StartLines::default();
+        let line = |pool: &str| StartLine { pool: PoolName::new(pool), state: "todo".into() };
         let rank = |priority: i64, key: &str| (priority, Reverse(0), Timestamp(0), key.into());
         let (a, b) = (TicketId::new("a"), TicketId::new("b"));
         let place = lines.enter(line("one"), rank(1, "a"), &a);
