@@ -34,10 +34,10 @@ use super::workspace::WorkspaceSettings;
 use crate::domain::ids::PoolName;
 use crate::domain::route::Route;
 
-/// The whole front matter, every value resolved.
 /// What was done during the last day is what people want to see.
 const ARCHIVE_AFTER: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
 
+/// The whole front matter, every value resolved.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Settings {

@@ -102,7 +102,7 @@ const READERS: &[(&str, &str, &str)] = &[
     ("pr.closed_pr_policy", "engine/delivery.rs", "policy.pr.closed_pr"),
     ("pr.required_labels", "runtime/performer/write.rs", "pr.labels"),
     ("pr.draft", "runtime/performer/write.rs", "pr.draft"),
-    ("merge.mode", "engine/landing.rs", "policy.merge.auto"),
+    ("merge.mode", "engine/hindrance.rs", "policy.merge.auto"),
     ("merge.method", "engine/landing.rs", "policy.merge.method"),
     ("merge.max_rebase_attempts", "engine/delivery.rs", "policy.merge.max_rebase_attempts"),
     ("merge.require_green_checks", "engine/assess.rs", "policy.merge.require_green_checks"),
