@@ -3,11 +3,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
 use super::conversation::{Meter, Turn, about, count, microusd, object, text};
 use super::fault::Fault;
-use super::{AgentEvent, Answer, Opening, Protocol, Question, Reaction, TurnEnd};
+use super::{AgentEvent, Answer, DeskServer, Opening, Protocol, Question, Reaction, TurnEnd};
 use crate::domain::failure::TurnError;
 use crate::domain::ids::SessionId;
 use crate::domain::usage::Usage;
@@ -59,9 +60,19 @@ impl Acp {
         self.opening.as_ref().map_or(Value::Null, |opening| json!(opening.cwd))
     }
 
+    /// Every agent of this protocol starts servers that speak on their standard streams.
+    fn servers(&self) -> Value {
+        let desk = self.opening.as_ref().and_then(|opening| opening.desk.as_ref());
+        let Some(desk) = desk else { return json!([]) };
+        let token = (DeskServer::TOKEN_VARIABLE, desk.token.expose_secret());
+        let plain = desk.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let env = plain.chain([token]).map(|(name, value)| json!({"name": name, "value": value}));
+        json!([{"name": DeskServer::NAME, "command": desk.program, "args": desk.arguments, "env": env.collect::<Value>()}])
+    }
+
     fn new_session(&mut self, out: &mut Reaction) {
         self.cost = Some(Meter::default());
-        let params = json!({"cwd": self.cwd(), "mcpServers": []});
+        let params = json!({"cwd": self.cwd(), "mcpServers": self.servers()});
         self.call(Call::New, "session/new", params, out);
     }
 
@@ -69,7 +80,7 @@ impl Acp {
         let resume = self.opening.as_ref().and_then(|opening| opening.resume.clone());
         match resume {
             Some(session) if result["agentCapabilities"]["loadSession"] == true => {
-                let params = json!({"sessionId": session.as_str(), "cwd": self.cwd(), "mcpServers": []});
+                let params = json!({"sessionId": session.as_str(), "cwd": self.cwd(), "mcpServers": self.servers()});
                 self.call(Call::Load, "session/load", params, out);
             }
             Some(_) => {

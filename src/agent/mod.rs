@@ -18,6 +18,8 @@ mod usage_totals;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use secrecy::SecretString;
+
 use crate::domain::failure::TurnError;
 use crate::domain::ids::SessionId;
 use crate::domain::time::Timestamp;
@@ -57,6 +59,25 @@ pub struct Opening {
     pub model: Option<String>,
     pub thinking_level: Option<String>,
     pub tools: Vec<ToolSpec>,
+    /// The same tools, for agents that take them from an MCP server.
+    pub desk: Option<DeskServer>,
+}
+
+/// How an agent starts the server that brings the desk's tools to it.
+#[derive(Debug, Clone)]
+pub struct DeskServer {
+    pub program: PathBuf,
+    pub arguments: Vec<String>,
+    /// What it needs to find the run; the agent's own environment has the same.
+    pub variables: Vec<(String, String)>,
+    /// And to be let in.
+    pub token: SecretString,
+}
+
+impl DeskServer {
+    /// What agents call it.
+    pub const NAME: &'static str = "desk";
+    pub const TOKEN_VARIABLE: &'static str = "DIRIGENT_TOKEN";
 }
 
 /// A tool that the runner offers to the agent.

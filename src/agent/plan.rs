@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use super::Protocol;
 use super::acp::Acp;
 use super::claude::Claude;
 use super::codex::{Codex, ThreadPolicy};
 use super::pi::Pi;
 use super::presets::OneShot;
+use super::{DeskServer, Protocol};
 use crate::config::acp::AcpSettings;
 use crate::config::claude::ClaudeSettings;
 use crate::config::codex::CodexSettings;
@@ -54,6 +54,8 @@ pub struct RunPlace {
     pub agent_home: Option<PathBuf>,
     /// The program behind hook commands, for agents that call hooks.
     pub hook_program: Option<PathBuf>,
+    /// For agents that take its tools by their command line.
+    pub desk: Option<DeskServer>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -139,13 +141,26 @@ pub fn claude(settings: &ClaudeSettings, place: &RunPlace) -> Result<LaunchPlan,
     {
         flag("--settings", &claude_hooks(program).to_string());
     }
-    // The flag takes any number of values, so each tool is bound to its own.
+    // Both flags take any number of values, so each value is bound to its own.
+    if let Some(desk) = &place.desk {
+        flags.push(format!("--mcp-config={}", claude_servers(desk)));
+        flags.push(format!("--allowedTools=mcp__{}", DeskServer::NAME));
+    }
     flags.extend(settings.allowed_tools.iter().map(|tool| format!("--allowedTools={tool}")));
     Ok(LaunchPlan {
         line: shell("claude", &settings.command, &flags)?,
         env: vec![("DISABLE_AUTOUPDATER".to_owned(), "1".to_owned())],
         protocol: Box::new(Claude::default()),
     })
+}
+
+/// The client puts the values in from its own environment: they do not stand on a command line that others can read.
+fn claude_servers(desk: &DeskServer) -> Value {
+    let names = desk.variables.iter().map(|(name, _)| name.as_str()).chain([DeskServer::TOKEN_VARIABLE]);
+    let env: serde_json::Map<String, Value> =
+        names.map(|name| (name.to_owned(), json!(format!("${{{name}}}")))).collect();
+    let server = json!({"type": "stdio", "command": desk.program, "args": desk.arguments, "env": env});
+    json!({"mcpServers": {DeskServer::NAME: server}})
 }
 
 /// Settings for one run, with nothing in them but hooks.
@@ -300,6 +315,20 @@ mod tests {
         for settings in [own, off] {
             assert!(!line(claude(&settings, &place).unwrap()).contains("subagent-start"));
         }
+    }
+
+    #[test]
+    fn claude_gets_the_desk_without_its_token_on_the_command_line() {
+        let desk = DeskServer {
+            program: "/opt/dirigent".into(),
+            arguments: vec!["desk-mcp".into()],
+            variables: vec![("DIRIGENT_SOCKET".into(), "/run/s".into())],
+            token: "s3cret".to_owned().into(),
+        };
+        let place = RunPlace { desk: Some(desk), ..RunPlace::default() };
+        let line = line(claude(&ClaudeSettings::default(), &place).unwrap());
+        assert!(line.contains(r#""DIRIGENT_TOKEN":"${DIRIGENT_TOKEN}""#), "{line}");
+        assert!(line.ends_with("--allowedTools=mcp__desk") && !line.contains("s3cret"), "{line}");
     }
 
     #[test]

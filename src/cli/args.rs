@@ -85,6 +85,12 @@ pub enum CliCommand {
         /// subagent-start, subagent-stop, teammate-idle, task-completed or stop
         event: Option<String>,
     },
+    /// For agents that speak MCP: the worker's `tk` as tools, on stdin and stdout
+    DeskMcp {
+        /// Offer follow-up tickets, too
+        #[arg(long)]
+        follow_ups: bool,
+    },
     /// Show the effective configuration, or its schema
     Config(ConfigArgs),
     /// Print a completion script for your shell

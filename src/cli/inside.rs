@@ -62,6 +62,7 @@ fn changes_something(command: &CliCommand) -> Option<&'static str> {
         | CliCommand::Replay(_)
         | CliCommand::Tk { .. }
         | CliCommand::Hook { .. }
+        | CliCommand::DeskMcp { .. }
         | CliCommand::Config(_)
         | CliCommand::Completion { .. } => return None,
     })

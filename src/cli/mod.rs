@@ -7,6 +7,7 @@ mod bundle;
 mod config;
 mod connect;
 mod context;
+mod desk_mcp;
 mod doctor;
 mod explain;
 mod failure;
@@ -53,6 +54,9 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
     if arguments.get(1).is_some_and(|word| word == "hook") && arguments.get(2).is_none_or(|word| word != "--help") {
         let event = arguments.get(2).map(|event| event.to_string_lossy()).unwrap_or_default();
         return hook::hook(&event);
+    }
+    if arguments.get(1).is_some_and(|word| word == "desk-mcp") && arguments.get(2).is_none_or(|word| word != "--help") {
+        return desk_mcp::serve(arguments.get(2).is_some_and(|word| word == desk_mcp::FOLLOW_UPS));
     }
     let args = match Args::try_parse_from(arguments) {
         Ok(args) => args,
@@ -113,7 +117,7 @@ fn dispatch(args: Args) -> Result<(), Failure> {
         CliCommand::Replay(args) => replay::replay(&args),
         CliCommand::Config(args) => config::config(&context, &args),
         // Served before anything else can fail.
-        CliCommand::Hook { .. } | CliCommand::Tk { .. } => Ok(()),
+        CliCommand::Hook { .. } | CliCommand::DeskMcp { .. } | CliCommand::Tk { .. } => Ok(()),
         CliCommand::Completion { shell } => {
             clap_complete::generate(shell, &mut Args::command(), "dirigent", &mut std::io::stdout());
             Ok(())

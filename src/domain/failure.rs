@@ -45,6 +45,9 @@ pub enum RunFailure {
     },
     #[error("the runner stopped while this run was alive")]
     Lost,
+    /// Declared through the desk: `tk failed`.
+    #[error("the worker gave up: {why}")]
+    GaveUp { why: String },
     #[error("the run ended without a new commit, a state change or a declared result")]
     NoProgress,
     #[error("the run left uncommitted changes and workspace.on_dirty is `fail`")]
@@ -92,6 +95,7 @@ impl RunFailure {
             Self::Exit { .. } => "exit",
             Self::Signal { .. } => "signal",
             Self::Lost => "lost",
+            Self::GaveUp { .. } => "gave_up",
             Self::NoProgress => "no_progress",
             Self::Dirty => "dirty",
             Self::Tracker { .. } => "tracker",
@@ -142,6 +146,7 @@ impl RunFailure {
             }
             Self::Turn { class: TurnError::RateLimit, .. } => "nothing: it goes on when the limit resets",
             Self::InputRequired { .. } => "answer on the ticket, then `dirigent retry TICKET`",
+            Self::GaveUp { .. } => "change what it stumbled over (its words say what), then `dirigent retry TICKET`",
             Self::Dirty => "let the agent commit its work, or set workspace.on_dirty: commit",
             _ => "read the transcript with `dirigent logs TICKET`, then `dirigent retry TICKET`",
         }

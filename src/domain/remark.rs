@@ -42,6 +42,12 @@ pub struct RemarkKey {
 }
 
 impl RemarkKey {
+    /// What a worker calls it: short enough to be typed, the same in every prompt and every run.
+    pub fn handle(&self) -> String {
+        let hash = super::hash::stable_hash(&[self.kind.name(), self.id.as_str()]);
+        format!("r{:06x}", hash & 0xff_ffff)
+    }
+
     /// The same remark, perhaps in another version.
     pub fn is_same_remark(&self, other: &Self) -> bool {
         self.kind == other.kind && self.id == other.id

@@ -162,8 +162,16 @@ pub enum Activity {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is")]
 pub enum Declared {
-    Done { summary: String },
-    Blocked { reason: String },
+    Done {
+        summary: String,
+    },
+    Blocked {
+        reason: String,
+    },
+    /// It gave up; the run has failed with these words.
+    Failed {
+        why: String,
+    },
 }
 
 /// Why a run is stopped from outside.

@@ -246,7 +246,10 @@ fn failed(job: &mut Job, work: Work, failure: RunFailure, out: &mut Decided<'_>)
             out.queue(job, work, Wait::Retry { attempt: job.failures + 1, due, error: failure });
             return;
         }
-        RunFailure::NoProgress | RunFailure::Turn { class: TurnError::Refused | TurnError::Context, .. } => {
+        // Whoever gives up has had their try: the same again needs something new.
+        RunFailure::NoProgress
+        | RunFailure::GaveUp { .. }
+        | RunFailure::Turn { class: TurnError::Refused | TurnError::Context, .. } => {
             out.no_progress = true;
         }
         _ => {}

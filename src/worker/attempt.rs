@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::conversation::{Conversation, ConversationSummary, End};
-use super::desk::{Desk, DeskOrder};
+use super::desk::{Desk, DeskOrder, WorkBranch};
 use super::inbox::Inbox;
 use super::prompt::PromptRequest;
 use super::route::Chosen;
@@ -228,7 +228,7 @@ impl Worker {
         let unreported = session.usage_totals().unreported();
         session.finish();
         let declared = desk.declared();
-        let outcome = wrap_up::outcome(end, declared.is_some());
+        let outcome = wrap_up::outcome(end, declared.as_ref());
         RunResult {
             outcome,
             declared,
@@ -250,6 +250,12 @@ impl Worker {
             allow_followups: self.settings.gates.allow_followups,
             audience: Audience { trusted: tracker.trusted.clone(), untrusted: tracker.untrusted_text },
             tickets: Arc::clone(&self.tickets),
+            branch: match &self.workplace {
+                Workplace::Worktrees(workspaces) => {
+                    Some(WorkBranch { workspaces: workspaces.clone(), name: order.branch.clone() })
+                }
+                Workplace::Directories(_) => None,
+            },
             events: events.clone(),
         }
     }

@@ -345,6 +345,7 @@ impl Conversation<'_> {
     }
 
     pub(super) fn delivered(&self, remarks: Vec<RemarkKey>) {
+        self.desk.delivered(&remarks);
         if !remarks.is_empty() {
             self.tell(Activity::Delivered { remarks });
         }

@@ -1,13 +1,11 @@
-//! The runner's end of the worker's `tk`: one unix socket per run, one request per connection, one ticket.
-//!
-//! What the worker says becomes activity or a declared result; nothing here writes to the tracker.
+//! The runner's end of the worker's `tk`: one unix socket per run, one request per connection. What is said there is
+//! `desk_counter`'s affair.
 
-use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
@@ -17,27 +15,24 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-use super::desk_protocol::{DESK_VERSION, DeskRequest, DeskResponse, DeskVerb, MAX_REQUEST_BYTES};
-use super::ticket_text::{self, Audience};
+use super::desk_counter::Counter;
+use super::desk_protocol::{DeskResponse, DeskVerb, MAX_REQUEST_BYTES};
+use super::ticket_text::Audience;
 use super::{TicketSource, WorkerEvent};
-use crate::agent::session::now;
-use crate::domain::evidence::{Evidence, EvidenceKind};
-use crate::domain::ids::{CommentId, RunId};
+use crate::domain::evidence::Evidence;
+use crate::domain::ids::RunId;
 use crate::domain::job::HumanMessage;
-use crate::domain::run::{Activity, Declared};
-use crate::domain::ticket::{NewTicket, Ticket, normalise_labels};
+use crate::domain::remark::RemarkKey;
+use crate::domain::run::Declared;
+use crate::domain::ticket::Ticket;
+use crate::workspace::Workspaces;
 
 /// A request may say this much.
 const REQUEST_LIMIT: usize = 1 << 20;
-/// What is kept of a command's output in evidence.
-const OUTPUT_LIMIT: usize = 8 << 10;
 /// At the same time, for one run.
 const CONNECTIONS: usize = 64;
-/// Comments, evidence, plans and follow-ups of one run together.
-const MESSAGES: usize = 1000;
 /// For a request to arrive, and for an answer to be taken.
 const SLOW: Duration = Duration::from_secs(5);
-const TRACKER_LIMIT: Duration = Duration::from_secs(10);
 /// A unix socket's path has to fit into 108 bytes with its end.
 const PATH_LIMIT: usize = 107;
 
@@ -57,7 +52,16 @@ pub struct DeskOrder {
     pub allow_followups: bool,
     pub audience: Audience,
     pub tickets: Arc<dyn TicketSource>,
+    /// Where a commit would show; `None` where the work is in a directory of its own.
+    pub branch: Option<WorkBranch>,
     pub events: mpsc::UnboundedSender<WorkerEvent>,
+}
+
+/// The branch that the run works on.
+#[derive(Clone)]
+pub struct WorkBranch {
+    pub workspaces: Workspaces,
+    pub name: String,
 }
 
 /// An open desk. Dropping it closes the socket.
@@ -65,22 +69,6 @@ pub struct Desk {
     counter: Arc<Counter>,
     socket: PathBuf,
     accepting: AbortHandle,
-}
-
-struct Counter {
-    token: String,
-    order: DeskOrder,
-    book: Mutex<Book>,
-}
-
-#[derive(Default)]
-struct Book {
-    declared: Option<Declared>,
-    evidence: Vec<Evidence>,
-    seen: BTreeSet<CommentId>,
-    /// What people said into the run and the worker has not looked up yet.
-    words: Vec<HumanMessage>,
-    messages: usize,
 }
 
 /// Where the desk of a run listens.
@@ -97,9 +85,7 @@ impl Desk {
         let listener = UnixListener::bind(&socket).map_err(|source| failed("listen at", source))?;
         fs::set_permissions(&socket, fs::Permissions::from_mode(0o600)).map_err(|source| failed("protect", source))?;
         let token = random_token().map_err(|source| failed("make a token for", source))?;
-        let seen = order.ticket.known_comments().iter().map(|comment| comment.id.clone()).collect();
-        let book = Mutex::new(Book { seen, ..Book::default() });
-        let counter = Arc::new(Counter { token, order, book });
+        let counter = Arc::new(Counter::new(token, order));
         let accepting = tokio::spawn(accept(listener, Arc::clone(&counter))).abort_handle();
         Ok(Self { counter, socket, accepting })
     }
@@ -109,20 +95,25 @@ impl Desk {
     }
 
     pub fn token(&self) -> &str {
-        &self.counter.token
+        self.counter.token()
     }
 
     pub fn declared(&self) -> Option<Declared> {
-        self.counter.book().declared.clone()
+        self.counter.declared()
     }
 
     pub fn evidence(&self) -> Vec<Evidence> {
-        self.counter.book().evidence.clone()
+        self.counter.evidence()
     }
 
     /// Something a person said into the run, for `tk show --new`.
     pub fn hear(&self, word: HumanMessage) {
-        self.counter.book().words.push(word);
+        self.counter.hear(word);
+    }
+
+    /// These remarks have reached the agent: it can answer them from now on.
+    pub fn delivered(&self, remarks: &[RemarkKey]) {
+        self.counter.delivered(remarks);
     }
 
     /// The same verbs for an agent that calls them as a tool.
@@ -189,7 +180,7 @@ async fn accept(listener: UnixListener, counter: Arc<Counter>) {
 }
 
 /// One request, one answer. A client that is too slow is let go.
-async fn attend(mut stream: UnixStream, counter: &Counter) {
+async fn attend(mut stream: UnixStream, counter: &Arc<Counter>) {
     let answer = match timeout(SLOW, read_request(&mut stream)).await {
         Ok(Ok(line)) => counter.answer(&line).await,
         Ok(Err(refusal)) => refusal,
@@ -222,175 +213,4 @@ async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Result<Vec<u8>, 
         return Err(DeskResponse::refused("over", "that is more than 1 MB; put it into a file in $DIRIGENT_ARTIFACTS"));
     }
     Ok(line)
-}
-
-impl Counter {
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    async fn answer(&self, line: &[u8]) -> DeskResponse {
-        let head: Head = match serde_json::from_slice(line) {
-            Ok(head) => head,
-            Err(error) => return DeskResponse::refused("bad_request", format!("not a request: {error}")),
-        };
-        if !same(head.token.as_bytes(), self.token.as_bytes()) {
-            return DeskResponse::refused("bad_token", "this token is not the run's own");
-        }
-        if head.v != DESK_VERSION {
-            let message = format!("this desk speaks version {DESK_VERSION}, not {}", head.v);
-            return DeskResponse::refused("version", message);
-        }
-        match serde_json::from_slice::<DeskRequest>(line) {
-            Ok(request) => self.serve(request.verb).await,
-            Err(error) => DeskResponse::refused("bad_request", format!("not a request: {error}")),
-        }
-    }
-
-    async fn serve(&self, verb: DeskVerb) -> DeskResponse {
-        let ticket = &self.order.ticket;
-        if let Some(named) = verb.ticket()
-            && named != ticket.id.as_str()
-            && named != ticket.key.as_str()
-        {
-            let message = format!("this run may only touch its own ticket, {}", ticket.key);
-            return DeskResponse::refused("other_ticket", message);
-        }
-        if !matches!(verb, DeskVerb::Show { .. } | DeskVerb::Done { .. } | DeskVerb::Blocked { .. }) {
-            let mut book = self.book();
-            if book.messages >= MESSAGES {
-                return DeskResponse::refused("over", format!("this run has said {MESSAGES} things already"));
-            }
-            book.messages += 1;
-        }
-        match verb {
-            DeskVerb::Show { new, .. } => self.show(new).await,
-            DeskVerb::Comment { text, .. } => self.comment(text),
-            DeskVerb::Evidence { evidence, .. } => self.prove(evidence),
-            DeskVerb::Done { summary, .. } => {
-                self.book().declared = Some(Declared::Done { summary });
-                DeskResponse::done(format!("{} is declared done; end your turn now", ticket.key))
-            }
-            DeskVerb::Blocked { reason, .. } => self.block(&reason),
-            DeskVerb::Plan { text, .. } if text.trim().is_empty() => {
-                DeskResponse::refused("bad_request", "the plan is empty")
-            }
-            DeskVerb::Plan { text, .. } => {
-                self.tell(Activity::Planned { text });
-                DeskResponse::done("the plan is noted")
-            }
-            DeskVerb::Create { title, description, labels, priority } => self.create(NewTicket {
-                title: title.trim().to_owned(),
-                description,
-                labels: normalise_labels(labels),
-                priority,
-                parent: Some(ticket.id.clone()),
-                blocked_by: Vec::new(),
-            }),
-        }
-    }
-
-    fn comment(&self, text: String) -> DeskResponse {
-        let text = text.trim();
-        if text.is_empty() {
-            return DeskResponse::refused("bad_request", "the comment is empty");
-        }
-        if let Some(reason) = text.strip_prefix("BLOCKED:") {
-            return self.block(reason);
-        }
-        self.tell(Activity::Commented { text: text.to_owned() });
-        DeskResponse::done("the comment is noted")
-    }
-
-    fn block(&self, reason: &str) -> DeskResponse {
-        let reason = reason.trim().to_owned();
-        if reason.is_empty() {
-            return DeskResponse::refused("bad_request", "say what is needed to go on");
-        }
-        self.book().declared = Some(Declared::Blocked { reason });
-        DeskResponse::done(format!("{} is declared blocked; end your turn now", self.order.ticket.key))
-    }
-
-    fn prove(&self, mut kind: EvidenceKind) -> DeskResponse {
-        if let EvidenceKind::Command { output, .. } = &mut kind
-            && output.len() > OUTPUT_LIMIT
-        {
-            let cut = output.len() - OUTPUT_LIMIT;
-            let start = (cut..output.len()).find(|at| output.is_char_boundary(*at)).unwrap_or(output.len());
-            *output = format!("[cut]{}", output.get(start..).unwrap_or_default());
-        }
-        let evidence = Evidence { kind, timestamp: now() };
-        self.book().evidence.push(evidence.clone());
-        let name = evidence.kind.name();
-        self.tell(Activity::Proved { evidence });
-        DeskResponse::done(format!("the evidence ({name}) is noted"))
-    }
-
-    fn create(&self, ticket: NewTicket) -> DeskResponse {
-        if !self.order.allow_followups {
-            return DeskResponse::refused("not_allowed", "gates.allow_followups is off in this workflow");
-        }
-        if ticket.title.is_empty() {
-            return DeskResponse::refused("bad_request", "the ticket has no title");
-        }
-        let key = format!("{}-followup-{}", self.order.run, self.book().messages);
-        let title = ticket.title.clone();
-        self.tell(Activity::FollowUp { ticket, key });
-        DeskResponse::done(format!("the follow-up `{title}` will be created"))
-    }
-
-    async fn show(&self, only_new: bool) -> DeskResponse {
-        let read = timeout(TRACKER_LIMIT, self.order.tickets.read(&self.order.ticket.id)).await;
-        let (ticket, stale) = match read {
-            Ok(Ok(Some(ticket))) => (ticket, None),
-            Ok(Ok(None)) => (self.order.ticket.clone(), Some("the ticket is gone from the tracker".to_owned())),
-            Ok(Err(error)) => (self.order.ticket.clone(), Some(format!("as it was at the start: {error}"))),
-            Err(_) => (self.order.ticket.clone(), Some("as it was at the start: the tracker is slow".to_owned())),
-        };
-        let mut book = self.book();
-        let seen = std::mem::take(&mut book.seen);
-        book.seen =
-            ticket.known_comments().iter().map(|comment| comment.id.clone()).chain(seen.iter().cloned()).collect();
-        let words = if only_new { std::mem::take(&mut book.words) } else { book.words.clone() };
-        drop(book);
-        if !words.is_empty() {
-            self.tell(Activity::Delivered {
-                remarks: words.iter().filter_map(|message| message.key.clone()).collect(),
-            });
-        }
-        let shown = if only_new {
-            let fresh: Vec<_> = ticket
-                .known_comments()
-                .iter()
-                .filter(|comment| !seen.contains(&comment.id) && !comment.author.ourselves)
-                .collect();
-            ticket_text::news(&fresh, &words, &self.order.audience)
-        } else {
-            ticket_text::whole(&ticket, &words, &self.order.audience)
-        };
-        let text = match stale {
-            Some(note) => format!("{}\n({note})\n", shown.text),
-            None => shown.text,
-        };
-        DeskResponse::with_data(text, shown.data)
-    }
-
-    fn tell(&self, activity: Activity) {
-        // Nobody listens any more when the run is over; the report carries what counts.
-        self.order.events.send(WorkerEvent::Activity(activity)).ok();
-    }
-}
-
-/// Only what must be right before anything else is looked at.
-#[derive(serde::Deserialize)]
-struct Head {
-    #[serde(default)]
-    v: u32,
-    #[serde(default)]
-    token: String,
-}
-
-/// Takes the same time wherever the difference is.
-fn same(a: &[u8], b: &[u8]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).fold(0, |different, (x, y)| different | (x ^ y)) == 0
 }

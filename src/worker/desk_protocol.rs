@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::domain::evidence::EvidenceKind;
+use crate::domain::remark::RemarkAnswer;
 
 /// The version this build speaks. A desk refuses any other one by its number.
 pub const DESK_VERSION: u32 = 1;
@@ -48,8 +49,23 @@ pub enum DeskVerb {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ticket: Option<String>,
     },
+    /// To a remark that was delivered to this run.
+    Answer {
+        /// Its handle, as the prompt names it.
+        remark: String,
+        answer: AnswerKind,
+        text: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ticket: Option<String>,
+    },
     Done {
         summary: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ticket: Option<String>,
+    },
+    /// The worker gives up: the run has failed.
+    Failed {
+        why: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ticket: Option<String>,
     },
@@ -75,16 +91,73 @@ pub enum DeskVerb {
     },
 }
 
+/// What became of a remark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerKind {
+    /// Counts only with a commit that was made since.
+    Fixed,
+    Explained,
+    Declined,
+}
+
+impl AnswerKind {
+    pub const ALL: [Self; 3] = [Self::Fixed, Self::Explained, Self::Declined];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fixed => "fixed",
+            Self::Explained => "explained",
+            Self::Declined => "declined",
+        }
+    }
+
+    pub fn with(self, text: String) -> RemarkAnswer {
+        match self {
+            Self::Fixed => RemarkAnswer::Fixed { text },
+            Self::Explained => RemarkAnswer::Explained { text },
+            Self::Declined => RemarkAnswer::Declined { text },
+        }
+    }
+}
+
 impl DeskVerb {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Show { .. } => "show",
             Self::Comment { .. } => "comment",
             Self::Evidence { .. } => "evidence",
+            Self::Answer { .. } => "answer",
             Self::Done { .. } => "done",
+            Self::Failed { .. } => "failed",
             Self::Blocked { .. } => "blocked",
             Self::Plan { .. } => "plan",
             Self::Create { .. } => "create",
+        }
+    }
+
+    /// How the work ended, in the worker's own opinion.
+    pub fn is_declaration(&self) -> bool {
+        matches!(self, Self::Done { .. } | Self::Failed { .. } | Self::Blocked { .. })
+    }
+
+    /// How many bytes of text it carries.
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Show { .. } => 0,
+            Self::Comment { text, .. } | Self::Plan { text, .. } => text.len(),
+            Self::Answer { remark, text, .. } => remark.len() + text.len(),
+            Self::Done { summary: text, .. } | Self::Failed { why: text, .. } | Self::Blocked { reason: text, .. } => {
+                text.len()
+            }
+            Self::Create { title, description, labels, .. } => {
+                title.len() + description.len() + labels.iter().map(String::len).sum::<usize>()
+            }
+            Self::Evidence { evidence, .. } => match evidence {
+                EvidenceKind::Command { command, output, .. } => command.len() + output.len(),
+                EvidenceKind::File { path: text, .. } | EvidenceKind::Note { text } => text.len(),
+                EvidenceKind::Test { .. } => 0,
+            },
         }
     }
 
@@ -94,7 +167,9 @@ impl DeskVerb {
             Self::Show { ticket, .. }
             | Self::Comment { ticket, .. }
             | Self::Evidence { ticket, .. }
+            | Self::Answer { ticket, .. }
             | Self::Done { ticket, .. }
+            | Self::Failed { ticket, .. }
             | Self::Blocked { ticket, .. }
             | Self::Plan { ticket, .. } => ticket.as_deref(),
             Self::Create { .. } => None,
@@ -118,7 +193,8 @@ pub struct DeskResponse {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeskError {
-    /// Stable, for scripts: `bad_token`, `bad_request`, `version`, `other_ticket`, `not_allowed`, `over`, `tracker`.
+    /// Stable, for scripts: `bad_token`, `bad_request`, `version`, `other_ticket`, `not_allowed`, `no_such_remark`,
+    /// `no_commit`, `over`, `tracker`.
     pub code: String,
     /// One sentence for the person or agent at the other end.
     pub message: String,
@@ -162,7 +238,13 @@ mod tests {
                 json!({"evidence": {"type": "test", "passed": 3, "failed": 0}}),
                 "evidence",
             ),
+            (
+                DeskVerb::Answer { remark: "r1".into(), answer: AnswerKind::Declined, text: "no".into(), ticket: None },
+                json!({"remark": "r1", "answer": "declined", "text": "no"}),
+                "answer",
+            ),
             (DeskVerb::Done { summary: "s".into(), ticket: None }, json!({"summary": "s"}), "done"),
+            (DeskVerb::Failed { why: "w".into(), ticket: None }, json!({"why": "w"}), "failed"),
             (DeskVerb::Blocked { reason: "r".into(), ticket: None }, json!({"reason": "r"}), "blocked"),
             (DeskVerb::Plan { text: "p".into(), ticket: None }, json!({"text": "p"}), "plan"),
             (

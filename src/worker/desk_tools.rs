@@ -1,70 +1,159 @@
-//! The desk's verbs as tools, for agents that take tools from their host.
+//! The desk's verbs as tools, for agents that take tools from their host or from an MCP server.
 
 use serde_json::{Value, json};
 
-use super::desk_protocol::DeskVerb;
+use super::desk_protocol::{AnswerKind, DeskVerb};
 use crate::agent::ToolSpec;
 
 const PREFIX: &str = "ticket_";
 
 /// The tools that a run is offered.
 pub fn offered(allow_followups: bool) -> Vec<ToolSpec> {
-    let text = |name: &str, about: &str| {
-        let properties = json!({ name: { "type": "string", "description": about } });
-        json!({ "type": "object", "properties": properties, "required": [name] })
-    };
     let mut tools = vec![
         tool(
             "show",
             "Shows the ticket of this run with its comments; with `new` only what was said since the last look.",
-            json!({ "type": "object", "properties": { "new": { "type": "boolean" } } }),
+            &[("new", json!({ "type": "boolean" }))],
+            &[],
         ),
-        tool("comment", "Writes a comment on the ticket of this run.", text("text", "Markdown")),
+        tool("comment", "Writes a comment on the ticket of this run.", &[("text", text("Markdown"))], &["text"]),
+        evidence(),
+        tool(
+            "answer",
+            "Says what became of a remark that somebody made and that you were told. `fixed` needs a commit made since.",
+            &[
+                ("remark", text("Its name, such as r1a2b3c")),
+                ("answer", one_of(&AnswerKind::ALL.map(AnswerKind::name))),
+                ("text", text("What you did, or why not")),
+            ],
+            &["remark", "answer", "text"],
+        ),
         tool(
             "done",
             "Declares the ticket of this run done. End your turn afterwards.",
-            text("summary", "What was done"),
+            &[("summary", text("What was done"))],
+            &["summary"],
         ),
         tool(
             "blocked",
             "Declares that the work cannot go on without a person. End your turn afterwards.",
-            text("reason", "Exactly what is needed"),
+            &[("reason", text("Exactly what is needed"))],
+            &["reason"],
+        ),
+        tool(
+            "failed",
+            "Gives up: the run has failed with these words. End your turn afterwards.",
+            &[("why", text("Why it cannot be done"))],
+            &["why"],
         ),
     ];
     if allow_followups {
-        tools.push(tool("create", "Creates a follow-up ticket.", {
-            let properties = json!({ "title": { "type": "string" }, "description": { "type": "string" } });
-            json!({ "type": "object", "properties": properties, "required": ["title"] })
-        }));
+        tools.push(tool(
+            "create",
+            "Creates a follow-up ticket.",
+            &[
+                ("title", text("One line")),
+                ("description", text("Markdown")),
+                ("labels", json!({ "type": "array", "items": { "type": "string" } })),
+            ],
+            &["title"],
+        ));
     }
     tools
 }
 
-fn tool(verb: &str, description: &str, input_schema: Value) -> ToolSpec {
+/// Its fields depend on `type`; which ones are missing is said when it is called.
+fn evidence() -> ToolSpec {
+    let number = || json!({ "type": "integer" });
+    tool(
+        "evidence",
+        "Records a fact that proves the work. `command` wants command, exit_code and output; `test` wants passed and failed; \
+         `file` wants path and action; `note` wants text. What can be checked is checked.",
+        &[
+            ("type", one_of(&["command", "test", "file", "note"])),
+            ("command", text("The command line")),
+            ("exit_code", number()),
+            ("output", text("The end of what it printed")),
+            ("passed", number()),
+            ("failed", number()),
+            ("path", text("Relative to the worktree")),
+            ("action", one_of(&["created", "modified", "deleted"])),
+            ("text", text("One sentence")),
+        ],
+        &["type"],
+    )
+}
+
+fn text(about: &str) -> Value {
+    json!({ "type": "string", "description": about })
+}
+
+fn one_of(values: &[&str]) -> Value {
+    json!({ "type": "string", "enum": values })
+}
+
+fn tool(verb: &str, description: &str, properties: &[(&str, Value)], required: &[&str]) -> ToolSpec {
+    let properties: serde_json::Map<String, Value> =
+        properties.iter().map(|(name, schema)| ((*name).to_owned(), schema.clone())).collect();
+    let input_schema = json!({ "type": "object", "properties": properties, "required": required });
     ToolSpec { name: format!("{PREFIX}{verb}"), description: description.into(), input_schema }
 }
 
 /// What a call of one of them means; the error is for the agent.
 pub fn read(name: &str, arguments: &Value) -> Result<DeskVerb, String> {
     let verb = name.strip_prefix(PREFIX).ok_or_else(|| format!("there is no tool `{name}`"))?;
-    let arguments = if arguments.is_null() { json!({}) } else { arguments.clone() };
+    let arguments = match arguments {
+        Value::Null => json!({}),
+        // Its fields lie flat in a tool's arguments.
+        record if verb == "evidence" => json!({ "evidence": with_defaults(record) }),
+        other => other.clone(),
+    };
     serde_json::from_value(json!({ "verb": verb, "args": arguments }))
         .map_err(|error| format!("`{name}` does not understand its arguments: {error}"))
+}
+
+/// The same fields as on the command line may be left out.
+fn with_defaults(record: &Value) -> Value {
+    let mut record = record.clone();
+    let default = match record["type"].as_str() {
+        Some("command") => ("output", json!("")),
+        Some("test") => ("failed", json!(0)),
+        Some("file") => ("action", json!("modified")),
+        _ => return record,
+    };
+    if let Some(fields) = record.as_object_mut() {
+        fields.entry(default.0).or_insert(default.1);
+    }
+    record
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::evidence::EvidenceKind;
 
     #[test]
-    fn every_offered_tool_is_a_verb() {
-        let arguments = json!({ "text": "a", "summary": "b", "reason": "c", "title": "d" });
-        for tool in offered(true) {
-            read(&tool.name, &arguments).unwrap();
-        }
+    fn every_verb_is_a_tool_and_every_tool_a_verb() {
+        let arguments = json!({
+            "text": "a", "summary": "b", "reason": "c", "title": "d", "why": "e", "remark": "r1", "answer": "fixed", "type": "note",
+        });
+        let mut names: Vec<String> =
+            offered(true).iter().map(|tool| read(&tool.name, &arguments).unwrap().name().to_owned()).collect();
+        names.sort_unstable();
+        // A plan is for people to approve, and nobody approves plans yet.
+        assert_eq!(names, ["answer", "blocked", "comment", "create", "done", "evidence", "failed", "show"]);
         assert!(read("ticket_show", &Value::Null).is_ok());
         assert!(read("shell", &arguments).unwrap_err().contains("no tool `shell`"));
         assert!(read("ticket_done", &json!({})).unwrap_err().contains("summary"));
+    }
+
+    #[test]
+    fn evidence_lies_flat_and_says_what_is_missing() {
+        let verb = read("ticket_evidence", &json!({ "type": "test", "passed": 3 })).unwrap();
+        let evidence = EvidenceKind::Test { passed: 3, failed: 0 };
+        assert_eq!(verb, DeskVerb::Evidence { evidence, ticket: None });
+        let missing = read("ticket_evidence", &json!({ "type": "command", "command": "make" })).unwrap_err();
+        assert!(missing.contains("exit_code"), "{missing}");
     }
 
     #[test]

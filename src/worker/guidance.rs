@@ -11,5 +11,6 @@ pub fn words(words: &[HumanMessage]) -> String {
 }
 
 fn said(word: &HumanMessage) -> String {
-    format!("{} says:\n{}", word.from, word.text.trim())
+    let name = word.key.as_ref().map(|key| format!(" (remark {})", key.handle())).unwrap_or_default();
+    format!("{} says{name}:\n{}", word.from, word.text.trim())
 }

@@ -15,6 +15,8 @@ use crate::domain::run::{Activity, StopReason};
 
 /// An interrupted turn gets at most this long before the process is asked.
 const ABORT_LIMIT: Duration = Duration::from_secs(2);
+/// Calls of the desk's tools that are answered at the same time.
+const TOOLS_AT_ONCE: usize = 64;
 const KILL_LIMIT: Duration = Duration::from_secs(30);
 
 /// A question that waits for a person.
@@ -44,6 +46,11 @@ impl Conversation<'_> {
         if let Question::Tool { name, arguments } = &question
             && let Ok(verb) = desk_tools::read(name, arguments)
         {
+            if state.tools.len() >= TOOLS_AT_ONCE {
+                let output = format!("{TOOLS_AT_ONCE} calls are still being answered; wait for them");
+                self.session.answer(&ask, &Answer::ToolResult { success: false, output });
+                return None;
+            }
             let answer = self.desk.serve(verb);
             state.tools.spawn(async move { (ask, answer.await) });
             return None;

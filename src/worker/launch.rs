@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
+use secrecy::SecretString;
+
 use super::route::Chosen;
 use super::wrap_up::WorkspaceInUse;
 use super::{RunOrder, Worker, Workplace, desk_tools, transcript_path};
@@ -12,14 +14,14 @@ use crate::agent::exec::Exec;
 use crate::agent::plan::{self, LaunchPlan, PlanError, RunPlace};
 use crate::agent::session::{HandshakeLimits, Session};
 use crate::agent::transcript::{self, Transcript};
-use crate::agent::{Opening, Protocol};
+use crate::agent::{DeskServer, Opening, Protocol};
 use crate::config::worker::Runtime;
 use crate::domain::failure::RunFailure;
 use crate::domain::ids::SessionId;
 use crate::domain::permit::Permit;
 use crate::launcher::environment::{self, Sources, WorkerVariables};
 use crate::launcher::run_mark::OWNER_VARIABLE;
-use crate::launcher::{LaunchError, LaunchOrder};
+use crate::launcher::{LaunchError, LaunchOrder, RUN_ID_VARIABLE};
 
 pub(super) struct Opened {
     pub session: Session,
@@ -42,8 +44,9 @@ impl Worker {
             .then(|| codex::home::prepare(&self.state_dir.join("agents"), &env))
             .transpose()
             .map_err(|error| RunFailure::Launch { detail: error.to_string(), permanent: error.is_permanent() })?;
+        let desk = self.desk_server(variables);
         let planned = self
-            .plan(order, place, chosen, resume.clone(), agent_home)
+            .plan(order, place, chosen, resume.clone(), agent_home, desk.clone())
             .map_err(|error| RunFailure::Launch { detail: error.to_string(), permanent: true })?;
         env.extend(planned.env);
         let mut launch = LaunchOrder::shell(variables.run.clone(), &planned.line, place.path().into(), env);
@@ -58,8 +61,9 @@ impl Worker {
         let opening = Opening {
             cwd: place.path().into(),
             resume,
-            model: chosen.model.clone(),
+            model: chosen.model.clone().or_else(|| self.model_of_session(chosen.runtime)),
             thinking_level: chosen.thinking_level.clone(),
+            desk,
             tools: desk_tools::offered(self.settings.gates.allow_followups),
         };
         let one_shot = planned.protocol.one_shot();
@@ -69,6 +73,31 @@ impl Worker {
         Ok(Opened { session, one_shot })
     }
 
+    /// This program, under the name that a worker's `tk` has too.
+    fn own_program(&self) -> Option<PathBuf> {
+        fs::canonicalize(self.tools.join("tk")).ok()
+    }
+
+    fn desk_server(&self, variables: &WorkerVariables) -> Option<DeskServer> {
+        let mut arguments = vec!["desk-mcp".to_owned()];
+        if self.settings.gates.allow_followups {
+            arguments.push("--follow-ups".to_owned());
+        }
+        let token = SecretString::from(variables.token.clone());
+        let variables =
+            [("DIRIGENT_SOCKET", variables.socket.display().to_string()), (RUN_ID_VARIABLE, variables.run.to_string())];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value)).to_vec();
+        Some(DeskServer { program: self.own_program()?, arguments, variables, token })
+    }
+
+    /// A model that is chosen in the conversation, where the command line does not name it.
+    fn model_of_session(&self, runtime: Runtime) -> Option<String> {
+        match runtime {
+            Runtime::Acp => self.settings.acp.model.clone(),
+            Runtime::Codex | Runtime::Claude | Runtime::Pi | Runtime::Exec => None,
+        }
+    }
+
     fn plan(
         &self,
         order: &RunOrder,
@@ -76,6 +105,7 @@ impl Worker {
         chosen: &Chosen,
         resume: Option<SessionId>,
         agent_home: Option<PathBuf>,
+        desk: Option<DeskServer>,
     ) -> Result<LaunchPlan, PlanError> {
         let settings = &self.settings;
         let common = match &self.workplace {
@@ -94,7 +124,8 @@ impl Worker {
             // Nothing left is the engine's to say; the agent wants a positive number.
             max_cost_usd: order.cost_left.map(|microusd| microusd.max(1) as f64 / 1_000_000.0),
             agent_home,
-            hook_program: fs::canonicalize(self.tools.join("tk")).ok(),
+            hook_program: self.own_program(),
+            desk,
         };
         match chosen.runtime {
             Runtime::Codex => plan::codex(&settings.codex, &run_place),

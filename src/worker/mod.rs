@@ -6,8 +6,9 @@
 pub mod attempt;
 mod conversation;
 pub mod desk;
+mod desk_counter;
 pub mod desk_protocol;
-mod desk_tools;
+pub mod desk_tools;
 mod guidance;
 mod inbox;
 mod interference;

@@ -43,6 +43,7 @@ impl Worker {
                 worktree: request.worktree,
                 // The sandbox of Codex lets no unix socket through; there the same words are tools.
                 ticket_tools: request.runtime == Runtime::Codex,
+                desk_tools: matches!(request.runtime, Runtime::Claude | Runtime::Acp),
             },
             undelivered: request.words,
             previous: previous.map(|previous| Previous {

@@ -80,7 +80,8 @@ fn say_all(text: &mut String, comments: &[&Comment], words: &[HumanMessage], aud
         say(text, comment.body.trim(), audience.trusts(who));
     }
     for word in words {
-        let _ = writeln!(text, "\n{} (to you):", word.from);
+        let name = word.key.as_ref().map(|key| format!(", remark {}", key.handle())).unwrap_or_default();
+        let _ = writeln!(text, "\n{} (to you{name}):", word.from);
         say(text, word.text.trim(), true);
     }
 }

@@ -118,7 +118,7 @@ impl RunResult {
 }
 
 /// What was declared counts first, then how the conversation ended, then the exit code. A stop from outside is a stop.
-pub fn outcome(end: End, declared: bool) -> Outcome {
+pub fn outcome(end: End, declared: Option<&Declared>) -> Outcome {
     let outcome = match end {
         End::TurnsOver | End::Exited { exit: Exit::Code(0), .. } => Outcome::Normal,
         End::Exited { exit: Exit::Code(code), said } => Outcome::Failed(RunFailure::Exit { code, said }),
@@ -129,9 +129,12 @@ pub fn outcome(end: End, declared: bool) -> Outcome {
             Outcome::Failed(RunFailure::Handshake { detail: "the earlier conversation could not be resumed".into() })
         }
     };
-    match outcome {
-        Outcome::Failed(_) if declared => Outcome::Normal,
-        outcome => outcome,
+    match (outcome, declared) {
+        (Outcome::Normal | Outcome::Failed(_), Some(Declared::Failed { why })) => {
+            Outcome::Failed(RunFailure::GaveUp { why: why.clone() })
+        }
+        (Outcome::Failed(_), Some(_)) => Outcome::Normal,
+        (outcome, _) => outcome,
     }
 }
 

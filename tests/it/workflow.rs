@@ -92,6 +92,7 @@ fn first_prompt(loaded: &Loaded) -> String {
         base: "main",
         worktree: Path::new("/w"),
         ticket_tools: false,
+        desk_tools: false,
     };
     let input =
         PromptInput { ticket: &ticket, attempt: 1, work: &Work::Implement, run, undelivered: &[], previous: None };

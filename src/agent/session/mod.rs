@@ -6,10 +6,12 @@ mod events;
 mod handshake;
 mod intake;
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
 
+use secrecy::{ExposeSecret, SecretString};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::{Instant, sleep_until};
@@ -58,6 +60,8 @@ pub struct Session {
     /// After an interrupted turn, until the next one is over: what its command left, and when to look again.
     orphans: Option<(Orphans, Instant)>,
     exit: Option<(Exit, Instant)>,
+    /// What a handshake may have to carry and no transcript should show.
+    hidden: Option<SecretString>,
 }
 
 enum Step {
@@ -101,6 +105,7 @@ impl Session {
             interrupting: false,
             orphans: None,
             exit: None,
+            hidden: opening.desk.as_ref().map(|desk| desk.token.clone()),
         };
         session.react(first);
         session
@@ -167,7 +172,11 @@ impl Session {
     fn react(&mut self, reaction: Reaction) {
         let at = now();
         for line in reaction.send {
-            for part in line.split('\n') {
+            let shown = self.hidden.iter().fold(Cow::Borrowed(line.as_str()), |shown, hidden| {
+                let hidden = hidden.expose_secret();
+                if shown.contains(hidden) { Cow::Owned(shown.replace(hidden, "***")) } else { shown }
+            });
+            for part in shown.split('\n') {
                 self.transcript.write(at, Stream::Stdin, part.as_bytes());
             }
             if self.stdin.is_some() {

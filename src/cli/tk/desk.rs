@@ -15,7 +15,7 @@ use super::failure::Failure;
 use super::help;
 use super::notes;
 use super::session::{TkCall, TkOutput};
-use crate::worker::desk_protocol::{DESK_VERSION, DeskRequest, DeskResponse, DeskVerb};
+use crate::worker::desk_protocol::{AnswerKind, DESK_VERSION, DeskRequest, DeskResponse, DeskVerb};
 
 /// The runner may have to write to a tracker far away before it answers.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -40,9 +40,18 @@ pub fn run(session: &TkCall<'_>, command: &str, arguments: &[String]) -> Result<
             DeskVerb::Comment { text: notes::text(session, words)?, ticket }
         }
         "evidence" => DeskVerb::Evidence { evidence: evidence::parse(session, arguments)?, ticket: None },
+        "answer" => answer_to(session, arguments)?,
         "done" => {
             let (ticket, words) = split_ticket(session, arguments);
             DeskVerb::Done { summary: said(session, words)?, ticket }
+        }
+        "failed" => {
+            let (ticket, words) = split_ticket(session, arguments);
+            let why = said(session, words)?;
+            if why.trim().is_empty() {
+                return Err(Failure::Usage(format!("Usage: {} failed WHY", session.program)));
+            }
+            DeskVerb::Failed { why, ticket }
         }
         "blocked" => {
             let (ticket, words) = split_ticket(session, arguments);
@@ -87,6 +96,21 @@ fn show(arguments: &[String]) -> Result<(bool, DeskVerb), Failure> {
         }
     }
     Ok((json, DeskVerb::Show { new, ticket }))
+}
+
+fn answer_to(session: &TkCall<'_>, arguments: &[String]) -> Result<DeskVerb, Failure> {
+    let [remark, answer, words @ ..] = arguments else {
+        let usage = format!("Usage: {} answer REMARK fixed|explained|declined TEXT", session.program);
+        return Err(Failure::Usage(usage));
+    };
+    let Some(answer) = AnswerKind::ALL.into_iter().find(|kind| kind.name() == answer) else {
+        return Err(Failure::said(format!("an answer is fixed, explained or declined, not '{answer}'")));
+    };
+    let text = said(session, words)?;
+    if text.trim().is_empty() {
+        return Err(Failure::said("say in a sentence what you did, or why not"));
+    }
+    Ok(DeskVerb::Answer { remark: remark.clone(), answer, text, ticket: None })
 }
 
 /// The words as they are; a single `-` reads stdin. (Never stdin by itself: an agent's may stay open for ever.)
@@ -166,14 +190,18 @@ fn ask(session: &TkCall<'_>, verb: DeskVerb) -> Result<DeskResponse, Failure> {
             "this is a worker, but DIRIGENT_SOCKET is not set, so the runner cannot be reached; nothing was recorded",
         ));
     };
-    let token = session.variable("DIRIGENT_TOKEN").unwrap_or_default().to_owned();
-    let request = DeskRequest { v: DESK_VERSION, token, verb };
+    let token = session.variable("DIRIGENT_TOKEN").unwrap_or_default();
+    send(socket, token, verb).map_err(Failure::said)
+}
+
+/// Says one thing to the runner and waits for its answer; the error is a sentence.
+pub fn send(socket: &str, token: &str, verb: DeskVerb) -> Result<DeskResponse, String> {
+    let request = DeskRequest { v: DESK_VERSION, token: token.to_owned(), verb };
     let lost = |what: &str, error: &dyn std::fmt::Display| {
-        Failure::said(format!("the runner at {socket} {what} ({error}); it may not have been recorded"))
+        format!("the runner at {socket} {what} ({error}); it may not have been recorded")
     };
-    let mut stream = UnixStream::connect(Path::new(socket)).map_err(|error| {
-        Failure::said(format!("the runner cannot be reached at {socket} ({error}); nothing was recorded"))
-    })?;
+    let mut stream = UnixStream::connect(Path::new(socket))
+        .map_err(|error| format!("the runner cannot be reached at {socket} ({error}); nothing was recorded"))?;
     let timeouts = stream.set_read_timeout(Some(PATIENCE)).and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
     timeouts.map_err(|error| lost("cannot be talked to", &error))?;
     let mut line = serde_json::to_vec(&request).map_err(|error| lost("cannot be asked this", &error))?;

@@ -88,9 +88,12 @@ const WORKER_HELP: &str = "\
   {tk} evidence --type file --path FILE [--action created|modified|deleted]
   {tk} evidence --type note TEXT
                            Record what you did, for whoever checks it
+  {tk} answer REMARK fixed|explained|declined TEXT
+                           What became of a remark that you were told
   {tk} plan FILE           Hand in a plan for approval (- is stdin)
   {tk} done SUMMARY        The work is finished
   {tk} blocked REASON      You cannot go on without a person
+  {tk} failed WHY          It cannot be done, and no person can help
   {tk} create TITLE [-d TEXT] [--tags a,b] [-p 0-4]
                            A follow-up ticket, where the workflow allows it
 ";

@@ -9,7 +9,7 @@ mod claim;
 mod completion;
 mod create;
 mod cycles;
-mod desk;
+pub(in crate::cli) mod desk;
 mod edit;
 mod evidence;
 mod failure;

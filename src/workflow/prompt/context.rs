@@ -9,6 +9,7 @@ use crate::config::tracker::UntrustedText;
 use crate::domain::comment::{Author, Comment};
 use crate::domain::evidence::Evidence;
 use crate::domain::job::Work;
+use crate::domain::remark::RemarkKey;
 use crate::domain::ticket::{Dispatchable, Ticket};
 use crate::domain::time::Timestamp;
 
@@ -43,7 +44,10 @@ pub fn context(input: &PromptInput<'_>, settings: &Settings) -> Json {
         }),
         None => Json::Null,
     };
-    let words = input.undelivered.iter().map(|word| json!({ "from": one_line(&word.from), "text": word.text.trim() }));
+    let words = input.undelivered.iter().map(|word| {
+        let remark = word.key.as_ref().map(RemarkKey::handle);
+        json!({ "from": one_line(&word.from), "text": word.text.trim(), "remark": remark })
+    });
     json!({
         "issue": issue(input.ticket, settings),
         "attempt": (input.attempt > 1).then(|| input.attempt - 1),
@@ -57,6 +61,7 @@ pub fn context(input: &PromptInput<'_>, settings: &Settings) -> Json {
             "base": input.run.base,
             "worktree": input.run.worktree,
             "ticket_tools": input.run.ticket_tools,
+            "desk_tools": input.run.desk_tools,
         },
         "rework": rework,
         "review": review,
@@ -254,6 +259,7 @@ pub fn sample() -> Json {
             base: "main",
             worktree: std::path::Path::new("/worktree"),
             ticket_tools: false,
+            desk_tools: true,
         },
         undelivered: std::slice::from_ref(&word),
         previous: Some(super::Previous {

@@ -41,6 +41,8 @@ pub struct RunFacts<'a> {
     pub worktree: &'a Path,
     /// The agent speaks with the ticket through tools of its own, not through `tk`.
     pub ticket_tools: bool,
+    /// Whether the same words are also tools of an MCP server.
+    pub desk_tools: bool,
 }
 
 /// What a fresh conversation is told about the one before.

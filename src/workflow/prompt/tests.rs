@@ -62,6 +62,7 @@ fn input<'a>(ticket: &'a Ticket, work: &'a Work, attempt: u32) -> PromptInput<'a
             base: "main",
             worktree: Path::new("/w/APP-7"),
             ticket_tools: false,
+            desk_tools: false,
         },
         undelivered: &[],
         previous: None,

@@ -181,7 +181,14 @@ pub fn opening(cwd: &Path, setup: Setup, resume: Option<SessionId>) -> Opening {
         input_schema: json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}),
     };
     let tools = if setup.tool && resume.is_none() { vec![tool] } else { Vec::new() };
-    Opening { cwd: cwd.to_owned(), resume, model: setup.model.map(str::to_owned), thinking_level: None, tools }
+    Opening {
+        cwd: cwd.to_owned(),
+        resume,
+        model: setup.model.map(str::to_owned),
+        thinking_level: None,
+        tools,
+        desk: None,
+    }
 }
 
 pub fn git(dir: &Path, arguments: &[&str]) -> String {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use dirigent::config::agent::RequestRule;
 use dirigent::config::pi::PiModel;
 use dirigent::config::worker::Runtime;
+use dirigent::domain::evidence::EvidenceKind;
 use dirigent::domain::ids::SessionId;
 use dirigent::domain::job::HumanMessage;
 use dirigent::domain::run::{Activity, Declared, RunOutcome, RunReport, StopReason};
@@ -283,4 +284,45 @@ async fn a_sandboxed_one_shot_codex_commits_and_declares() {
     assert!(matches!(report.declared, Some(Declared::Done { .. })), "{transcript}");
     assert_eq!(report.commits_ahead, 1, "{transcript}");
     assert!(!std::path::Path::new("/usr/not-ours").exists(), "the sandbox holds");
+}
+
+const COMMIT: &str = "echo hello > hello.txt && git add hello.txt && git -c user.name=m -c user.email=m@example.invalid commit -q -m 'Add hello.txt'";
+
+/// Evidence and the end, declared by tools; `tk` itself must not get through where the sandbox says so.
+async fn declares_by_tools(client: Client, prefix: &str, shell: &str) {
+    let prompt = format!(
+        "MODEL:shell {shell}\nMODEL:call {prefix}ticket_evidence {{\"type\":\"command\",\"command\":\"cat hello.txt\",\"exit_code\":0,\"output\":\"hello\"}}\n\
+         MODEL:call {prefix}ticket_done {{\"summary\":\"hello.txt says hello\"}}\nMODEL:text Said so."
+    );
+    let Some(scene) = Scene::set(client, Box::leak(prompt.into_boxed_str()), false) else { return };
+    let running = scene.start();
+    let run = running.run.clone();
+    let report = running.report().await;
+    let transcript = scene.bench.transcript(&run);
+    assert_eq!(report.outcome, RunOutcome::Done, "{client:?}: {transcript}");
+    let summary = "hello.txt says hello".to_owned();
+    assert_eq!(report.declared, Some(Declared::Done { summary }), "{client:?}: {transcript}");
+    let [evidence] = report.evidence.as_slice() else { panic!("{client:?}: {transcript}") };
+    assert!(matches!(&evidence.kind, EvidenceKind::Command { output, .. } if output == "hello"));
+    assert_eq!(report.commits_ahead, 1, "{client:?}: {transcript}");
+    assert_eq!(report.contradicted, Vec::<String>::new());
+    scene.bench.assert_nothing_left(&run);
+}
+
+/// Inside its own sandbox, which lets no socket through: only the tools can declare.
+#[tokio::test]
+async fn a_sandboxed_codex_declares_evidence_and_done_by_its_tools() {
+    let shell = format!("tk comment reached && exit 1; touch /usr/not-ours; {COMMIT}");
+    declares_by_tools(Client::Codex, "", &shell).await;
+    assert!(!std::path::Path::new("/usr/not-ours").exists(), "the sandbox holds");
+}
+
+#[tokio::test]
+async fn claude_declares_evidence_and_done_by_its_mcp_server() {
+    declares_by_tools(Client::Claude, "mcp__desk__", COMMIT).await;
+}
+
+#[tokio::test]
+async fn opencode_declares_evidence_and_done_by_its_mcp_server() {
+    declares_by_tools(Client::Opencode, "desk_", COMMIT).await;
 }

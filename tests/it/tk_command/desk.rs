@@ -113,6 +113,11 @@ fn every_verb_has_its_request() {
             request("evidence", json!({"evidence": {"type": "file", "action": "created", "path": "src/x.rs"}})),
         ),
         (
+            &["answer", "r1a2b3c", "declined", "not", "here"],
+            request("answer", json!({"remark": "r1a2b3c", "answer": "declined", "text": "not here"})),
+        ),
+        (&["failed", "no", "compiler"], request("failed", json!({"why": "no compiler"}))),
+        (
             &["evidence", "--type", "note", "looked", "at", "it"],
             request("evidence", json!({"evidence": {"type": "note", "text": "looked at it"}})),
         ),
@@ -174,6 +179,10 @@ fn what_a_worker_cannot_do_is_said_without_asking() {
         (&["start", "app-x3f9"], "The runner moves your ticket itself"),
         (&["ls"], "only reach your own ticket"),
         (&["blocked"], "Usage: tk blocked REASON"),
+        (&["failed"], "Usage: tk failed WHY"),
+        (&["answer", "r1"], "Usage: tk answer REMARK fixed|explained|declined TEXT"),
+        (&["answer", "r1", "ignored", "x"], "an answer is fixed, explained or declined, not 'ignored'"),
+        (&["answer", "r1", "fixed"], "say in a sentence"),
         (&["plan", "missing.md"], "could not read missing.md"),
         (&["plan"], "Usage: tk plan FILE"),
         (&["evidence"], "Usage: tk evidence --type"),

@@ -8,13 +8,15 @@ use std::path::PathBuf;
 
 use dirigent::domain::comment::{Author, Comment, TrustLevel};
 use dirigent::domain::evidence::EvidenceKind;
+use dirigent::domain::failure::RunFailure;
 use dirigent::domain::job::HumanMessage;
+use dirigent::domain::remark::{RemarkAnswer, RemarkKey, RemarkKind};
 use dirigent::domain::run::{Activity, Declared, RunOutcome};
 use dirigent::domain::time::Timestamp;
 use dirigent::worker::Control;
 use serde_json::{Value, json};
 
-use super::bench::{Bench, PATIENCE, Running, poll};
+use super::bench::{Bench, PATIENCE, Running, git, poll};
 
 /// A run whose agent waits, and the way to its desk.
 struct AtDesk {
@@ -201,4 +203,104 @@ async fn more_silent_clients_than_places_only_delay() {
     assert_eq!(answer["ok"], true);
     at.go();
     assert!(at.running.report().await.declared.is_some());
+}
+
+fn remark(id: &str) -> RemarkKey {
+    RemarkKey { kind: RemarkKind::TicketComment, id: id.into(), version: "1".into() }
+}
+
+/// Says something into the run and waits until its agent can have read it.
+async fn told(at: &mut AtDesk, key: &RemarkKey) {
+    let word = HumanMessage {
+        key: Some(key.clone()),
+        from: "ann".into(),
+        text: "another name, please".into(),
+        at: Timestamp(0),
+        urgent: false,
+    };
+    at.running.control.send(Control::Steer(word)).await.unwrap();
+    let shown = at.ask("show", json!({ "new": true })).await;
+    let mut shown = shown["text"].as_str().unwrap().to_owned();
+    while !shown.contains("another name") {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        shown = at.ask("show", json!({ "new": true })).await["text"].as_str().unwrap().to_owned();
+    }
+    assert!(shown.contains(&format!("remark {}", key.handle())), "{shown}");
+    at.running.activity(|one| matches!(one, Activity::Delivered { .. })).await;
+}
+
+#[tokio::test]
+async fn a_remark_is_answered_by_its_name_and_fixed_needs_a_commit() {
+    let mut at = at_desk(&[], |_| {}).await;
+    let key = remark("c-7");
+    let none = at.ask("answer", json!({ "remark": key.handle(), "answer": "declined", "text": "no" })).await;
+    assert_eq!(code(&none), "no_such_remark", "nothing was delivered yet");
+    told(&mut at, &key).await;
+    // Which head it was delivered at is looked up beside the conversation.
+    let fixed = json!({ "remark": key.handle(), "answer": "fixed", "text": "renamed" });
+    assert_eq!(code(&at.ask("answer", fixed.clone()).await), "no_commit");
+    let explained = at.ask("answer", json!({ "remark": "c-7", "answer": "explained", "text": "it has to be" })).await;
+    assert_eq!(explained["ok"], true, "the tracker's own id will do: {explained}");
+    let answered = at.running.activity(|one| matches!(one, Activity::AnsweredRemark { .. })).await;
+    let answer = RemarkAnswer::Explained { text: "it has to be".into() };
+    assert_eq!(answered, Activity::AnsweredRemark { remark: key.clone(), answer });
+    let tree = git(&at.bench.repo(), &["rev-parse", "main^{tree}"]);
+    let commit = git(&at.bench.repo(), &["commit-tree", &tree, "-p", "main", "-m", "Rename"]);
+    git(&at.bench.repo(), &["update-ref", "refs/heads/dirigent/t-1-make-it-work", &commit]);
+    poll_answer(&at, &fixed).await;
+    let committed = at.running.activity(|one| matches!(one, Activity::Committed { .. })).await;
+    assert_eq!(committed, Activity::Committed { head: commit.as_str().into() }, "the commit is told first");
+    let answered = at.running.activity(|one| matches!(one, Activity::AnsweredRemark { .. })).await;
+    assert!(matches!(answered, Activity::AnsweredRemark { answer: RemarkAnswer::Fixed { .. }, .. }));
+    at.go();
+    at.running.report().await;
+}
+
+async fn poll_answer(at: &AtDesk, args: &Value) {
+    let start = std::time::Instant::now();
+    while at.ask("answer", args.clone()).await["ok"] != true {
+        assert!(start.elapsed() < PATIENCE, "the commit is never seen");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn whoever_gives_up_has_failed_with_those_words() {
+    let at = at_desk(&["commit=a.txt"], |_| {}).await;
+    assert_eq!(code(&at.ask("failed", json!({ "why": "  " })).await), "bad_request");
+    assert_eq!(at.ask("done", json!({ "summary": "all there" })).await["ok"], true);
+    assert_eq!(at.ask("failed", json!({ "why": "the compiler is missing" })).await["ok"], true);
+    at.go();
+    let report = at.running.report().await;
+    let failure = RunFailure::GaveUp { why: "the compiler is missing".into() };
+    assert_eq!(failure.to_string(), "the worker gave up: the compiler is missing");
+    assert_eq!(report.outcome, RunOutcome::Failed { failure });
+    assert_eq!(report.commits_ahead, 1, "its commits are kept all the same");
+}
+
+#[tokio::test]
+async fn a_worker_that_floods_the_desk_is_bounded() {
+    let at = at_desk(&[], |_| {}).await;
+    let long = "x".repeat(100 << 10);
+    assert_eq!(code(&at.ask("comment", json!({ "text": long })).await), "over");
+    let note = json!({ "evidence": { "type": "note", "text": long } });
+    let mut taken = 0_u32;
+    while at.ask("evidence", note.clone()).await["ok"] == true {
+        taken += 1;
+        assert!(taken < 2000, "it never ends");
+    }
+    assert_eq!(taken, 512, "8 MB at 16 KB each");
+    assert_eq!(code(&at.ask("comment", json!({ "text": "so" })).await), "over");
+    let declared = at.ask("done", json!({ "summary": "still heard" })).await;
+    assert_eq!(declared["ok"], true, "an end can always be declared");
+    let mut looked = 0_u32;
+    for _ in 0..100 {
+        let shown = at.ask("show", json!({})).await;
+        looked += u32::from(!shown["text"].as_str().unwrap().contains("you look too often"));
+    }
+    assert!(looked < 100, "some of a hundred looks are answered from memory");
+    at.go();
+    let report = at.running.report().await;
+    let kept: usize = report.evidence.iter().map(|one| serde_json::to_string(one).unwrap().len()).sum();
+    assert!(kept < 5 << 20, "{kept} bytes are kept");
 }
