@@ -167,7 +167,7 @@ async fn open(
     let run = RunId::new(ulid::Ulid::generate().to_string());
     let env = BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]);
     let order = LaunchOrder { run, argv, cwd: dir.to_owned(), env, writable: Vec::new() };
-    let opening = Opening { cwd: dir.to_owned(), resume: None, model: None, thinking_level: None, tools: Vec::new() };
+    let opening = Opening { cwd: dir.to_owned(), ..Opening::default() };
     let limits = HandshakeLimits { start: Duration::from_secs(600), response: Duration::ZERO };
     let transcript = Transcript::create(transcript, transcript::DEFAULT_CAP).unwrap();
     let child = launcher.launch(&by_hand(), order).await.unwrap();

@@ -150,14 +150,23 @@ impl Acp {
                 let id = self.opening.as_ref().and_then(|opening| opening.resume.clone());
                 self.session_opened(id.as_ref().map(SessionId::as_str).unwrap_or_default(), out);
             }
-            (Call::SetModel, None) => self.become_ready(out),
+            (Call::SetModel, None) => {
+                if let Some(name) = self.opening.as_ref().and_then(|opening| opening.model.clone()) {
+                    out.tell(AgentEvent::Model { name });
+                }
+                self.become_ready(out);
+            }
             (Call::Prompt, None) => self.prompt_done(result, out),
             (Call::Load, Some(error)) => {
                 out.tell(AgentEvent::ResumeFailed { detail: text(error, "/message").to_owned() });
                 self.new_session(out);
             }
-            // An agent that chooses its model by its command line alone.
-            (Call::SetModel, Some(error)) if error["code"] == METHOD_NOT_FOUND => self.become_ready(out),
+            (Call::SetModel, Some(error)) if error["code"] == METHOD_NOT_FOUND => {
+                let text =
+                    "this agent lets nobody choose its model; name the model in its own command or configuration";
+                out.tell(AgentEvent::Message { text: text.to_owned() });
+                self.become_ready(out);
+            }
             (Call::SetModel, Some(error)) => {
                 let fault = Fault::new(TurnError::Model, text(error, "/message"));
                 if self.turn.running() { self.end_turn(fault.end(), out) } else { out.tell(fault.event()) }

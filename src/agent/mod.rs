@@ -52,11 +52,12 @@ pub trait Protocol: Send {
 }
 
 /// What a session is opened with.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Opening {
     pub cwd: PathBuf,
     pub resume: Option<SessionId>,
     pub model: Option<String>,
+    pub model_provider: Option<String>,
     pub thinking_level: Option<String>,
     pub tools: Vec<ToolSpec>,
     /// The same tools, for agents that take them from an MCP server.
@@ -123,6 +124,10 @@ pub enum AgentEvent {
     ToolFinished {
         id: String,
         ok: bool,
+    },
+    /// The model that works from now on, as the agent calls it.
+    Model {
+        name: String,
     },
     /// What was added since the last report; never counted twice.
     Usage(Usage),

@@ -112,6 +112,10 @@ impl Pi {
         if text(message, "/role") != "assistant" {
             return;
         }
+        let model = text(message, "/model");
+        if !model.is_empty() {
+            out.tell(AgentEvent::Model { name: model.to_owned() });
+        }
         self.stopped = Some((text(message, "/stopReason").to_owned(), text(message, "/errorMessage").to_owned()));
         if self.first_sight_of(message) {
             self.meter.add(usage_of(&message["usage"]), out);

@@ -46,6 +46,7 @@ pub struct RunPlace {
     pub resume: Option<SessionId>,
     /// Chosen for this run; wins over the runtime's own setting.
     pub model: Option<String>,
+    pub model_provider: Option<String>,
     pub thinking_level: Option<String>,
     pub runs_as_root: bool,
     /// The agent's own brake, behind the runner's.
@@ -192,10 +193,13 @@ pub fn pi(settings: &PiSettings, place: &RunPlace) -> Result<LaunchPlan, PlanErr
         flag("--session-id", session.as_str());
     }
     let own = settings.model.as_ref();
+    if let Some(provider) = &place.model_provider {
+        flag("--provider", provider);
+    }
     if let Some(model) = &place.model {
         flag("--model", model);
     } else if let Some(model) = own {
-        if let Some(provider) = &model.provider {
+        if let Some(provider) = model.provider.as_ref().filter(|_| place.model_provider.is_none()) {
             flag("--provider", provider);
         }
         flag("--model", &model.model_id);

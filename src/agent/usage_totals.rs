@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::domain::run::Activity;
 use crate::domain::time::Timestamp;
-use crate::domain::usage::Usage;
+use crate::domain::usage::{PriceTable, Usage};
 
 /// More calls than this are never open at once in earnest.
 const OPEN_TOOLS: usize = 1024;
@@ -17,11 +17,34 @@ const COST_WORTH_TELLING: u64 = 10_000;
 pub struct UsageTotals {
     news: bool,
     usage: Usage,
-    open_tools: BTreeMap<String, Timestamp>,
+    open_tools: BTreeMap<String, OpenTool>,
     said: Option<String>,
+    model: Option<String>,
+    prices: PriceTable,
+    /// The agent named a cost itself: nothing is computed any more.
+    names_cost: bool,
+    /// As it was last told.
+    told: (Option<String>, Option<String>),
+}
+
+#[derive(Debug)]
+struct OpenTool {
+    since: Timestamp,
+    name: String,
 }
 
 impl UsageTotals {
+    /// Counts cost by these prices as long as the agent names none.
+    pub fn price_by(&mut self, prices: PriceTable, model: Option<String>) {
+        self.prices = prices;
+        self.model = self.model.take().or(model);
+    }
+
+    pub fn works_with(&mut self, model: &str) {
+        self.news = true;
+        self.model = Some(shortened(model));
+    }
+
     pub fn alive(&mut self) {
         self.news = true;
     }
@@ -30,13 +53,18 @@ impl UsageTotals {
         self.news = true;
         let text = text.trim();
         if !text.is_empty() {
-            let end = text.char_indices().nth(SAID_LIMIT).map_or(text.len(), |(at, _)| at);
-            self.said = Some(text.get(..end).unwrap_or(text).to_owned());
+            self.said = Some(shortened(text));
         }
     }
 
-    pub fn used(&mut self, usage: Usage) {
+    pub fn used(&mut self, mut usage: Usage) {
         self.news = true;
+        self.names_cost |= usage.cost_microusd > 0;
+        if !self.names_cost
+            && let Some(prices) = self.prices.of(self.model.as_deref())
+        {
+            usage.cost_microusd = prices.cost_microusd(&usage);
+        }
         self.usage += usage;
     }
 
@@ -45,10 +73,11 @@ impl UsageTotals {
         self.usage.tokens() >= TOKENS_WORTH_TELLING || self.usage.cost_microusd >= COST_WORTH_TELLING
     }
 
-    pub fn tool_started(&mut self, id: &str, at: Timestamp) {
+    pub fn tool_started(&mut self, id: &str, name: &str, at: Timestamp) {
         self.news = true;
         if self.open_tools.len() < OPEN_TOOLS {
-            self.open_tools.entry(id.to_owned()).or_insert(at);
+            let tool = || OpenTool { since: at, name: shortened(name) };
+            self.open_tools.entry(id.to_owned()).or_insert_with(tool);
         }
     }
 
@@ -63,16 +92,22 @@ impl UsageTotals {
         self.open_tools.clear();
     }
 
-    /// The report since the last one; `None` when the agent was silent.
-    pub fn report(&mut self) -> Option<Activity> {
+    /// What happened since the last report; nothing when the agent was silent.
+    pub fn report(&mut self) -> Vec<Activity> {
         if !std::mem::take(&mut self.news) {
-            return None;
+            return Vec::new();
         }
-        Some(Activity::Agent {
-            usage: std::mem::take(&mut self.usage),
-            tool_open_since: self.open_tools.values().min().copied(),
-            said: self.said.take(),
-        })
+        let oldest = self.open_tools.values().min_by_key(|tool| tool.since);
+        let (since, tool) = oldest.map(|tool| (tool.since, tool.name.clone())).unzip();
+        let mut news = Vec::new();
+        let doing = (self.model.clone(), tool);
+        if doing != self.told {
+            self.told.clone_from(&doing);
+            news.push(Activity::Doing { model: doing.0, tool: doing.1 });
+        }
+        let usage = std::mem::take(&mut self.usage);
+        news.push(Activity::Agent { usage, tool_open_since: since, said: self.said.take() });
+        news
     }
 
     /// Usage that no report has carried.
@@ -81,9 +116,23 @@ impl UsageTotals {
     }
 }
 
+/// What people are shown of a text.
+fn shortened(text: &str) -> String {
+    let end = text.char_indices().nth(SAID_LIMIT).map_or(text.len(), |(at, _)| at);
+    text.get(..end).unwrap_or(text).to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::usage::TokenPrices;
+
+    fn open_since(usage_totals: &mut UsageTotals) -> Option<Timestamp> {
+        match usage_totals.report().pop() {
+            Some(Activity::Agent { tool_open_since, .. }) => tool_open_since,
+            other => panic!("{other:?}"),
+        }
+    }
 
     #[test]
     fn a_million_events_are_one_report() {
@@ -93,23 +142,46 @@ mod tests {
             usage_totals.used(Usage { output: 2, ..Usage::default() });
         }
         let usage = Usage { output: 2_000_000, ..Usage::default() };
-        assert_eq!(
-            usage_totals.report(),
-            Some(Activity::Agent { usage, tool_open_since: None, said: Some("working".into()) })
-        );
-        assert_eq!(usage_totals.report(), None, "silence is no report");
+        let report = Activity::Agent { usage, tool_open_since: None, said: Some("working".into()) };
+        assert_eq!(usage_totals.report(), [report]);
+        assert_eq!(usage_totals.report(), [], "silence is no report");
     }
 
     #[test]
     fn the_oldest_open_call_counts() {
         let mut usage_totals = UsageTotals::default();
-        usage_totals.tool_started("b", Timestamp(20));
-        usage_totals.tool_started("a", Timestamp(10));
-        usage_totals.tool_started("a", Timestamp(30));
-        assert!(matches!(usage_totals.report(), Some(Activity::Agent { tool_open_since: Some(Timestamp(10)), .. })));
+        usage_totals.tool_started("b", "edit", Timestamp(20));
+        usage_totals.tool_started("a", "shell", Timestamp(10));
+        usage_totals.tool_started("a", "shell", Timestamp(30));
+        assert_eq!(open_since(&mut usage_totals), Some(Timestamp(10)));
         usage_totals.tool_finished("a");
-        assert!(matches!(usage_totals.report(), Some(Activity::Agent { tool_open_since: Some(Timestamp(20)), .. })));
+        assert_eq!(open_since(&mut usage_totals), Some(Timestamp(20)));
         usage_totals.turn_ended();
-        assert!(matches!(usage_totals.report(), Some(Activity::Agent { tool_open_since: None, .. })));
+        assert_eq!(open_since(&mut usage_totals), None);
+    }
+
+    #[test]
+    fn model_and_tool_are_told_when_they_change() {
+        let mut usage_totals = UsageTotals::default();
+        usage_totals.works_with("large");
+        usage_totals.tool_started("a", "shell make", Timestamp(10));
+        let (model, tool) = (Some("large".to_owned()), Some("shell make".to_owned()));
+        assert_eq!(usage_totals.report()[0], Activity::Doing { model: model.clone(), tool });
+        usage_totals.alive();
+        assert_eq!(usage_totals.report().len(), 1, "nothing changed");
+        usage_totals.tool_finished("a");
+        assert_eq!(usage_totals.report()[0], Activity::Doing { model, tool: None });
+    }
+
+    #[test]
+    fn cost_is_computed_only_while_the_agent_names_none() {
+        let prices = TokenPrices { output: 2_000_000, ..TokenPrices::default() };
+        let mut usage_totals = UsageTotals::default();
+        usage_totals.price_by(PriceTable([("m".to_owned(), prices)].into()), Some("m".into()));
+        usage_totals.used(Usage { output: 3, ..Usage::default() });
+        assert_eq!(usage_totals.unreported().cost_microusd, 6);
+        usage_totals.used(Usage { output: 3, cost_microusd: 50, ..Usage::default() });
+        usage_totals.used(Usage { output: 3, ..Usage::default() });
+        assert_eq!(usage_totals.unreported().cost_microusd, 50);
     }
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::domain::job::SwitchSource;
 use crate::domain::phase::Phase;
 use crate::domain::snapshot::{JobView, LaneView, SwitchView};
+use crate::domain::time::Timestamp;
 use crate::runtime::RunnerFolder;
 use crate::workflow::Loaded;
 
@@ -210,7 +211,7 @@ pub fn all(seen: &SnapshotSource, verbose: bool) -> String {
                 job.phase.to_string(),
                 age(job),
                 output::clip(&job.title, 40),
-                if whole { output::line(&job.sentence) } else { output::clip(&job.sentence, 100) },
+                why(job, snapshot.at, whole),
             ]
         });
         // Where there is little room, what is told apart by most goes last.
@@ -224,6 +225,19 @@ pub fn all(seen: &SnapshotSource, verbose: bool) -> String {
         output::table(&columns.iter().map(|at| headings[*at]).collect::<Vec<_>>(), rows.map(chosen))
     };
     format!("{}\n\n{}{given_back}", heading(seen), trim_lines(&table.to_string()))
+}
+
+/// Why it is where it is; of a live run also that it is quiet, or what it is doing.
+fn why(job: &JobView, at: Timestamp, whole: bool) -> String {
+    let doing = job.run.as_ref().and_then(|run| match (run.quiet_since, &run.tool) {
+        (Some(since), _) => Some(format!("quiet for {}", output::span(at.since(since).as_secs()))),
+        (None, tool) => tool.as_deref().or(run.said.as_deref()).map(|doing| output::clip(doing, 60)),
+    });
+    let sentence = match doing {
+        Some(doing) => format!("{} ({doing})", job.sentence),
+        None => job.sentence.clone(),
+    };
+    if whole { output::line(&sentence) } else { output::clip(&sentence, 100) }
 }
 
 fn trim_lines(text: &str) -> String {
@@ -291,6 +305,15 @@ pub fn one(job: &JobView, seen: &SnapshotSource) -> String {
             (_, None) => "pid -".to_owned(),
         };
         rows.push(("run", format!("{} ({}), {process}", run.id, run.kind.name())));
+        if let Some(since) = run.quiet_since {
+            rows.push(("quiet", format!("nothing was heard for {}", output::span(at.since(since).as_secs()))));
+        }
+        if let Some(model) = &run.model {
+            rows.push(("model", output::clip(model, 120)));
+        }
+        if let Some(tool) = &run.tool {
+            rows.push(("tool", output::clip(tool, 120)));
+        }
         if let Some(said) = &run.said {
             rows.push(("last word", output::clip(said, 120)));
         }

@@ -39,6 +39,10 @@ pub struct AgentSettings {
     #[serde(rename = "stop_grace_ms", with = "wire::millis")]
     #[schemars(with = "wire::Millis")]
     pub stop_grace: Duration,
+    /// A live run without an event for this long is shown as quiet and spoken to once. Default: half of its `stall_timeout_ms`; 0 is off.
+    #[serde(rename = "quiet_after_ms", with = "wire::optional_millis")]
+    #[schemars(with = "Option<wire::Millis>")]
+    pub quiet_after: Option<Duration>,
     /// How long an open tool call may be silent.
     #[serde(rename = "tool_timeout_ms", with = "wire::millis")]
     #[schemars(with = "wire::Millis")]
@@ -164,6 +168,7 @@ impl Default for AgentSettings {
             max_retry_backoff: Duration::from_secs(300),
             max_run: Duration::ZERO,
             stop_grace: Duration::from_secs(10),
+            quiet_after: None,
             tool_timeout: Duration::from_secs(30 * 60),
             start_timeout: Duration::from_secs(120),
             order: Order::Oldest,

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::policy::Caps;
 use super::wire;
+use crate::domain::usage::{PriceTable, TokenPrices};
 
 /// Caps on what a ticket may cost.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -19,7 +20,7 @@ pub struct BudgetSettings {
     pub per: BudgetScope,
     /// Caps on all tickets together, for one UTC day.
     pub daily: CapSettings,
-    /// Prices by model name, where the agent does not report its cost.
+    /// Prices by model name, where the agent does not report its cost. A model that is not listed costs what the dearest one does.
     pub prices: BTreeMap<String, Price>,
 }
 
@@ -55,6 +56,17 @@ pub struct Price {
     pub cached_input: f64,
     #[schemars(range(min = 0.0))]
     pub output: f64,
+}
+
+impl BudgetSettings {
+    pub fn price_table(&self) -> PriceTable {
+        let micro = |usd: f64| (usd * 1_000_000.0).ceil() as u64;
+        let prices = self.prices.iter().map(|(model, price)| {
+            let (fresh_input, cached_input) = (micro(price.input), micro(price.cached_input));
+            (model.clone(), TokenPrices { fresh_input, cached_input, output: micro(price.output) })
+        });
+        PriceTable(prices.collect())
+    }
 }
 
 impl CapSettings {

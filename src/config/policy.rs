@@ -74,6 +74,9 @@ pub struct AgentPolicy {
 pub struct RuntimeTimeouts {
     pub stall: Duration,
     pub turn: Duration,
+    /// Before it is called quiet and spoken to.
+    #[serde(default)]
+    pub quiet: Duration,
 }
 
 /// All of what is named must hold; an empty list names nothing.

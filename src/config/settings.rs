@@ -89,7 +89,8 @@ impl Settings {
                     .into_iter()
                     .map(|runtime| {
                         let own = self.timeouts(runtime);
-                        (runtime.name().to_owned(), RuntimeTimeouts { stall: own.stall, turn: own.turn })
+                        let quiet = self.agent.quiet_after.unwrap_or(own.stall / 2);
+                        (runtime.name().to_owned(), RuntimeTimeouts { stall: own.stall, turn: own.turn, quiet })
                     })
                     .collect(),
                 max_concurrent: self.agent.max_concurrent_agents,
@@ -184,7 +185,8 @@ impl Settings {
         let own_model = match runtime {
             Runtime::Codex => self.codex.model.clone(),
             Runtime::Claude => self.claude.model.clone(),
-            Runtime::Pi | Runtime::Acp | Runtime::Exec => None,
+            Runtime::Acp => self.acp.model.clone(),
+            Runtime::Pi | Runtime::Exec => None,
         };
         RoutePolicy {
             labels: written.when.labels.iter().map(|label| lower(label)).collect(),

@@ -82,6 +82,18 @@ pub struct Progress {
     /// The agent asked a person something; the worker itself ends that wait.
     #[serde(default)]
     pub waiting_for_answer: bool,
+    /// It was silent and has been spoken to, and has not worked since.
+    #[serde(default)]
+    pub nudged: bool,
+    /// The last event before the silence that was noticed.
+    #[serde(default)]
+    pub quiet_noticed: Option<Timestamp>,
+    /// As routed, then as the agent names it.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// The tool that it is using.
+    #[serde(default)]
+    pub tool: Option<String>,
 }
 
 impl Progress {
@@ -96,6 +108,10 @@ impl Progress {
             has_commit_or_evidence: false,
             told_to_wrap_up: false,
             waiting_for_answer: false,
+            nudged: false,
+            quiet_noticed: None,
+            model: None,
+            tool: None,
         }
     }
 }
@@ -109,6 +125,11 @@ pub enum Activity {
         usage: Usage,
         tool_open_since: Option<Timestamp>,
         said: Option<String>,
+    },
+    /// Which model works, and with which tool; told when one of them changes.
+    Doing {
+        model: Option<String>,
+        tool: Option<String>,
     },
     SessionKnown {
         session: SessionId,

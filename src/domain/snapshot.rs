@@ -94,6 +94,14 @@ pub struct RunView {
     pub pid: Option<i32>,
     pub usage: Usage,
     pub said: Option<String>,
+    #[serde(default)]
+    pub model: Option<String>,
+    /// The tool that it is using.
+    #[serde(default)]
+    pub tool: Option<String>,
+    /// It has been silent since then, longer than `agent.quiet_after_ms`.
+    #[serde(default)]
+    pub quiet_since: Option<Timestamp>,
     pub stopping: Option<String>,
 }
 

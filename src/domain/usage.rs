@@ -27,6 +27,44 @@ impl Usage {
     }
 }
 
+/// What a model's tokens cost, in millionths of a US dollar for a million of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TokenPrices {
+    pub fresh_input: u64,
+    pub cached_input: u64,
+    pub output: u64,
+}
+
+impl TokenPrices {
+    /// Rounded up: a cap that is reached a little early is still a cap.
+    pub fn cost_microusd(&self, usage: &Usage) -> u64 {
+        let part = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price);
+        let sum = part(usage.fresh_input, self.fresh_input)
+            + part(usage.cached_input, self.cached_input)
+            + part(usage.output, self.output);
+        u64::try_from(sum.div_ceil(1_000_000)).unwrap_or(u64::MAX)
+    }
+}
+
+/// The prices of the workflow, for agents that do not name their cost.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PriceTable(pub std::collections::BTreeMap<String, TokenPrices>);
+
+impl PriceTable {
+    /// The prices of this model. For one that is not in the table, or not known, the dearest of each kind: a cap must not be
+    /// passed because of a name.
+    pub fn of(&self, model: Option<&str>) -> Option<TokenPrices> {
+        if let Some(named) = model.and_then(|model| self.0.get(model)) {
+            return Some(*named);
+        }
+        self.0.values().copied().reduce(|one, other| TokenPrices {
+            fresh_input: one.fresh_input.max(other.fresh_input),
+            cached_input: one.cached_input.max(other.cached_input),
+            output: one.output.max(other.output),
+        })
+    }
+}
+
 impl AddAssign for Usage {
     fn add_assign(&mut self, more: Usage) {
         self.fresh_input = self.fresh_input.saturating_add(more.fresh_input);
@@ -43,4 +81,27 @@ impl AddAssign for Usage {
 pub struct RateLimit {
     pub description: String,
     pub reset_at: Option<super::time::Timestamp>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cost_is_counted_by_kind_and_an_unknown_model_is_the_dearest() {
+        let small = TokenPrices { fresh_input: 1_000_000, cached_input: 100_000, output: 9_000_000 };
+        let large = TokenPrices { fresh_input: 3_000_000, cached_input: 300_000, output: 8_000_000 };
+        let table = PriceTable([("small".to_owned(), small), ("large".to_owned(), large)].into());
+        let usage = Usage { fresh_input: 10, cached_input: 10, output: 1, reasoning: 1, ..Usage::default() };
+        assert_eq!(table.of(Some("small")).unwrap().cost_microusd(&usage), 10 + 1 + 9);
+        assert_eq!(table.of(Some("large")).unwrap().cost_microusd(&usage), 30 + 3 + 8);
+        for unknown in [None, Some("other")] {
+            assert_eq!(table.of(unknown).unwrap().cost_microusd(&usage), 30 + 3 + 9);
+        }
+        assert_eq!(PriceTable::default().of(Some("small")), None);
+        let little = Usage { cached_input: 1, ..Usage::default() };
+        assert_eq!(small.cost_microusd(&little), 1, "a part counts as a whole");
+        let most = Usage { output: u64::MAX, ..Usage::default() };
+        assert_eq!(small.cost_microusd(&most), u64::MAX);
+    }
 }

@@ -65,7 +65,7 @@ impl Step<'_> {
             ticket_state: job.ticket.state.clone(),
             started_at: self.now,
             head_before: None,
-            progress: Progress::at_start(self.now),
+            progress: Progress { model: route.model.clone(), ..Progress::at_start(self.now) },
             life: Life::Spawning,
         };
         let action = Action::StartRun {

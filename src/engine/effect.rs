@@ -115,8 +115,16 @@ pub enum Action {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "how")]
 pub enum Steering {
-    Say { message: HumanMessage },
-    WrapUp { spent: String },
+    Say {
+        message: HumanMessage,
+    },
+    WrapUp {
+        spent: String,
+    },
+    /// It has been silent for so long.
+    Nudge {
+        silent_s: u64,
+    },
     StopAfterTurn,
 }
 

@@ -91,5 +91,18 @@ pub fn next_look(state: &State, policy: &Policy, run: &LiveRun) -> Option<Timest
         let warn_at = if run.progress.told_to_wrap_up { cap } else { cap.saturating_mul(4) / 5 };
         run.started_at + warn_at.saturating_sub(Duration::from_millis(job.spending.run_ms_since_reset))
     });
-    deadlines(run, &policy.agent).map(|deadline| deadline.at()).chain(cap).min()
+    let quiet = quiet_at(run, &policy.agent).filter(|_| run.progress.quiet_noticed != Some(run.progress.last_event_at));
+    deadlines(run, &policy.agent).map(|deadline| deadline.at()).chain(cap).chain(quiet).min()
+}
+
+/// Since when the agent has been silent, if that is longer than it should be. An open tool call has a clock of its own.
+pub fn quiet_since(run: &LiveRun, policy: &AgentPolicy, now: Timestamp) -> Option<Timestamp> {
+    quiet_at(run, policy).filter(|at| *at <= now).map(|_| run.progress.last_event_at)
+}
+
+fn quiet_at(run: &LiveRun, policy: &AgentPolicy) -> Option<Timestamp> {
+    let progress = &run.progress;
+    let works = matches!(run.life, Life::Running { .. }) && !progress.waiting_for_answer;
+    let limit = policy.timeouts.get(&run.runtime).map(|own| own.quiet).filter(|limit| !limit.is_zero())?;
+    (works && progress.tool_open_since.is_none()).then(|| progress.last_event_at + limit)
 }

@@ -7,6 +7,7 @@ use super::budget::{self, Level};
 use super::effect::{Action, Said, Steering};
 use super::event::LostRun;
 use super::fingerprint;
+use super::limits;
 use super::phases::moves::hope_again;
 use super::phases::{self, Observation};
 use super::quota;
@@ -153,6 +154,7 @@ impl Step<'_> {
                 // Turns are counted by `TurnEnded` alone.
                 self.spend(&run, Usage { turns: 0, ..usage });
             }
+            Activity::Doing { .. } => {}
             Activity::SessionKnown { session } => {
                 self.state.runs.edit(&run, |live| {
                     if let Life::Running { session: known, .. } = &mut live.life {
@@ -205,14 +207,24 @@ impl Step<'_> {
             let progress = &mut live.progress;
             progress.last_event_at = now;
             match activity {
-                Activity::Agent { tool_open_since, said, .. } => {
+                Activity::Agent { usage, tool_open_since, said } => {
                     progress.tool_open_since = *tool_open_since;
+                    // An echo of what it was told is not yet work.
+                    if usage.tokens() > 0 || tool_open_since.is_some() {
+                        progress.nudged = false;
+                    }
                     if tool_open_since.is_none() {
                         progress.waiting_for_answer = false;
                     }
                     if said.is_some() {
                         progress.said.clone_from(said);
                     }
+                }
+                Activity::Doing { model, tool } => {
+                    if model.is_some() {
+                        progress.model.clone_from(model);
+                    }
+                    progress.tool.clone_from(tool);
                 }
                 Activity::TurnEnded { turns } => progress.turns = progress.turns.max(*turns),
                 Activity::RateLimited { limit } => progress.rate_limit = Some(limit.clone()),
@@ -292,6 +304,23 @@ impl Step<'_> {
             return Duration::ZERO;
         }
         self.state.runs.values().fold(Duration::ZERO, |sum, run| sum.saturating_add(self.now.since(run.started_at)))
+    }
+
+    /// Speaks to an agent that has been silent, once, before silence ends its run.
+    pub fn nudge(&mut self, run: &RunId) {
+        let (policy, now) = (self.policy, self.now);
+        let quiet = |live: &LiveRun| limits::quiet_since(live, &policy.agent, now);
+        let Some(since) = self.state.runs.get(run).and_then(quiet) else { return };
+        // Every silence is shown, and wakes us for that; one without work since the last nudge earns no other.
+        let noticed = self.state.runs.edit(run, |live| {
+            live.progress.quiet_noticed = Some(since);
+            (live.ticket.clone(), std::mem::replace(&mut live.progress.nudged, true))
+        });
+        self.state.changes.soft = true;
+        let Some((ticket, false)) = noticed else { return };
+        let silent_s = now.since(since).as_secs();
+        self.note(Some(&ticket), "quiet", format!("run {run} has been silent for {silent_s} s"));
+        self.emit(Some(&ticket), Action::Steer { run: run.clone(), how: Steering::Nudge { silent_s } });
     }
 
     pub fn stop_run(&mut self, ticket: &TicketId, reason: StopReason) {

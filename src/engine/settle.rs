@@ -157,7 +157,10 @@ impl Step<'_> {
         } else {
             match limits::overdue(live, &self.policy.agent, self.now) {
                 Some(reason) => self.stop_run(&ticket, reason),
-                None => self.brake(run),
+                None => {
+                    self.brake(run);
+                    self.nudge(run);
+                }
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The state as views see it.
 
 use super::hindrance;
+use super::limits;
 use super::state::State;
 use crate::config::policy::Policy;
 use crate::domain::job::{DoneHow, Job, Stage, SwitchSource, Wait};
@@ -127,7 +128,10 @@ fn job_view(state: &State, policy: &Policy, job: &Job, now: Timestamp) -> JobVie
         failures: job.failures,
         rework_cycles: job.rework_cycles,
         spent: job.spending.total,
-        run: job.stage.run().and_then(|id| state.runs.get(id)).map(|run| run_view(job, run)),
+        run: job.stage.run().and_then(|id| state.runs.get(id)).map(|run| {
+            let quiet_since = limits::quiet_since(run, &policy.agent, now);
+            RunView { quiet_since, ..run_view(job, run) }
+        }),
         retry_at: match &job.stage {
             Stage::Queued { wait: Wait::Retry { due, .. } | Wait::Continuation { due }, .. } => Some(*due),
             _ => None,
@@ -161,6 +165,9 @@ fn run_view(job: &Job, run: &crate::domain::run::LiveRun) -> RunView {
         pid,
         usage: run.progress.usage,
         said: run.progress.said.clone(),
+        model: run.progress.model.clone(),
+        tool: run.progress.tool.clone(),
+        quiet_since: None,
         stopping: match &job.stage {
             Stage::Working { stopping: Some(reason), .. } => Some(reason.code().to_owned()),
             _ => None,

@@ -199,6 +199,8 @@ impl Conversation<'_> {
                 None
             }
             SessionEvent::Asked { ask, question } => self.asked(state, ask, question),
+            // It has spoken for itself meanwhile.
+            SessionEvent::SteerFailed { text } if text == guidance::NUDGE => None,
             SessionEvent::SteerFailed { text } => {
                 let told =
                     state.steered.iter().position(|message| guidance::words(std::slice::from_ref(message)) == text);
@@ -380,7 +382,7 @@ impl Conversation<'_> {
     }
 
     fn report(&mut self) {
-        if let Some(activity) = self.session.usage_totals().report() {
+        for activity in self.session.usage_totals().report() {
             self.tell(activity);
         }
     }

@@ -5,6 +5,9 @@ use crate::domain::job::HumanMessage;
 pub const WRAP_UP: &str = "Your budget is nearly spent. Commit what you have now, write down what is left to do with \
 `tk comment`, and end your turn. Do not start anything new.";
 
+pub const NUDGE: &str = "Nothing has been heard from you for a while. If something hangs, leave it and go on another way; if you wait for a \
+person, say what you need with `tk blocked`; if you are done, declare it.";
+
 /// A person's words as a prompt of their own.
 pub fn words(words: &[HumanMessage]) -> String {
     words.iter().map(said).collect::<Vec<_>>().join("\n\n")

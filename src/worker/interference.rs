@@ -87,6 +87,12 @@ impl Conversation<'_> {
                     self.desk.hear(HumanMessage { key: None, from: "dirigent".into(), text, at: now(), urgent: true });
                 }
             }
+            // An agent that cannot listen while it works is left to its deadline.
+            Control::Nudge => {
+                if state.prompted && state.stopping.is_none() && self.session.steer(guidance::NUDGE) {
+                    self.session.note("the agent was silent and has been spoken to");
+                }
+            }
             Control::StopAfterTurn => state.last_turn = true,
         }
         None

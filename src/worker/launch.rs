@@ -61,7 +61,8 @@ impl Worker {
         let opening = Opening {
             cwd: place.path().into(),
             resume,
-            model: chosen.model.clone().or_else(|| self.model_of_session(chosen.runtime)),
+            model: chosen.model.clone(),
+            model_provider: chosen.model_provider.clone(),
             thinking_level: chosen.thinking_level.clone(),
             desk,
             tools: desk_tools::offered(self.settings.gates.allow_followups),
@@ -69,7 +70,11 @@ impl Worker {
         let one_shot = planned.protocol.one_shot();
         let response = self.settings.timeouts(chosen.runtime).read;
         let limits = HandshakeLimits { start: self.settings.agent.start_timeout, response };
-        let session = Session::open(child, planned.protocol, transcript, &opening, limits);
+        let mut session = Session::open(child, planned.protocol, transcript, &opening, limits);
+        // Claude names its cost at the end of each turn; counted before, it would be counted twice.
+        if chosen.runtime != Runtime::Claude {
+            session.usage_totals().price_by(self.settings.budget.price_table(), chosen.model.clone());
+        }
         Ok(Opened { session, one_shot })
     }
 
@@ -88,14 +93,6 @@ impl Worker {
             [("DIRIGENT_SOCKET", variables.socket.display().to_string()), (RUN_ID_VARIABLE, variables.run.to_string())];
         let variables = variables.map(|(name, value)| (name.to_owned(), value)).to_vec();
         Some(DeskServer { program: self.own_program()?, arguments, variables, token })
-    }
-
-    /// A model that is chosen in the conversation, where the command line does not name it.
-    fn model_of_session(&self, runtime: Runtime) -> Option<String> {
-        match runtime {
-            Runtime::Acp => self.settings.acp.model.clone(),
-            Runtime::Codex | Runtime::Claude | Runtime::Pi | Runtime::Exec => None,
-        }
     }
 
     fn plan(
@@ -119,6 +116,7 @@ impl Worker {
             state_dir: self.state_dir.join("agents"),
             resume,
             model: chosen.model.clone(),
+            model_provider: chosen.model_provider.clone(),
             thinking_level: chosen.thinking_level.clone(),
             runs_as_root: nix::unistd::geteuid().is_root(),
             // Nothing left is the engine's to say; the agent wants a positive number.

@@ -89,6 +89,8 @@ pub enum Control {
     Steer(HumanMessage),
     /// The budget is nearly spent: commit, write the hand-off, end.
     WrapUp,
+    /// It has been silent: is it still there?
+    Nudge,
     /// The pool is out of quota: end at the next turn's end.
     StopAfterTurn,
 }

@@ -75,10 +75,7 @@ const RULES: &[Rule] = &[
         why: |_, _| Some("`orchestration.max_rework_cycles` counts every rework, also those after a failed check"),
     },
     Rule { keys: &["gates.followup_owner"], why: |_, _| Some("a failed check makes no follow-up ticket") },
-    Rule {
-        keys: &["budget.prices"],
-        why: |_, _| Some("this version takes the cost that the agent names, and no other"),
-    },
+    Rule { keys: &["budget.prices"], why: prices },
     Rule { keys: &["budget.max_cost_usd", "budget.daily.max_cost_usd"], why: cost_cap },
     Rule {
         keys: &["merge.strategy"],
@@ -132,10 +129,9 @@ const RULES: &[Rule] = &[
         },
     },
     Rule {
-        keys: &["agent.routing[].model_provider"],
-        why: |_, _| Some("the model's name alone is given to the agent; write it as the agent wants it"),
+        keys: &["agent.routing[].model", "agent.routing[].model_provider", "agent.routing[].thinking_level"],
+        why: routed,
     },
-    Rule { keys: &["agent.routing[].model", "agent.routing[].thinking_level"], why: routed },
     Rule {
         keys: &["agent.on_request", "agent.allow", "agent.deny", "agent.ask_timeout_ms", "agent.ask_default"],
         why: |s, _| {
@@ -143,7 +139,6 @@ const RULES: &[Rule] = &[
             (!asks).then_some("a program that `exec` runs does not ask")
         },
     },
-    Rule { keys: &["acp.model"], why: |_, _| Some("an ACP agent chooses its own model") },
     Rule {
         keys: &["exec.read_timeout_ms"],
         why: |_, _| {
@@ -185,20 +180,27 @@ fn executor(scene: &Scene, _: &str) -> Option<&'static str> {
     }
 }
 
+fn prices(scene: &Scene, _: &str) -> Option<&'static str> {
+    let all_name_it = scene.runtimes.iter().all(|runtime| *runtime == Runtime::Claude);
+    all_name_it.then_some("Claude Code names its cost itself")
+}
+
 fn cost_cap(scene: &Scene, _: &str) -> Option<&'static str> {
     let settings = scene.settings;
     let plain = scene.runtimes.contains(&Runtime::Exec) && settings.exec.events == ExecEvents::Plain;
-    plain.then_some("for a program of `exec` that does not name its cost; `exec.events: jsonl` lets it")
+    plain.then_some("a program of `exec` names neither cost nor tokens; `exec.events: jsonl` lets it")
 }
 
 /// Where a route names no runtime it is the worker's.
 fn routed(scene: &Scene, path: &str) -> Option<&'static str> {
     let index: usize = path.split(['[', ']']).nth(1)?.parse().ok()?;
     let route = scene.settings.agent.routing.get(index)?;
-    match route.runtime.unwrap_or(scene.settings.worker.runtime) {
-        Runtime::Acp => Some("an ACP agent chooses its own"),
-        Runtime::Exec => Some("a program that `exec` runs is not told"),
-        Runtime::Codex | Runtime::Claude | Runtime::Pi => None,
+    match (route.runtime.unwrap_or(scene.settings.worker.runtime), path.rsplit('.').next()?) {
+        (Runtime::Acp, "model") => None,
+        (Runtime::Acp, _) => Some("an ACP agent chooses its own"),
+        (Runtime::Exec, _) => Some("a program that `exec` runs is not told"),
+        (Runtime::Claude, "model_provider") => Some("Claude Code has one provider; the model's name is enough"),
+        (Runtime::Codex | Runtime::Claude | Runtime::Pi, _) => None,
     }
 }
 

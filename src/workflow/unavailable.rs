@@ -53,12 +53,13 @@ const NOT_YET: &[Feature] = &[
     },
 ];
 
-const UNSEEN_COST: &str = "a cap on cost with Codex, which names no cost,";
+const UNSEEN_COST: &str = "a cap on cost with Codex, which names no cost, without `budget.prices`";
 
 /// A cap on what nobody counts would never be reached.
 fn costs_unseen(settings: &Settings) -> bool {
     let routed = settings.agent.routing.iter().filter_map(|route| route.runtime);
-    routed.chain([settings.worker.runtime]).any(|runtime| runtime == Runtime::Codex)
+    settings.budget.prices.is_empty()
+        && routed.chain([settings.worker.runtime]).any(|runtime| runtime == Runtime::Codex)
 }
 
 /// Everything the settings ask for that is not there yet.

@@ -7,6 +7,7 @@ mod outages;
 mod people;
 mod requests;
 mod secrets;
+mod worker_side;
 
 use super::support::board::{Board, MERGE, Runner, text};
 

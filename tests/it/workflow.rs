@@ -168,7 +168,6 @@ fn every_section_is_read() {
             "review.max_passes",
             "merge.strategy",
             "merge.checks_grace_ms",
-            "budget.prices"
         ],
         "{:?}",
         loaded.warnings

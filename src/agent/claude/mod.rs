@@ -48,6 +48,10 @@ impl Claude {
                     self.session = Some(id.to_owned());
                     out.tell(AgentEvent::SessionStarted { id: SessionId::new(id) });
                 }
+                let model = text(message, "/model");
+                if !model.is_empty() {
+                    out.tell(AgentEvent::Model { name: model.to_owned() });
+                }
                 self.become_ready(out);
                 self.turn.announce(out);
             }

@@ -27,6 +27,9 @@ impl Codex {
             if let Some(model) = &opening.model {
                 params["model"] = json!(model);
             }
+            if let Some(provider) = &opening.model_provider {
+                params["modelProvider"] = json!(provider);
+            }
         }
         if let Some(policy) = &self.policy.approval_policy {
             params["approvalPolicy"] = policy.clone();
@@ -82,6 +85,10 @@ impl Codex {
         }
         self.thread = Some(id.to_owned());
         out.tell(AgentEvent::SessionStarted { id: SessionId::new(id) });
+        let model = text(result, "/model");
+        if !model.is_empty() {
+            out.tell(AgentEvent::Model { name: model.to_owned() });
+        }
         out.tell(AgentEvent::Ready);
         if let Some(prompt) = self.early_prompt.take() {
             self.start_turn(&prompt, out);

@@ -72,10 +72,11 @@ impl Session {
                 if let Some((orphans, _)) = &mut self.orphans {
                     orphans.no_newer();
                 }
-                self.usage_totals.tool_started(&id, at);
-                return self.usage_totals.said(&format!("{name} {about}"));
+                let tool = if about.is_empty() { name } else { format!("{name} {about}") };
+                return self.usage_totals.tool_started(&id, &tool, at);
             }
             AgentEvent::ToolFinished { id, .. } => return self.usage_totals.tool_finished(&id),
+            AgentEvent::Model { name } => return self.usage_totals.works_with(&name),
             AgentEvent::Usage(usage) => {
                 self.usage_totals.used(usage);
                 // One word for many reports that came together.
@@ -88,7 +89,7 @@ impl Session {
                 SessionEvent::RateLimited { description, reset_at: reset.map(|reset| reset_at(reset, at)) }
             }
             AgentEvent::Asked { ask, question } => {
-                self.usage_totals.tool_started(&parked(&ask), at);
+                self.usage_totals.tool_started(&parked(&ask), "asks", at);
                 SessionEvent::Asked { ask, question }
             }
             AgentEvent::Error { class, detail, reset, .. } => {

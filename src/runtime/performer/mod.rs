@@ -264,6 +264,10 @@ impl Performer {
                 tracing::info!(%run, spent, "the budget is nearly spent; the worker is told to wrap up");
                 Control::WrapUp
             }
+            Steering::Nudge { silent_s } => {
+                tracing::info!(%run, silent_s, "the agent is quiet; it is spoken to");
+                Control::Nudge
+            }
             Steering::StopAfterTurn => Control::StopAfterTurn,
         };
         self.controls.tell(run, control);

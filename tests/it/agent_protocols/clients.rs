@@ -185,6 +185,7 @@ pub fn opening(cwd: &Path, setup: Setup, resume: Option<SessionId>) -> Opening {
         cwd: cwd.to_owned(),
         resume,
         model: setup.model.map(str::to_owned),
+        model_provider: None,
         thinking_level: None,
         tools,
         desk: None,

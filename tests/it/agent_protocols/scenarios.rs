@@ -309,6 +309,7 @@ pub fn word(event: &AgentEvent) -> String {
         AgentEvent::ToolStarted { .. } => "tool".into(),
         AgentEvent::ToolFinished { ok: true, .. } => "tool ok".into(),
         AgentEvent::ToolFinished { ok: false, .. } => "tool failed".into(),
+        AgentEvent::Model { .. } => "model".into(),
         AgentEvent::Usage(_) => "usage".into(),
         AgentEvent::RateLimited { .. } => "limits".into(),
         AgentEvent::Asked { question: Question::Approval { .. }, .. } => "approval".into(),

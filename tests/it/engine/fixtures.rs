@@ -100,7 +100,7 @@ pub fn policy() -> Policy {
 }
 
 pub const TIMEOUTS: RuntimeTimeouts =
-    RuntimeTimeouts { stall: Duration::from_secs(300), turn: Duration::from_secs(3600) };
+    RuntimeTimeouts { stall: Duration::from_secs(300), turn: Duration::from_secs(3600), quiet: Duration::ZERO };
 
 /// Every ticket goes to this runtime, with the credentials of this pool.
 pub fn route(runtime: &str, pool: &str) -> RoutePolicy {

@@ -9,6 +9,7 @@ mod invariants;
 mod landing;
 pub mod machine;
 mod noticed;
+mod quiet;
 pub mod random;
 mod readings;
 mod remarks;

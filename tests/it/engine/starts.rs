@@ -52,10 +52,10 @@ fn quota_and_timeouts_follow_the_route() {
     let mut policy = policy();
     policy.agent.routes =
         vec![RoutePolicy { labels: vec!["ui".into()], ..route("claude", "max") }, route("codex", "pro")];
-    policy
-        .agent
-        .timeouts
-        .insert("claude".into(), RuntimeTimeouts { stall: Duration::from_secs(10), turn: Duration::ZERO });
+    policy.agent.timeouts.insert(
+        "claude".into(),
+        RuntimeTimeouts { stall: Duration::from_secs(10), turn: Duration::ZERO, quiet: Duration::ZERO },
+    );
     let mut machine = Machine::new(policy);
     machine.poll(vec![ticket("a"), labelled("b", &["ui"]), labelled("c", &["ui"])]);
     for name in ["a", "b", "c"] {
