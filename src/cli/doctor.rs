@@ -152,6 +152,9 @@ fn git(loaded: &Loaded, report: &mut Report) {
                 ),
                 Err(failure) => report.problem("git", failure.text(), "make the branch, or set workspace.base"),
             }
+            if let Err(failure) = block_on(async { workspaces.try_signing().await.map_err(Failure::plain) }) {
+                report.problem("git", failure.text(), "see above");
+            }
             if settings.pr.base_branch != settings.workspace.base
                 && let Some(trouble) = landing::trouble(settings, &workspaces)
             {

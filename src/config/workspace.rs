@@ -30,6 +30,30 @@ pub struct WorkspaceSettings {
     pub keep: Keep,
     /// What becomes of uncommitted changes of a run that succeeded.
     pub on_dirty: OnDirty,
+    /// How commits of workers and merges are made. Default: as the user's git says.
+    pub commit: CommitSettings,
+}
+
+/// What is left out is the user's git's affair.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct CommitSettings {
+    /// `Name <mail>`, as author and committer.
+    pub author: Option<String>,
+    /// Adds a `Signed-off-by` line.
+    pub signoff: bool,
+    /// Whether commits are signed, with the key and the program of the user's git. Default: its `commit.gpgSign`.
+    pub sign: Option<bool>,
+}
+
+impl CommitSettings {
+    /// Name and mail of `author`; `None` where it is not written or cannot be read.
+    pub fn identity(&self) -> Option<(&str, &str)> {
+        let (name, rest) = self.author.as_deref()?.split_once('<')?;
+        let (name, mail) = (name.trim(), rest.trim_end().strip_suffix('>')?.trim());
+        let plain = |text: &str| !text.is_empty() && !text.contains(['<', '>']) && !text.chars().any(char::is_control);
+        (plain(name) && plain(mail)).then_some((name, mail))
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -77,6 +101,7 @@ impl Default for WorkspaceSettings {
             branch_prefix: "dirigent/".to_owned(),
             keep: Keep::default(),
             on_dirty: OnDirty::default(),
+            commit: CommitSettings::default(),
         }
     }
 }
@@ -119,6 +144,12 @@ impl WorkspaceSettings {
                     ),
                 )
                 .with_help("choose a directory outside the repository, or remove the key"),
+            );
+        }
+        if let (Some(author), None) = (&self.commit.author, self.commit.identity()) {
+            problems.push(
+                Problem::new("workspace.commit.author", format!("`workspace.commit.author` is `{author}`"))
+                    .with_help("write it as git does: `Ada Lovelace <ada@example.org>`"),
             );
         }
         if self.base.trim().is_empty() {

@@ -13,7 +13,7 @@ pub mod run_mark;
 pub mod shield;
 mod spawner;
 mod sweep;
-mod worker_git;
+pub mod worker_git;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -16,6 +16,36 @@ echo 'dirigent: a worker has no SSH of yours; pass it with worker.env_pass: [SSH
 exit 255
 ";
 
+/// In place of the repository's hooks, which it calls: only a hook can add to a message that somebody else writes.
+const HOOKS: &str = ".git-hooks";
+const HOOK_SCRIPT: &str = r#"#!/bin/sh
+name=${0##*/}
+hooks=$(git config --local core.hooksPath || git config --global core.hooksPath || printf '%s/hooks' "$(git rev-parse --git-common-dir)")
+case $hooks in
+"~/"*) hooks=$HOME/${hooks#"~/"} ;;
+esac
+if [ -x "$hooks/$name" ]; then "$hooks/$name" "$@" || exit; fi
+if [ "$name" = prepare-commit-msg ]; then
+    who=$(git var GIT_COMMITTER_IDENT) || exit
+    git interpret-trailers --in-place --if-exists addIfDifferent --trailer "Signed-off-by: ${who%%>*}>" "$1"
+fi
+"#;
+const HOOK_NAMES: [&str; 13] = [
+    "applypatch-msg",
+    "pre-applypatch",
+    "post-applypatch",
+    "pre-commit",
+    "pre-merge-commit",
+    "prepare-commit-msg",
+    "commit-msg",
+    "post-commit",
+    "pre-rebase",
+    "post-checkout",
+    "post-merge",
+    "pre-push",
+    "post-rewrite",
+];
+
 /// An empty helper forgets all that were named before, those for one address too.
 const SETTINGS: [(&str, &str); 2] = [("credential.helper", ""), ("core.askPass", "")];
 
@@ -29,11 +59,31 @@ pub fn install(tools: &Path) -> io::Result<()> {
         _ => fs::create_dir(&empty)?,
     }
     fs::set_permissions(&empty, fs::Permissions::from_mode(0o500))?;
-    let script = tools.join(NO_SSH);
-    let fresh = tools.join(format!("{NO_SSH}-{}", std::process::id()));
-    fs::write(&fresh, NO_SSH_SCRIPT)?;
+    put_script(&tools.join(NO_SSH), NO_SSH_SCRIPT)?;
+    let hooks = tools.join(HOOKS);
+    fs::create_dir_all(&hooks)?;
+    HOOK_NAMES.iter().try_for_each(|name| put_script(&hooks.join(name), HOOK_SCRIPT))
+}
+
+/// Whole or not at all: another runner may be using it.
+fn put_script(path: &Path, text: &str) -> io::Result<()> {
+    let fresh = path.with_extension(std::process::id().to_string());
+    fs::write(&fresh, text)?;
     fs::set_permissions(&fresh, fs::Permissions::from_mode(0o500))?;
-    fs::rename(&fresh, &script)
+    fs::rename(&fresh, path)
+}
+
+/// Every commit that the worker's git makes is signed off by whoever commits.
+pub fn sign_off(env: &mut BTreeMap<String, String>, tools: &Path) {
+    set(env, "core.hooksPath", &tools.join(HOOKS).display().to_string());
+}
+
+/// One more setting of the worker's git; it wins over every other.
+pub fn set(env: &mut BTreeMap<String, String>, key: &str, value: &str) {
+    let count: usize = env.get("GIT_CONFIG_COUNT").and_then(|count| count.parse().ok()).unwrap_or(0);
+    env.insert(format!("GIT_CONFIG_KEY_{count}"), key.to_owned());
+    env.insert(format!("GIT_CONFIG_VALUE_{count}"), value.to_owned());
+    env.insert("GIT_CONFIG_COUNT".to_owned(), (count + 1).to_string());
 }
 
 /// `ssh_passed`: the file names the SSH agent among what a worker gets.

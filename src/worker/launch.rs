@@ -21,6 +21,7 @@ use crate::domain::ids::SessionId;
 use crate::domain::permit::Permit;
 use crate::launcher::environment::{self, Sources, WorkerVariables};
 use crate::launcher::run_mark::OWNER_VARIABLE;
+use crate::launcher::worker_git;
 use crate::launcher::{LaunchError, LaunchOrder, RUN_ID_VARIABLE};
 
 pub(super) struct Opened {
@@ -176,6 +177,19 @@ impl Worker {
             for (name, value) in workspaces.stand_in_identity() {
                 built.entry(name).or_insert(value);
             }
+        }
+        let commit = &self.settings.workspace.commit;
+        if let Some((name, mail)) = commit.identity() {
+            for role in ["AUTHOR", "COMMITTER"] {
+                built.insert(format!("GIT_{role}_NAME"), name.to_owned());
+                built.insert(format!("GIT_{role}_EMAIL"), mail.to_owned());
+            }
+        }
+        if let Some(sign) = commit.sign {
+            worker_git::set(&mut built, "commit.gpgSign", &sign.to_string());
+        }
+        if commit.signoff {
+            worker_git::sign_off(&mut built, &self.tools);
         }
         built.insert(OWNER_VARIABLE.to_owned(), self.state_dir.display().to_string());
         built

@@ -47,6 +47,10 @@ pub enum WorkspaceError {
     Io { doing: &'static str, path: PathBuf, source: std::io::Error },
     #[error("cannot {doing} in {path}: {source}")]
     Libgit { doing: &'static str, path: PathBuf, source: git2::Error },
+    #[error(
+        "commits are to be signed, and git cannot sign without a person: {detail}\n  fix: load the key into its agent (and pass that on with worker.env_pass), use one without a passphrase, or set workspace.commit.sign: false"
+    )]
+    CannotSign { detail: String },
     #[error(transparent)]
     Git(#[from] GitError),
     #[error("{doing} was interrupted")]
@@ -80,6 +84,7 @@ impl WorkspaceError {
                 | Self::BadBranch { .. }
                 | Self::BranchInUse { .. }
                 | Self::Occupied { .. }
+                | Self::CannotSign { .. }
         )
     }
 }

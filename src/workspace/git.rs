@@ -129,6 +129,20 @@ impl Git {
         })
     }
 
+    /// Makes a commit with the user's signature. Nobody is there to be asked, so nothing is told where a window could be opened.
+    pub async fn commit(
+        &self,
+        git_dir: &Path,
+        args: Vec<String>,
+        message: &str,
+        mut env: Vec<(OsString, OsString)>,
+    ) -> Result<Vec<u8>, GitError> {
+        env.push(("GIT_DIR".into(), git_dir.into()));
+        env.extend(["DISPLAY", "WAYLAND_DISPLAY", "GPG_TTY"].map(|name| (name.into(), OsString::new())));
+        env.push(("SSH_ASKPASS_REQUIRE".into(), "never".into()));
+        self.invoke(git_dir, args, message.as_bytes().to_vec(), env).await
+    }
+
     async fn invoke<I, S>(
         &self,
         cwd: &Path,

@@ -8,6 +8,7 @@ mod by_hand;
 mod changes;
 pub mod collect;
 pub mod command;
+pub mod commits;
 mod detached;
 pub mod directory;
 pub mod error;
@@ -42,6 +43,7 @@ pub use restore::{RestoreTo, SalvageEntry, conflicting_files};
 pub use stale_branches::StaleBranch;
 pub use work_status::{CommittedRest, WorkStatus};
 
+use self::commits::Commits;
 use crate::config::workspace::WorkspaceSettings;
 use crate::domain::ids::{CommitId, RunId, TicketKey};
 use crate::domain::permit::Permit;
@@ -64,6 +66,8 @@ pub struct WorkspaceConfig {
     pub salvage_limit: u64,
     /// For each call of the user's git.
     pub git_timeout: Duration,
+    /// How our own commits are made.
+    pub commits: Commits,
 }
 
 impl WorkspaceConfig {
@@ -79,6 +83,7 @@ impl WorkspaceConfig {
             base_side: BaseSide::default(),
             salvage_limit: Self::SALVAGE_LIMIT,
             git_timeout: Self::GIT_TIMEOUT,
+            commits: Commits::default(),
         }
     }
 }
@@ -86,7 +91,7 @@ impl WorkspaceConfig {
 impl From<&WorkspaceSettings> for WorkspaceConfig {
     fn from(settings: &WorkspaceSettings) -> Self {
         let config = Self::new(&settings.repo, &settings.root, &settings.base);
-        Self { branch_prefix: settings.branch_prefix.clone(), ..config }
+        Self { branch_prefix: settings.branch_prefix.clone(), commits: Commits::new(&settings.commit), ..config }
     }
 }
 
@@ -140,6 +145,11 @@ impl Workspaces {
         let fetcher = Fetcher::default();
         let shared = Shared { place, root, config, git, fetcher, filters, admin: Mutex::new(()) };
         Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Finds out whether commits can be signed without a person, where they are to be signed at all.
+    pub async fn try_signing(&self) -> Result<(), WorkspaceError> {
+        self.blocking("trying to sign", |shared| shared.config.commits.try_signing(&shared.place, &shared.root)).await
     }
 
     /// The canonical root.

@@ -118,9 +118,8 @@ fn commit_dirty(shared: &Shared, worktree: &Worktree, message: &str) -> Result<O
     let target = if taken.tree == parent.tree_id() {
         at
     } else {
-        let who = repo::signature(&repo).map_err(failed)?;
         let tree = repo.find_tree(taken.tree).map_err(failed)?;
-        repo.commit(None, &who, &who, message, &tree, &[&parent]).map_err(failed)?
+        shared.config.commits.write(&repo, None, message, &tree, &[&parent]).map_err(failed)?
     };
     if branch_head != Some(target) {
         move_branch(&repo, &name, branch_head, target).map_err(failed)?;

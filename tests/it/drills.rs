@@ -2,6 +2,7 @@
 
 mod accidents;
 mod asking;
+mod commits;
 mod limits;
 mod outages;
 mod people;

@@ -4,7 +4,8 @@ use git2::{Commit, DiffFormat, Index, Oid, Repository, Sort};
 use sha2::{Digest, Sha256};
 
 use crate::domain::pr::MergeMethod;
-use crate::workspace::{conflicting_files, repo};
+use crate::workspace::commits::Commits;
+use crate::workspace::conflicting_files;
 
 /// What a merge comes to.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,10 +18,13 @@ pub enum Combined {
 }
 
 /// The pull request's part in it.
+#[derive(Clone, Copy)]
 pub struct Wanted<'a> {
     pub base: Oid,
     pub head: Oid,
     pub message: &'a str,
+    /// In whose name, and how, commits are made.
+    pub commits: &'a Commits,
 }
 
 pub fn combine(repo: &Repository, wanted: &Wanted<'_>, method: MergeMethod) -> Result<Combined, git2::Error> {
@@ -64,10 +68,9 @@ fn join(repo: &Repository, wanted: &Wanted<'_>, keep_history: bool) -> Result<Co
     if tree == base.tree_id() && !keep_history {
         return Ok(Combined::Nothing);
     }
-    let who = repo::signature(repo)?;
     let tree = repo.find_tree(tree)?;
     let parents: &[&Commit<'_>] = if keep_history { &[&base, &head] } else { &[&base] };
-    repo.commit(None, &who, &who, wanted.message, &tree, parents).map(Combined::Commit)
+    wanted.commits.write(repo, None, wanted.message, &tree, parents).map(Combined::Commit)
 }
 
 fn settled(repo: &Repository, index: &mut Index) -> Result<Option<Oid>, git2::Error> {
@@ -86,7 +89,6 @@ fn rebase(repo: &Repository, wanted: &Wanted<'_>) -> Result<Combined, git2::Erro
     if linear && is_in(repo, wanted.base, wanted.head)? {
         return Ok(Combined::Commit(wanted.head));
     }
-    let who = repo::signature(repo)?;
     let mut tip = repo.find_commit(wanted.base)?;
     for commit in commits.iter().filter(|commit| commit.parent_count() == 1) {
         let mut picked = repo.cherrypick_commit(commit, &tip, 0, None)?;
@@ -98,7 +100,7 @@ fn rebase(repo: &Repository, wanted: &Wanted<'_>) -> Result<Combined, git2::Erro
         }
         let tree = repo.find_tree(tree)?;
         let message = String::from_utf8_lossy(commit.message_bytes()).into_owned();
-        let made = repo.commit(None, &commit.author(), &who, &message, &tree, &[&tip])?;
+        let made = wanted.commits.write(repo, Some(&commit.author()), &message, &tree, &[&tip])?;
         tip = repo.find_commit(made)?;
     }
     Ok(if tip.id() == wanted.base { Combined::Nothing } else { Combined::Commit(tip.id()) })
@@ -109,7 +111,7 @@ pub fn update(repo: &Repository, wanted: &Wanted<'_>) -> Result<Combined, git2::
     if is_in(repo, wanted.base, wanted.head)? {
         return Ok(Combined::Nothing);
     }
-    let turned = Wanted { base: wanted.head, head: wanted.base, message: wanted.message };
+    let turned = Wanted { base: wanted.head, head: wanted.base, ..*wanted };
     join(repo, &turned, true)
 }
 

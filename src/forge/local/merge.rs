@@ -83,7 +83,8 @@ fn plan(inner: &Inner, order: &MergeOrder) -> Result<Plan, ForgeError> {
         return Ok(plan);
     }
     let message = message(&record);
-    let wanted = Wanted { base, head: tip?, message: &message };
+    let commits = inner.commits();
+    let wanted = Wanted { base, head: tip?, message: &message, commits: &commits };
     let new = match combine::combine(&repo, &wanted, method).map_err(|error| libgit(&error))? {
         Combined::Commit(new) => new,
         Combined::Conflict(files) => return Err(ForgeError::Conflict { files }),

@@ -26,6 +26,7 @@ use crate::domain::permit::Permit;
 use crate::domain::pr::{NewPr, PullRequest};
 use crate::domain::remark::RemarkKind;
 use crate::domain::time::Timestamp;
+use crate::workspace::commits::Commits;
 use crate::workspace::git::Git;
 use crate::workspace::repo::RepoPlace;
 use crate::workspace::{self, WorkspaceError, commit_at};
@@ -48,6 +49,13 @@ struct Inner {
     opening: Mutex<()>,
     /// The gates whose results count. Unset: all of them.
     counting: RwLock<Option<Vec<String>>>,
+    commits: RwLock<Commits>,
+}
+
+impl Inner {
+    fn commits(&self) -> Commits {
+        self.commits.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 impl LocalForge {
@@ -63,6 +71,7 @@ impl LocalForge {
                 landing: tokio::sync::Mutex::default(),
                 opening: Mutex::default(),
                 counting: RwLock::default(),
+                commits: RwLock::default(),
             }),
         })
     }
@@ -70,6 +79,11 @@ impl LocalForge {
     /// The results of gates that were taken out of the workflow count no longer.
     pub fn count_only(&self, gates: Vec<String>) {
         *self.inner.counting.write().unwrap_or_else(PoisonError::into_inner) = Some(gates);
+    }
+
+    /// How merges are committed from now on.
+    pub fn commit_as(&self, commits: Commits) {
+        *self.inner.commits.write().unwrap_or_else(PoisonError::into_inner) = commits;
     }
 
     /// The gate results of one head become its checks.

@@ -66,7 +66,8 @@ impl Inner {
             return Err(ForgeError::NotNow(format!("`{branch}` is checked out in {}", user.path.display())));
         }
         let message = format!("Merge branch '{}' into {branch}\n", record.base_branch);
-        let wanted = Wanted { base, head: tip, message: &message };
+        let commits = self.commits();
+        let wanted = Wanted { base, head: tip, message: &message, commits: &commits };
         let commit = match combine::update(&repo, &wanted).map_err(|error| libgit(&error))? {
             Combined::Commit(commit) => commit,
             Combined::Nothing => return Ok(unchanged),

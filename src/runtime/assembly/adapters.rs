@@ -16,6 +16,7 @@ use crate::ledger::{LedgerError, LedgerReader};
 use crate::tracker::Tracker;
 use crate::tracker::tk::TkTracker;
 use crate::workflow::Loaded;
+use crate::workspace::commits::Commits;
 use crate::workspace::{BaseSide, WorkspaceConfig, Workspaces};
 
 /// The forge that the settings mean, by the repository's remote where they do not say.
@@ -32,6 +33,7 @@ pub fn workspaces(settings: &Settings) -> Result<Workspaces, AssemblyError> {
     let mut config =
         WorkspaceConfig::new(&settings.workspace.repo, &settings.workspace.root, settings.workspace.base.clone());
     config.branch_prefix.clone_from(&settings.workspace.branch_prefix);
+    config.commits = Commits::new(&settings.workspace.commit);
     config.base_side = match forge_kind(settings) {
         ForgeKind::Local => BaseSide::Local,
         ForgeKind::Github | ForgeKind::None => BaseSide::Remote,
@@ -65,6 +67,7 @@ impl ForgeInUse {
             ForgeKind::None => Ok(Self::None),
             ForgeKind::Local => {
                 let forge = LocalForge::open(&settings.workspace.repo, &folder.ledger, WorkspaceConfig::GIT_TIMEOUT)?;
+                forge.commit_as(Commits::new(&settings.workspace.commit));
                 Ok(Self::Local(Arc::new(forge)))
             }
             ForgeKind::Github => Err(AssemblyError::NoGithub),

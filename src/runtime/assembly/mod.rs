@@ -65,6 +65,9 @@ impl Runner {
         let lanes = Arc::new(lanes);
         let mut parts = WorkerParts::open(env, loaded, folder, lanes.clone())?;
         parts.read_login(loaded).await;
+        if let Workplace::Worktrees(workspaces) = &parts.workplace {
+            workspaces.try_signing().await?;
+        }
         // The ledger is made first: the local forge keeps its pull requests in it.
         let ledger = folder.open_ledger()?;
         let mut state = ledger.load()?;

@@ -75,12 +75,13 @@ impl WorkflowFollower {
 }
 
 /// What the adapters were built from: another value needs another start.
-fn adapters_of(settings: &Settings) -> [(&'static str, String); 4] {
+fn adapters_of(settings: &Settings) -> [(&'static str, String); 5] {
     let workspace = &settings.workspace;
     [
         ("pr.forge", format!("{:?}", forge_kind(settings))),
         ("workspace.mode", workspace.mode.name().to_owned()),
         ("workspace.repo", workspace.repo.display().to_string()),
+        ("workspace.commit", format!("{:?}", workspace.commit)),
         ("tracker.provider.dir", format!("{:?}", settings.tracker.provider.dir)),
     ]
 }
