@@ -11,6 +11,9 @@ use super::overrides::OverrideError;
 use super::templates::TemplateFileError;
 use super::tree::Place;
 
+const LONGEST_SENTENCE: usize = 600;
+const LONGEST_LINE: usize = 2000;
+
 /// Each variant is one of the classes that tools and people can rely on; see [`WorkflowError::class`].
 #[derive(Debug, Error)]
 pub enum WorkflowError {
@@ -161,16 +164,39 @@ impl Finding {
     /// The line of the file, and what is there.
     pub fn brief(&self) -> String {
         match self.line() {
-            Some(line) => format!("line {line}: {}", self.message),
-            None => self.message.clone(),
+            Some(line) => format!("line {line}: {}", self.sentence()),
+            None => self.sentence(),
         }
+    }
+
+    /// The message, short enough to be one. A key may have a hundred thousand characters.
+    fn sentence(&self) -> String {
+        let length = self.message.chars().count();
+        if length <= LONGEST_SENTENCE {
+            return self.message.clone();
+        }
+        let part = LONGEST_SENTENCE / 2;
+        let begin: String = self.message.chars().take(part).collect();
+        let end: String = self.message.chars().skip(length - part).collect();
+        format!("{begin}[{} characters are left out]{end}", length - 2 * part)
+    }
+
+    /// Whether the lines around the place are of a length that can be drawn; the drawing panics where they are not.
+    fn can_be_drawn(&self) -> bool {
+        let Some(place) = self.place else { return false };
+        let text = self.source.0.inner();
+        let at = (0..=place.offset.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        let (before, after) = text.split_at(at);
+        let behind = before.rsplit('\n').take(3);
+        let ahead = after.split('\n').take(3);
+        behind.chain(ahead).all(|line| line.len() <= LONGEST_LINE)
     }
 
     pub fn without_hint(&self) -> String {
         let path = self.source.0.name();
         match self.place {
-            Some(place) => format!("{path}:{}:{}: {}", place.line, place.column, self.message),
-            None => format!("{path}: {}", self.message),
+            Some(place) => format!("{path}:{}:{}: {}", place.line, place.column, self.sentence()),
+            None => format!("{path}: {}", self.sentence()),
         }
     }
 }
@@ -193,11 +219,11 @@ impl Diagnostic for Finding {
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.place.map(|_| &*self.source.0 as &dyn SourceCode)
+        self.can_be_drawn().then_some(&*self.source.0 as &dyn SourceCode)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let place = self.place?;
+        let place = self.place.filter(|_| self.can_be_drawn())?;
         let span = SourceSpan::new(place.offset.into(), place.len);
         Some(Box::new(std::iter::once(LabeledSpan::new_with_span(Some("here".to_owned()), span))))
     }

@@ -3,6 +3,7 @@
 mod accidents;
 mod asking;
 mod commits;
+mod keys;
 mod limits;
 mod outages;
 mod people;

@@ -8,3 +8,4 @@ mod desk_only;
 mod endings;
 mod floods;
 mod gates;
+mod launch_keys;

@@ -1,6 +1,7 @@
 //! Workflow files as people write them: loaded, refused with a sentence, shown with their sources.
 
 mod bad_input;
+mod behaviour;
 mod dialects;
 mod not_in_force;
 mod overrides;

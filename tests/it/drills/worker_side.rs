@@ -60,7 +60,10 @@ until [ -e \"$HOME/more\" ]; do sleep 0.1; done
     board.ticket("t-1", "Thinks");
     let runner = board.start();
     board.until("it runs", || board.phase("t-1") == "implementing");
-    board.until("it is quiet", || !board.status(&["t-1"])["run"]["quiet_since"].is_null());
+    board.until("it is quiet", || {
+        let run = &board.status(&["t-1"])["run"];
+        run["said"] == "thinking about it" && !run["quiet_since"].is_null()
+    });
     let one = board.ok(&["status", "t-1"]);
     assert!(one.contains("quiet         nothing was heard for"), "{one}");
     assert!(one.contains("last word     thinking about it"), "{one}");

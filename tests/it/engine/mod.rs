@@ -6,6 +6,7 @@ mod board;
 mod delivery;
 pub mod fixtures;
 mod invariants;
+mod keys;
 mod landing;
 pub mod machine;
 mod noticed;

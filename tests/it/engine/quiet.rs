@@ -65,6 +65,8 @@ fn an_echo_of_the_nudge_earns_no_second_one_but_work_does() {
     machine.step(Event::TimerFired);
     machine.progress("a", said("the words of the nudge"));
     assert_eq!(quiet_for(&machine), None);
+    let quiet = machine.now + Duration::from_secs(100);
+    assert_eq!(next_due(&machine.state, &machine.policy), Some(quiet), "it is shown as quiet again");
     machine.pass(Duration::from_secs(200));
     machine.step(Event::TimerFired);
     assert_eq!((nudges(&machine), quiet_for(&machine)), (1, Some(200)));

@@ -6,6 +6,8 @@ use std::path::Path;
 use dirigent::workflow::{not_in_force, schema, unavailable};
 use serde_json::Value as Json;
 
+use super::behaviour::{NOT_SHOWN_YET, SHOWN_BY};
+
 /// Key, the file that reads it (or what the policy makes of it), and the text that does.
 const READERS: &[(&str, &str, &str)] = &[
     ("tracker.kind", "runtime/assembly/adapters.rs", "settings.tracker.kind"),
@@ -22,6 +24,9 @@ const READERS: &[(&str, &str, &str)] = &[
     ("polling.interval_ms", "runtime/driver.rs", "policy.polling_interval"),
     ("workspace.mode", "runtime/assembly/parts.rs", "settings.workspace.mode"),
     ("workspace.root", "runtime/assembly/adapters.rs", "settings.workspace.root"),
+    ("workspace.commit.author", "workspace/commits.rs", "style.identity()"),
+    ("workspace.commit.signoff", "workspace/commits.rs", "style.signoff"),
+    ("workspace.commit.sign", "workspace/commits.rs", "style.sign"),
     ("workspace.repo", "runtime/assembly/adapters.rs", "settings.workspace.repo"),
     ("workspace.base", "runtime/assembly/adapters.rs", "settings.workspace.base"),
     ("workspace.branch_prefix", "engine/reconcile.rs", "policy.branch_prefix"),
@@ -179,6 +184,32 @@ fn keys(path: &str, schema: &Json, out: &mut BTreeSet<String>) {
     }
 }
 
+fn sorted<'a>(keys: &[&'a str]) -> Vec<&'a str> {
+    let mut keys = keys.to_vec();
+    keys.sort_unstable();
+    keys
+}
+
+/// The names of all functions that are marked as tests.
+fn every_test() -> BTreeSet<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (mut folders, mut names) = (vec![root.join("src"), root.join("tests")], BTreeSet::new());
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let marked = text.split("#[test]").skip(1).chain(text.split("#[tokio::test").skip(1));
+                let name = |rest: &str| Some(rest.split_once("fn ")?.1.split_once('(')?.0.to_owned());
+                names.extend(marked.filter_map(name));
+            }
+        }
+    }
+    names
+}
+
 #[test]
 fn every_key_has_a_reader_or_is_said_not_to_be_in_force() {
     let mut all = BTreeSet::new();
@@ -200,12 +231,24 @@ fn every_key_has_a_reader_or_is_said_not_to_be_in_force() {
             (None, false) => silent.push(key.as_str()),
         }
     }
+    let shown = |key: &String| SHOWN_BY.iter().any(|(pattern, _)| pattern_fits(pattern, key));
+    let with_test = all.iter().filter(|key| shown(key)).count();
+    let has_reader = |key: &&String| READERS.iter().any(|(pattern, ..)| pattern_fits(pattern, key));
+    let without: Vec<&str> = all.iter().filter(has_reader).filter(|key| !shown(key)).map(String::as_str).collect();
     println!(
-        "{} keys: {read} read, {both} read in some modes and said not to be in force in others, {said} said not to be in force, \
-         {refused} refused, {fixed} with one value, {} silent",
+        "{} keys: {with_test} with a behaviour test, {} read and without one yet, {} said not to be in force ({both} of them only in \
+         some modes), {refused} refused, {fixed} with one value, {} silent ({read} are always in force)",
         all.len(),
+        without.len(),
+        said + both,
         silent.len()
     );
+    assert_eq!(without, sorted(NOT_SHOWN_YET), "keys without a test that their value changes something");
+    let tests = every_test();
+    for (pattern, test) in SHOWN_BY {
+        assert!(all.iter().any(|key| pattern_fits(pattern, key)), "{pattern} is not a key");
+        assert!(tests.contains(*test), "{pattern}: there is no test {test}");
+    }
     assert!(silent.is_empty(), "accepted, read by nobody and not spoken about: {silent:?}");
     assert!(all.len() > 150, "the schema was not walked: {}", all.len());
 
