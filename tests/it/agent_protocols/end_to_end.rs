@@ -158,6 +158,18 @@ async fn is_steered(client: Client) {
     assert!(scene.model.heard().contains(STEERING), "{client:?}: the model was never told");
 }
 
+/// A quiet agent is spoken to in its running turn.
+#[tokio::test]
+async fn a_nudge_reaches_a_quiet_codex() {
+    let prompt = "MODEL:shell for i in 1 2 3 4 5 6; do sleep 0.5; echo $i; done\nMODEL:text Slowly done.";
+    let Some(scene) = Scene::set(Client::Codex, prompt, false) else { return };
+    let mut running = scene.start();
+    tool_open(&mut running).await;
+    running.control.send(Control::Nudge).await.unwrap();
+    let _ = running.report().await;
+    assert!(scene.model.heard().contains("Nothing has been heard from you for a while"), "the model was never told");
+}
+
 /// The worker's `tk` is found and heard from inside the agent's own shell. The sandbox of Codex lets no socket through: there the
 /// same words are tools.
 async fn declares(client: Client) {

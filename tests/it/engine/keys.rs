@@ -130,7 +130,8 @@ fn a_route_is_chosen_by_label_priority_state_and_role() {
     (special.priority, special.state) = (Some(1), "Todo".into());
     let plain = Ticket { priority: None, state: "In Progress".into(), ..ticket("a") };
     let (implement, review) = (RunKind::Implement, RunKind::Review);
-    let by: [(&str, fn(&mut RoutePolicy)); 3] = [
+    type Change = fn(&mut RoutePolicy);
+    let by: [(&str, Change); 3] = [
         ("labels", |route| route.labels = vec!["ui".into()]),
         ("priority", |route| route.priority = vec![1]),
         ("state", |route| route.states = vec!["todo".into()]),
