@@ -11,6 +11,7 @@ mod doctor;
 mod explain;
 mod failure;
 mod gc;
+mod github_setup;
 mod hook;
 mod init;
 mod inside;

@@ -23,6 +23,14 @@ pub struct Fetched {
     pub next: Option<String>,
     /// The server's clock.
     pub date: Option<Timestamp>,
+    /// What a classic token may do; other tokens do not tell.
+    pub scopes: Option<Vec<String>>,
+}
+
+impl Fetched {
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, GithubError> {
+        read_json(&self.body)
+    }
 }
 
 /// What became of a question that was asked with a tag.
@@ -65,7 +73,11 @@ impl Answer {
 impl From<Answer> for Fetched {
     fn from(answer: Answer) -> Self {
         let next = answer.header("link").and_then(next_link);
-        Self { etag: answer.header("etag").map(str::to_owned), next, date: answer.date(), body: answer.body }
+        let scopes = answer.header("x-oauth-scopes").map(|scopes| {
+            scopes.split(',').map(|scope| scope.trim().to_owned()).filter(|scope| !scope.is_empty()).collect()
+        });
+        let etag = answer.header("etag").map(str::to_owned);
+        Self { etag, next, date: answer.date(), scopes, body: answer.body }
     }
 }
 

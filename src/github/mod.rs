@@ -31,7 +31,7 @@ pub use pace::{Purpose, Spent};
 pub use pages::Pages;
 
 use access::Addresses;
-use answer::{read_json, read_written};
+use answer::read_written;
 use etags::EtagCache;
 use pace::Pace;
 use renamed::Renamed;
@@ -72,8 +72,7 @@ impl Github {
 
     /// One object. What was read before and has not changed costs nothing of the primary limit.
     pub async fn get<T: DeserializeOwned>(&self, purpose: Purpose, path: &str) -> Result<T, GithubError> {
-        let fetched = self.get_cached(purpose, path).await?;
-        read_json(&fetched.body)
+        self.get_cached(purpose, path).await?.read()
     }
 
     /// Every item of every page, or an error: never a part.
@@ -81,7 +80,7 @@ impl Github {
         let mut pages = self.pages(purpose, path);
         let mut all = Vec::new();
         while let Some(page) = pages.next().await? {
-            all.extend(read_json::<Vec<T>>(&page.body)?);
+            all.extend(page.read::<Vec<T>>()?);
         }
         Ok(all)
     }
@@ -89,6 +88,11 @@ impl Github {
     /// The pages of a list, one at a time, for lists that are better not held in whole.
     pub fn pages(&self, purpose: Purpose, path: &str) -> Pages {
         Pages::new(self.clone(), purpose, path)
+    }
+
+    /// The pages after one that is there already.
+    pub fn pages_after(&self, purpose: Purpose, page: &Fetched) -> Result<Pages, GithubError> {
+        Pages::after(self.clone(), purpose, page)
     }
 
     /// One answer as it came, unless it still is what `etag` stands for. Goes past the cache: the caller keeps the tag.
@@ -154,6 +158,11 @@ impl Github {
     /// What was asked so far, and what is left of the limits.
     pub fn spent(&self) -> Spent {
         self.parts.pace.spent()
+    }
+
+    /// Whether we were told to ask nothing for a while.
+    pub fn is_paused(&self) -> bool {
+        self.parts.pace.is_paused()
     }
 
     async fn get_cached(&self, purpose: Purpose, path: &str) -> Result<Fetched, GithubError> {

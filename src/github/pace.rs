@@ -114,6 +114,10 @@ impl Pace {
         Spent { rest_left: left(known.rest), graphql_left: left(known.graphql), ..known.spent.clone() }
     }
 
+    pub fn is_paused(&self) -> bool {
+        self.known().paused_until.is_some_and(|until| until > Instant::now())
+    }
+
     /// Until the hour of GraphQL is over, if it is used up.
     pub fn graphql_wait(&self) -> Option<Duration> {
         let window = self.known().graphql?;

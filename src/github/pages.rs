@@ -23,6 +23,11 @@ impl Pages {
         Self { github, purpose, next: Some(path.to_owned()), seen: BTreeSet::new() }
     }
 
+    pub(super) fn after(github: Github, purpose: Purpose, page: &Fetched) -> Result<Self, GithubError> {
+        let next = own_path(&github, page)?;
+        Ok(Self { github, purpose, next, seen: BTreeSet::new() })
+    }
+
     /// The next page, or `None` after the last one.
     pub async fn next(&mut self) -> Result<Option<Fetched>, GithubError> {
         let Some(path) = self.next.take() else { return Ok(None) };
@@ -33,13 +38,14 @@ impl Pages {
             return Err(GithubError::Pages(format!("{path} is page {MOST_PAGES}, and there are still more")));
         }
         let page = self.github.get_cached(self.purpose, &path).await?;
-        self.next = match &page.next {
-            None => None,
-            Some(url) => {
-                let own = self.github.parts.addresses.path_of(url);
-                Some(own.ok_or_else(|| GithubError::Pages(format!("the next page is said to be at {url}, elsewhere")))?)
-            }
-        };
+        self.next = own_path(&self.github, &page)?;
         Ok(Some(page))
     }
+}
+
+/// Where the next page is: on this server, or it is not followed.
+fn own_path(github: &Github, page: &Fetched) -> Result<Option<String>, GithubError> {
+    let Some(url) = &page.next else { return Ok(None) };
+    let own = github.parts.addresses.path_of(url);
+    own.map(Some).ok_or_else(|| GithubError::Pages(format!("the next page is said to be at {url}, elsewhere")))
 }

@@ -28,7 +28,7 @@ pub fn handle(shared: &Shared, door: Door, mut request: Request) -> Delivery {
     if let Some(git) = GitRequest::read(&request) {
         let route = git.route(&request);
         let entry = enter(&mut lock(), route, &request, Value::Null);
-        let met = lock().faults.meet(route);
+        let met = lock().faults.meet(route, false);
         let before = met.is_some_and(|met| lock().faults.list[met].when == When::Before);
         let answer =
             if before { Answer::general(500, "not looked at") } else { transport::handle(shared, &git, &request) };
@@ -103,7 +103,7 @@ fn rest_request(world: &mut World, request: &Request) -> Delivery {
     };
     let operation = route.operation.as_str();
     let entry = enter(world, operation, request, body.clone());
-    let met = world.faults.meet(operation);
+    let met = world.faults.meet(operation, request.method != "GET");
     if met.is_some_and(|met| world.faults.list[met].when == When::Before) {
         return leave(world, entry, met, Answer::general(500, "not looked at"));
     }
@@ -198,7 +198,7 @@ fn graphql_request(world: &mut World, request: &Request) -> Delivery {
     };
     let route = question.route();
     let entry = enter(world, &route, request, body);
-    let met = world.faults.meet(&route);
+    let met = world.faults.meet(&route, question.is_mutation());
     if met.is_some_and(|met| world.faults.list[met].when == When::Before) {
         return leave(world, entry, met, Answer::general(500, "not looked at"));
     }
