@@ -8,7 +8,7 @@ use crate::domain::time::Timestamp;
 
 /// An answer as it came.
 #[derive(Debug)]
-pub struct Answer {
+pub struct Exchanged {
     pub status: u16,
     pub headers: HeaderMap,
     pub body: Vec<u8>,
@@ -43,7 +43,7 @@ pub enum Unless {
     Fetched(Fetched),
 }
 
-impl Answer {
+impl Exchanged {
     pub fn header(&self, name: &'static str) -> Option<&str> {
         self.headers.get(HeaderName::from_static(name))?.to_str().ok()
     }
@@ -70,8 +70,8 @@ impl Answer {
     }
 }
 
-impl From<Answer> for Fetched {
-    fn from(answer: Answer) -> Self {
+impl From<Exchanged> for Fetched {
+    fn from(answer: Exchanged) -> Self {
         let next = answer.header("link").and_then(next_link);
         let scopes = answer.header("x-oauth-scopes").map(|scopes| {
             scopes.split(',').map(|scope| scope.trim().to_owned()).filter(|scope| !scope.is_empty()).collect()

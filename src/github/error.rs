@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use thiserror::Error;
 
-use super::answer::{Answer, looks_like_html};
+use super::answer::{Exchanged, looks_like_html};
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum GithubError {
@@ -33,7 +33,7 @@ pub enum GithubError {
     #[error("it was moved to {0}")]
     Moved(String),
     #[error("GitHub refuses: {0}")]
-    Refused(Refusal),
+    Refused(Rejection),
     /// A read that the server could not answer.
     #[error("GitHub answered {status}: {detail}")]
     Server { status: u16, detail: String },
@@ -71,7 +71,7 @@ impl Display for LimitKind {
 
 /// A refusal that stays one until somebody changes something.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct Rejection {
     pub status: u16,
     pub message: String,
     pub fields: Vec<FieldFault>,
@@ -79,7 +79,7 @@ pub struct Refusal {
     pub needs: Option<String>,
 }
 
-impl Display for Refusal {
+impl Display for Rejection {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{} ({})", self.message, self.status)?;
         for fault in &self.fields {
@@ -126,7 +126,7 @@ struct Words {
 const UNNAMED_WAIT: Duration = Duration::from_secs(60);
 
 /// What an answer that is not a success means.
-pub fn classify(answer: &Answer, writes: bool) -> GithubError {
+pub fn classify(answer: &Exchanged, writes: bool) -> GithubError {
     let words: Words = serde_json::from_slice(&answer.body).unwrap_or_default();
     let message = match words.message.as_str() {
         "" if looks_like_html(&answer.body) => "a page for people, and no reason".to_owned(),
@@ -145,7 +145,7 @@ pub fn classify(answer: &Answer, writes: bool) -> GithubError {
 }
 
 /// The limit behind a 403 or a 429, if it is one.
-fn limited(answer: &Answer, message: &str) -> Option<GithubError> {
+fn limited(answer: &Exchanged, message: &str) -> Option<GithubError> {
     let lower = message.to_lowercase();
     let secondary = lower.contains("secondary rate limit") || lower.contains("abuse detection");
     let used_up = answer.number("x-ratelimit-remaining") == Some(0);
@@ -161,13 +161,13 @@ fn limited(answer: &Answer, message: &str) -> Option<GithubError> {
 }
 
 /// By the server's own clock: ours may be wrong.
-pub fn until_reset(answer: &Answer) -> Option<Duration> {
+pub fn until_reset(answer: &Exchanged) -> Option<Duration> {
     let reset = i64::try_from(answer.number("x-ratelimit-reset")?).ok()?;
     let now = answer.date().map_or_else(|| jiff::Timestamp::now().as_second(), |date| date.0 / 1000);
     Some(Duration::from_secs(u64::try_from(reset - now).unwrap_or(0).max(1)))
 }
 
-fn forbidden(answer: &Answer, message: String, words: &Words) -> GithubError {
+fn forbidden(answer: &Exchanged, message: String, words: &Words) -> GithubError {
     match answer.header("x-github-sso") {
         Some(sso) => GithubError::Auth(format!(
             "the organisation wants the token to be authorised for its single sign-on ({})",
@@ -177,14 +177,14 @@ fn forbidden(answer: &Answer, message: String, words: &Words) -> GithubError {
     }
 }
 
-fn refused(answer: &Answer, message: String, words: &Words) -> GithubError {
+fn refused(answer: &Exchanged, message: String, words: &Words) -> GithubError {
     let fields = words.errors.iter().map(|one| match one.as_str() {
         Some(text) => FieldFault { message: text.to_owned(), ..FieldFault::default() },
         None => FieldFault::deserialize(one).unwrap_or_default(),
     });
     let needs = ["x-accepted-github-permissions", "x-accepted-oauth-scopes"];
     let needs = needs.into_iter().filter_map(|name| answer.header(name)).find(|needs| !needs.trim().is_empty());
-    GithubError::Refused(Refusal {
+    GithubError::Refused(Rejection {
         status: answer.status,
         message,
         fields: fields.collect(),

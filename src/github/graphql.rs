@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::Github;
 use super::answer::{read_json, read_written};
-use super::error::{GithubError, LimitKind, Refusal};
+use super::error::{GithubError, LimitKind, Rejection};
 use super::pace::Purpose;
-use super::transport::Question;
+use super::transport::Ask;
 
 /// What a question was answered with. A part that is missing is told by a fault with its place.
 #[derive(Debug, Deserialize)]
@@ -69,7 +69,7 @@ impl Github {
         document: &str,
         variables: &Value,
     ) -> Result<GraphqlAnswer<T>, GithubError> {
-        let question = Question::graphql(&Asked { query: document, variables }, false)?;
+        let question = Ask::graphql(&Asked { query: document, variables }, false)?;
         let answer = self.send(purpose, &question).await?;
         let read: GraphqlAnswer<T> = read_json(&answer.body)?;
         self.limit_of(&read.faults)?;
@@ -86,7 +86,7 @@ impl Github {
         document: &str,
         variables: &Value,
     ) -> Result<T, GithubError> {
-        let question = Question::graphql(&Asked { query: document, variables }, true)?;
+        let question = Ask::graphql(&Asked { query: document, variables }, true)?;
         let answer = self.send(purpose, &question).await?;
         // First what went wrong: with a fault, the data need not have the shape that was asked for.
         let faults: GraphqlAnswer<Value> = read_written(&answer.body)?;
@@ -116,7 +116,7 @@ fn failed(faults: &[GraphqlFault], mutates: bool) -> GithubError {
     };
     let message = faults.iter().map(GraphqlFault::to_string).collect::<Vec<_>>().join("; ");
     let refusal =
-        |status| GithubError::Refused(Refusal { status, message: message.clone(), fields: Vec::new(), needs: None });
+        |status| GithubError::Refused(Rejection { status, message: message.clone(), fields: Vec::new(), needs: None });
     match first.kind.as_str() {
         "NOT_FOUND" => GithubError::NotFound(message),
         "FORBIDDEN" | "INSUFFICIENT_SCOPES" => refusal(403),

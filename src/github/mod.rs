@@ -25,7 +25,7 @@ use serde::de::DeserializeOwned;
 
 pub use access::{Access, Credential};
 pub use answer::{Fetched, Unless};
-pub use error::{FieldFault, GithubError, LimitKind, Refusal};
+pub use error::{FieldFault, GithubError, LimitKind, Rejection};
 pub use graphql::{GraphqlAnswer, GraphqlFault};
 pub use pace::{Purpose, Spent};
 pub use pages::Pages;
@@ -36,7 +36,7 @@ use etags::EtagCache;
 use pace::Pace;
 use renamed::Renamed;
 use token::TokenSource;
-use transport::{Question, Transport};
+use transport::{Ask, Transport};
 
 /// A GitHub that we have access to. Clones share everything.
 #[derive(Clone)]
@@ -97,7 +97,7 @@ impl Github {
 
     /// One answer as it came, unless it still is what `etag` stands for. Goes past the cache: the caller keeps the tag.
     pub async fn get_unless(&self, purpose: Purpose, path: &str, etag: Option<&str>) -> Result<Unless, GithubError> {
-        let answer = self.send(purpose, &Question::get(path, etag)).await?;
+        let answer = self.send(purpose, &Ask::get(path, etag)).await?;
         match answer.status {
             304 => Ok(Unless::Unchanged { date: answer.date() }),
             _ => Ok(Unless::Fetched(answer.into())),
@@ -112,7 +112,7 @@ impl Github {
         path: &str,
         body: Option<&(impl Serialize + Sync + ?Sized)>,
     ) -> Result<T, GithubError> {
-        let answer = self.send(purpose, &Question::write(method, path, body)?).await?;
+        let answer = self.send(purpose, &Ask::write(method, path, body)?).await?;
         read_written(&answer.body)
     }
 
@@ -124,7 +124,7 @@ impl Github {
         path: &str,
         body: Option<&(impl Serialize + Sync + ?Sized)>,
     ) -> Result<(), GithubError> {
-        self.send(purpose, &Question::write(method, path, body)?).await.map(|_| ())
+        self.send(purpose, &Ask::write(method, path, body)?).await.map(|_| ())
     }
 
     /// A file by its address, wherever it lies: a log, an attachment. Our credential goes to the API's own host alone.
@@ -133,8 +133,8 @@ impl Github {
         for _ in 0..transport::MOST_REDIRECTS {
             let own = self.parts.addresses.path_of(&url);
             let question = match &own {
-                Some(path) => Question::get(path, None),
-                None => Question::foreign(&url),
+                Some(path) => Ask::get(path, None),
+                None => Ask::foreign(&url),
             };
             let answer = self.send_once(purpose, &question.no_longer_than(longest)).await?;
             match answer.location() {
@@ -168,7 +168,7 @@ impl Github {
     async fn get_cached(&self, purpose: Purpose, path: &str) -> Result<Fetched, GithubError> {
         let known = self.parts.etags.find(path);
         let etag = known.as_ref().and_then(|known| known.etag.clone());
-        let answer = self.send(purpose, &Question::get(path, etag.as_deref())).await?;
+        let answer = self.send(purpose, &Ask::get(path, etag.as_deref())).await?;
         if let (304, Some(known)) = (answer.status, known) {
             return Ok(Fetched { date: answer.date(), ..known });
         }
@@ -178,7 +178,7 @@ impl Github {
     }
 
     /// One exchange, with a repository that was renamed found under its new name.
-    async fn send(&self, purpose: Purpose, question: &Question) -> Result<answer::Answer, GithubError> {
+    async fn send(&self, purpose: Purpose, question: &Ask) -> Result<answer::Exchanged, GithubError> {
         let mut question = self.parts.renamed.apply(question);
         for _ in 0..transport::MOST_REDIRECTS {
             let answer = self.send_once(purpose, &question).await?;
@@ -192,13 +192,13 @@ impl Github {
     }
 
     /// Where a redirect leads: the same thing in the same repository under its new name, or an error.
-    async fn follow(&self, purpose: Purpose, question: &Question, to: &str) -> Result<Question, GithubError> {
+    async fn follow(&self, purpose: Purpose, question: &Ask, to: &str) -> Result<Ask, GithubError> {
         let moved = || GithubError::Moved(to.to_owned());
         let target = self.parts.addresses.path_of(to).ok_or_else(moved)?;
         let asked = renamed::RepoPath::read(question.path()).ok_or_else(moved)?;
         let target = renamed::RepoPath::read(&target).filter(|target| target.rest == asked.rest).ok_or_else(moved)?;
         // An issue that was transferred is answered in the same way as a repository that was renamed: ask about the repository itself.
-        let repository = self.send_once(purpose, &Question::get(&asked.repository(), None)).await?;
+        let repository = self.send_once(purpose, &Ask::get(&asked.repository(), None)).await?;
         let now = repository.location().and_then(|to| self.parts.addresses.path_of(&to)).unwrap_or_default();
         if renamed::RepoPath::read(&now).map(|now| now.repository()) != Some(target.repository()) {
             return Err(moved());
@@ -208,7 +208,7 @@ impl Github {
         Ok(self.parts.renamed.apply(question))
     }
 
-    async fn send_once(&self, purpose: Purpose, question: &Question) -> Result<answer::Answer, GithubError> {
+    async fn send_once(&self, purpose: Purpose, question: &Ask) -> Result<answer::Exchanged, GithubError> {
         let Parts { addresses, transport, token, pace, .. } = &*self.parts;
         let _turn = pace.admit(purpose, question).await?;
         let credential = match question.is_foreign() {

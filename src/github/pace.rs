@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::answer::Answer;
+use super::answer::Exchanged;
 use super::error::{GithubError, LimitKind, classify, until_reset};
-use super::transport::Question;
+use super::transport::Ask;
 
 /// What a question is for. The last requests of an hour are kept for what stops and for what lands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,15 +84,15 @@ struct Bucket {
 }
 
 /// Our turn to send. Writes hold it until they are answered.
-pub struct Turn<'a> {
+pub struct Admission<'a> {
     _writing: Option<tokio::sync::MutexGuard<'a, ()>>,
 }
 
 impl Pace {
     /// Waits for our turn, or says how long nothing is to be asked.
-    pub async fn admit(&self, purpose: Purpose, question: &Question) -> Result<Turn<'_>, GithubError> {
+    pub async fn admit(&self, purpose: Purpose, question: &Ask) -> Result<Admission<'_>, GithubError> {
         if question.is_foreign() {
-            return Ok(Turn { _writing: None });
+            return Ok(Admission { _writing: None });
         }
         let writing = match question.writes() && purpose != Purpose::Land {
             true => Some(self.writing.lock().await),
@@ -100,11 +100,11 @@ impl Pace {
         };
         let wait = self.known().ask(purpose, question, Instant::now())?;
         tokio::time::sleep(wait).await;
-        Ok(Turn { _writing: writing })
+        Ok(Admission { _writing: writing })
     }
 
     /// Takes in what an answer says about the limits.
-    pub fn note(&self, answer: &Answer) {
+    pub fn note(&self, answer: &Exchanged) {
         self.known().note(answer, Instant::now());
     }
 
@@ -136,7 +136,7 @@ impl Default for Known {
 }
 
 impl Known {
-    fn ask(&mut self, purpose: Purpose, question: &Question, now: Instant) -> Result<Duration, GithubError> {
+    fn ask(&mut self, purpose: Purpose, question: &Ask, now: Instant) -> Result<Duration, GithubError> {
         let limited = |until: Instant, by| GithubError::RateLimited { wait: until - now, by };
         if let Some(until) = self.paused_until.filter(|until| *until > now) {
             return Err(limited(until, LimitKind::Secondary));
@@ -166,7 +166,7 @@ impl Known {
         Ok(wait)
     }
 
-    fn note(&mut self, answer: &Answer, now: Instant) {
+    fn note(&mut self, answer: &Exchanged, now: Instant) {
         self.spent.unchanged += u64::from(answer.status == 304);
         let numbers = (answer.number("x-ratelimit-limit"), answer.number("x-ratelimit-remaining"), until_reset(answer));
         if let (Some(limit), Some(left), Some(reset)) = numbers {
@@ -191,7 +191,7 @@ impl Known {
     }
 }
 
-fn classify_limit(answer: &Answer) -> Option<(Duration, LimitKind)> {
+fn classify_limit(answer: &Exchanged) -> Option<(Duration, LimitKind)> {
     match (answer.status, classify(answer, false)) {
         (403 | 429, GithubError::RateLimited { wait, by }) => Some((wait, by)),
         _ => None,
@@ -217,21 +217,21 @@ mod tests {
     use super::*;
     use http::{HeaderMap, HeaderValue, Method};
 
-    fn answer(status: u16, headers: &[(&'static str, &'static str)]) -> Answer {
+    fn answer(status: u16, headers: &[(&'static str, &'static str)]) -> Exchanged {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.insert(*name, HeaderValue::from_static(value));
         }
         let body = br#"{"message": "You have exceeded a secondary rate limit."}"#;
-        Answer { status, headers: map, body: if status == 200 { Vec::new() } else { body.to_vec() } }
+        Exchanged { status, headers: map, body: if status == 200 { Vec::new() } else { body.to_vec() } }
     }
 
-    fn read() -> Question {
-        Question::get("/user", None)
+    fn read() -> Ask {
+        Ask::get("/user", None)
     }
 
-    fn write() -> Question {
-        Question::write(Method::POST, "/x", None::<&()>).unwrap()
+    fn write() -> Ask {
+        Ask::write(Method::POST, "/x", None::<&()>).unwrap()
     }
 
     const LOW: [(&str, &str); 4] = [

@@ -2,7 +2,7 @@
 
 use std::sync::{PoisonError, RwLock};
 
-use super::transport::Question;
+use super::transport::Ask;
 
 /// From `/repos/{owner}/{name}` to `/repositories/{id}`.
 #[derive(Default)]
@@ -19,7 +19,7 @@ impl Renamed {
     }
 
     /// The same question about the repository by its number, if it is known to have another name.
-    pub fn apply(&self, question: &Question) -> Question {
+    pub fn apply(&self, question: &Ask) -> Ask {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let path = RepoPath::read(question.path());
         let found = path.and_then(|path| {

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::access::{Addresses, Credential};
 use super::answer::read_json;
 use super::error::GithubError;
-use super::transport::{Question, Transport};
+use super::transport::{Ask, Transport};
 
 /// A token that ends sooner than this is not used any more: a request may take a while, and clocks differ.
 const RENEWED_BEFORE: jiff::SignedDuration = jiff::SignedDuration::from_mins(5);
@@ -107,7 +107,7 @@ impl App {
             GithubError::Config(format!("the private key of the GitHub App signs nothing: {error}"))
         })?;
         let path = format!("/app/installations/{}/access_tokens", self.installation);
-        let question = Question::write(Method::POST, &path, None::<&()>)?;
+        let question = Ask::write(Method::POST, &path, None::<&()>)?;
         let answer = transport.exchange(addresses, &question, Some(&proof.into())).await;
         // Making a token twice does no harm, so an answer that was lost is a read that failed.
         let answer = answer.and_then(|answer| answer.checked(false)).map_err(|error| match error {

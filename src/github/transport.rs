@@ -12,7 +12,7 @@ use serde::Serialize;
 use tokio::sync::OnceCell;
 
 use super::access::Addresses;
-use super::answer::Answer;
+use super::answer::Exchanged;
 use super::error::GithubError;
 
 /// The version of the API that our shapes are written for.
@@ -23,7 +23,7 @@ pub const MOST_REDIRECTS: usize = 4;
 
 /// What is asked.
 #[derive(Debug, Clone)]
-pub struct Question {
+pub struct Ask {
     method: Method,
     place: Place,
     body: Option<Vec<u8>>,
@@ -41,7 +41,7 @@ enum Place {
     Foreign(String),
 }
 
-impl Question {
+impl Ask {
     fn new(method: Method, place: Place) -> Self {
         let mutates = method != Method::GET;
         Self { method, place, body: None, etag: None, longest: LONGEST_ANSWER, mutates }
@@ -121,9 +121,9 @@ impl Transport {
     pub async fn exchange(
         &self,
         addresses: &Addresses,
-        question: &Question,
+        question: &Ask,
         credential: Option<&SecretString>,
-    ) -> Result<Answer, GithubError> {
+    ) -> Result<Exchanged, GithubError> {
         let crab = self.crab().await?;
         let request = request(addresses, question, credential)?;
         let asked = tokio::time::timeout(self.timeout, async {
@@ -131,7 +131,7 @@ impl Transport {
             let (parts, body) = response.into_parts();
             let body = Limited::new(body, question.longest).collect().await;
             let body = body.map_err(|error| broken_off(question, error.as_ref()))?.to_bytes().to_vec();
-            Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, body })
+            Ok(Exchanged { status: parts.status.as_u16(), headers: parts.headers, body })
         });
         asked.await.unwrap_or_else(|_| {
             let detail = format!("no answer within {} s", self.timeout.as_secs_f32());
@@ -142,7 +142,7 @@ impl Transport {
 
 fn request(
     addresses: &Addresses,
-    question: &Question,
+    question: &Ask,
     credential: Option<&SecretString>,
 ) -> Result<Request<OctoBody>, GithubError> {
     let uri = match &question.place {
@@ -174,7 +174,7 @@ fn request(
 }
 
 /// The request found no way out, or no answer came back.
-fn no_answer(question: &Question, error: &octocrab::Error) -> GithubError {
+fn no_answer(question: &Ask, error: &octocrab::Error) -> GithubError {
     let detail = chain(error);
     match question.writes() && !never_left(error) {
         true => GithubError::MaybeDone(detail),
@@ -182,7 +182,7 @@ fn no_answer(question: &Question, error: &octocrab::Error) -> GithubError {
     }
 }
 
-fn broken_off(question: &Question, error: &(dyn Error + 'static)) -> GithubError {
+fn broken_off(question: &Ask, error: &(dyn Error + 'static)) -> GithubError {
     let detail = match error.is::<LengthLimitError>() {
         true => format!("the answer is longer than {} bytes", question.longest),
         false => format!("the answer breaks off: {}", chain(error)),

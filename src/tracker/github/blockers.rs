@@ -77,7 +77,7 @@ impl GithubTracker {
             return Ok(Vec::new());
         }
         let path = with_query(&self.issue_path(issue.number, "/dependencies/blocked_by"), &[("per_page", "100")]);
-        let blocking = match self.github.list::<RestIssue>(Purpose::Look, &path).await {
+        let blocking = match self.github.list::<RestIssue>(Purpose::Watch, &path).await {
             Ok(blocking) => blocking,
             // The issue was there a moment ago: it is the dependencies that are not.
             Err(GithubError::NotFound(_) | GithubError::Refused(_)) => {

@@ -28,7 +28,7 @@ pub use setup::{LabelsMissing, SetupReport};
 
 use crate::github::Github;
 use blockers::Dependencies;
-use people::People;
+use people::Acquaintances;
 use project::ProjectMemory;
 
 /// Which issues are the board, and how it is written to.
@@ -59,7 +59,7 @@ pub struct Done {
 pub struct GithubTracker {
     github: Github,
     board: GithubBoard,
-    people: People,
+    people: Acquaintances,
     dependencies: Dependencies,
     project: ProjectMemory,
     /// Looking for what may be there and writing it are one step: nobody else writes in between.
@@ -70,7 +70,7 @@ pub struct GithubTracker {
 impl GithubTracker {
     pub fn new(github: Github, board: GithubBoard) -> Self {
         Self {
-            people: People::new(board.shared_account),
+            people: Acquaintances::new(board.shared_account),
             github,
             board,
             dependencies: Dependencies::default(),

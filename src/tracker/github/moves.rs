@@ -7,7 +7,7 @@ use super::GithubTracker;
 use super::columns::{CLOSED, Columns, OPEN};
 use super::error::about;
 use super::ids::time;
-use super::project::Place;
+use super::project::CardPlace;
 use super::ticket::Issue;
 use super::wire::RestIssue;
 use crate::domain::ids::TicketId;
@@ -46,7 +46,7 @@ impl GithubTracker {
         Ok(if already { Move::Already } else { Move::Moved(moved) })
     }
 
-    fn target(&self, state: &str, place: Option<&Place>) -> Result<Target, TrackerError> {
+    fn target(&self, state: &str, place: Option<&CardPlace>) -> Result<Target, TrackerError> {
         let plain = |is_open| Target { is_open, label: None, other_labels: Vec::new(), column: None };
         let known = match (&self.board.columns, place) {
             (Columns::Labels(known), _) => {
@@ -88,7 +88,7 @@ impl GithubTracker {
         id: &TicketId,
         issue: &Issue,
         target: &Target,
-        place: Option<&Place>,
+        place: Option<&CardPlace>,
     ) -> Result<Option<Timestamp>, TrackerError> {
         let mut changed = None;
         if let (Some(place), Some(column)) = (place, &target.column)

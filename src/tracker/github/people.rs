@@ -22,7 +22,7 @@ const MOST_KNOWN: usize = 2000;
 /// The account of whoever had one and has it no more.
 const NOBODY: &str = "ghost";
 
-pub struct People {
+pub struct Acquaintances {
     shared_account: bool,
     known: Mutex<Known>,
 }
@@ -38,7 +38,7 @@ struct Known {
     trust: HashMap<String, (TrustLevel, Instant)>,
 }
 
-impl People {
+impl Acquaintances {
     pub fn new(shared_account: bool) -> Self {
         Self { shared_account, known: Mutex::default() }
     }
@@ -57,7 +57,7 @@ impl GithubTracker {
     /// Asks who we are. An app's installation has no `/user`; GraphQL knows everybody.
     pub(super) async fn ask_who_we_are(&self) -> Result<String, GithubError> {
         let (document, nothing) = ("query { viewer { __typename login } }", json!({}));
-        let answer = self.github.query::<Viewer>(Purpose::Look, document, &nothing).await?;
+        let answer = self.github.query::<Viewer>(Purpose::Watch, document, &nothing).await?;
         let viewer = answer.data.ok_or_else(|| GithubError::Unreadable("nobody is the viewer".to_owned()))?;
         let mut login = viewer.viewer.as_user().login;
         if self.github.is_app() && !login.ends_with("[bot]") {
@@ -120,7 +120,7 @@ impl GithubTracker {
 
     async fn list_collaborators(&self) -> Result<(), GithubError> {
         let path = with_query(&self.path("/collaborators"), &[("per_page", "100"), ("affiliation", "all")]);
-        match self.github.list::<RestUser>(Purpose::Look, &path).await {
+        match self.github.list::<RestUser>(Purpose::Watch, &path).await {
             Ok(all) => {
                 for user in &all {
                     self.remember(&user.login, trust_of(user));

@@ -11,7 +11,7 @@ use super::columns::Columns;
 use super::wire::{ColumnValue, Nodes, ProjectItem};
 use crate::domain::hash::stable_hash;
 use crate::domain::ticket::same_state;
-use crate::github::{GithubError, GraphqlAnswer, Purpose, Refusal};
+use crate::github::{GithubError, GraphqlAnswer, Purpose, Rejection};
 
 /// Which project's which field is the board.
 #[derive(Debug, Clone)]
@@ -193,7 +193,7 @@ struct ItemId {
 }
 
 /// Where an issue stands in the project, and how it is moved there.
-pub struct Place {
+pub struct CardPlace {
     pub column: Option<String>,
     project: String,
     issue: String,
@@ -202,7 +202,7 @@ pub struct Place {
     options: Vec<StatusOption>,
 }
 
-impl Place {
+impl CardPlace {
     /// The column's own spelling.
     fn option(&self, column: &str) -> Option<&StatusOption> {
         self.options.iter().find(|option| same_state(&option.name, column))
@@ -253,7 +253,7 @@ impl GithubTracker {
     }
 
     /// Where an issue stands, and the columns that there are.
-    pub(super) async fn place(&self, project: &ProjectColumn, number: u64) -> Result<Place, GithubError> {
+    pub(super) async fn place(&self, project: &ProjectColumn, number: u64) -> Result<CardPlace, GithubError> {
         let variables = json!({
             "owner": project.owner, "number": project.number, "field": project.field,
             "repoOwner": self.board.owner, "repo": self.board.name, "issue": number,
@@ -265,10 +265,10 @@ impl GithubTracker {
         let (field, options) = field.and_then(|field| field.id.zip(field.options)).ok_or_else(|| {
             let words =
                 format!("project {} of {} has no column field `{}`", project.number, project.owner, project.field);
-            GithubError::Refused(Refusal { status: 404, message: words, fields: Vec::new(), needs: None })
+            GithubError::Refused(Rejection { status: 404, message: words, fields: Vec::new(), needs: None })
         })?;
         let item = held.project_items.each().find(|item| item.project.as_ref().is_some_and(|known| known.id == id));
-        Ok(Place {
+        Ok(CardPlace {
             column: item.and_then(|item| column_name(item.field_value_by_name.as_ref())),
             item: item.map(|item| item.id.clone()),
             issue: held.id,
@@ -279,7 +279,7 @@ impl GithubTracker {
     }
 
     /// Moves an issue into a column, into the project first if it is not there.
-    pub(super) async fn move_in_project(&self, place: &Place, column: &str) -> Result<(), GithubError> {
+    pub(super) async fn move_in_project(&self, place: &CardPlace, column: &str) -> Result<(), GithubError> {
         let Some(option) = place.option(column) else {
             return Err(GithubError::NotFound(format!("column {column}")));
         };
@@ -309,6 +309,6 @@ fn project_of<P>(project: &ProjectColumn, answer: GraphqlAnswer<Owned<P>>) -> Re
     found.map(|found| (found, data.repository)).ok_or_else(|| {
         let message = format!("project {} of {} is not visible to this token{told}", project.number, project.owner);
         let needs = Some("the `project` scope, or `Projects: read and write`".to_owned());
-        GithubError::Refused(Refusal { status: 404, message, fields: Vec::new(), needs })
+        GithubError::Refused(Rejection { status: 404, message, fields: Vec::new(), needs })
     })
 }

@@ -36,9 +36,11 @@ pub fn handle(shared: &Shared, door: Door, mut request: Request) -> Delivery {
         world.journal.entries[entry].took_effect = git.pushes(&request) && answer.status == 200;
         return leave(&mut world, entry, met, answer);
     }
-    // An Enterprise server has its API below a path.
-    if let Some(rest) = request.path.strip_prefix("/api/v3") {
-        request.path = rest.to_owned();
+    // An Enterprise server has its API below a path, and names it in its links.
+    let enterprise = request.path.strip_prefix("/api/v3").map(str::to_owned);
+    lock().is_enterprise = enterprise.is_some();
+    if let Some(rest) = enterprise {
+        request.path = rest;
     } else if request.path == "/api/graphql" {
         request.path = "/graphql".to_owned();
     }

@@ -3,36 +3,48 @@
 use std::time::Duration;
 
 use dirigent::github::{Access, Credential, Github, GithubError, LimitKind, Purpose};
+use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
 use super::client;
-use crate::github::Hub;
+use crate::github::{Hub, Instead, When};
 
 /// Made for these tests, and of no use anywhere else.
 const KEY: &str = include_str!("../../github/app-key.pem");
 
-fn app(hub: &Hub, api: &str) -> (Github, u64) {
-    let installation_id = hub.add_app(77, "dirigent-test");
+fn app(api: &str, installation_id: u64) -> Github {
     let credential = Credential::App { app_id: 77, private_key: KEY.into(), installation_id };
-    (Github::new(Access::new(Some(api.to_owned()), credential)).unwrap(), installation_id)
+    Github::new(Access::new(Some(api.to_owned()), credential)).unwrap()
 }
 
 #[tokio::test]
 async fn an_app_gets_a_token_and_a_new_one_before_it_expires() {
     let hub = Hub::start();
     hub.add_issue("ada", "A bug", "", &[]);
-    let (github, _) = app(&hub, hub.api());
+    let installation = hub.add_app(77, "dirigent-test");
+    let github = app(hub.api(), installation);
     for _ in 0..3 {
         let issues: Vec<Value> = github.list(Purpose::Look, "/repos/acme/widgets/issues").await.unwrap();
         assert_eq!(issues.len(), 1);
     }
     assert_eq!(hub.count("apps/create-installation-access-token"), 1, "{}", hub.print());
-    // The server's hour is over; ours is not, so that it is refused once and made anew.
-    hub.advance(3700);
+    // Refused before its time, it is told once and made anew.
+    hub.revoke(github.token().await.unwrap().expose_secret());
     let path = "/repos/acme/widgets/issues?state=all";
     assert!(matches!(github.get::<Value>(Purpose::Look, path).await, Err(GithubError::Auth(_))));
     github.get::<Value>(Purpose::Look, path).await.unwrap();
     assert_eq!(hub.count("apps/create-installation-access-token"), 2, "{}", hub.print());
+
+    // One that ends in four minutes is not used any more.
+    let github = app(hub.api(), installation);
+    let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_mins(4);
+    let soon = soon.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let ends_soon = Instead::EditedAndChecked(Box::new(move |body| body["expires_at"] = json!(soon)));
+    hub.fault("apps/create-installation-access-token", When::After, ends_soon);
+    for _ in 0..3 {
+        github.get::<Value>(Purpose::Look, path).await.unwrap();
+    }
+    assert_eq!(hub.count("apps/create-installation-access-token"), 4, "{}", hub.print());
 }
 
 #[tokio::test]
@@ -41,7 +53,7 @@ async fn an_enterprise_server_has_its_addresses_elsewhere() {
     for n in 0..3 {
         hub.add_issue("ada", &format!("Issue {n}"), "", &[]);
     }
-    let (github, _) = app(&hub, &hub.enterprise_api());
+    let github = app(&hub.enterprise_api(), hub.add_app(77, "dirigent-test"));
     let issues: Vec<Value> = github.list(Purpose::Look, "/repos/acme/widgets/issues?per_page=1").await.unwrap();
     assert_eq!(issues.len(), 3, "{}", hub.print());
     let viewer = github.query::<Value>(Purpose::Look, "query { viewer { login } }", &json!({})).await.unwrap();

@@ -1,28 +1,28 @@
 //! The built program with a board on GitHub: `init`, `doctor`, and one ticket from its label to its branch.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use crate::github::Hub;
-use crate::support::TestRepo;
+use crate::support::Scratch;
 
 const TOKEN: &str = "robot-token";
 
+/// A repository with a workflow whose board is on GitHub and whose forge is the repository itself.
 struct Desk {
-    repo: TestRepo,
-    home: tempfile::TempDir,
+    scratch: Scratch,
 }
 
 impl Desk {
     fn new() -> Self {
-        Self { repo: TestRepo::new(), home: tempfile::tempdir().unwrap() }
+        Self { scratch: Scratch::new() }
     }
 
     fn path(&self) -> PathBuf {
-        self.repo.path().to_owned()
+        self.scratch.repo()
     }
 
-    fn write(&self, hub: &Hub, more: &str) {
+    fn write(&self, hub: &Hub) {
         let text = format!(
             "---
 tracker:
@@ -31,30 +31,41 @@ tracker:
   required_labels: [agent]
   on_done: {{add_labels: [shipped], remove_labels: [agent]}}
 worker: {{runtime: exec}}
-exec:
-  command: 'env > \"$DIRIGENT_ARTIFACTS/../environment.txt\" 2>/dev/null; echo done > note.txt && git add note.txt && git commit -qm note && tk done \"a note\"'
+exec: {{command: sh ./agent.sh}}
 gates: {{task: ['true']}}
 rollout: {{mode: merge}}
 pr: {{forge: local, base_branch: main}}
 merge: {{mode: auto, require_human_approval: false, no_checks: pass}}
-polling: {{interval_ms: 200}}
-{more}---
+polling: {{interval_ms: 300}}
+---
 ",
             hub.api()
         );
-        std::fs::write(self.path().join("WORKFLOW.md"), text).unwrap();
+        self.scratch.write("WORKFLOW.md", &text);
+        let agent = "env > environment.txt\necho done > note.txt\ngit add .\ngit commit -qm note\ntk done 'a note'\n";
+        self.scratch.write("agent.sh", agent);
+        self.scratch.commit("the workflow");
+    }
+
+    fn run_with(&self, token: Option<&str>, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dirigent"));
+        command
+            .args(arguments)
+            .current_dir(self.path())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", self.scratch.dir.path())
+            .env("DIRIGENT_HOME", self.scratch.dir.path().join("home"))
+            .env("LANG", "C.UTF-8")
+            .stdin(Stdio::null());
+        if let Some(token) = token {
+            command.env("GITHUB_TOKEN", token);
+        }
+        command.output().unwrap()
     }
 
     fn run(&self, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_dirigent"))
-            .args(arguments)
-            .current_dir(self.path())
-            .env("HOME", self.home.path())
-            .env("DIRIGENT_HOME", self.home.path().join("state"))
-            .env("GITHUB_TOKEN", TOKEN)
-            .env_remove("GH_TOKEN")
-            .output()
-            .unwrap()
+        self.run_with(Some(TOKEN), arguments)
     }
 }
 
@@ -78,7 +89,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
 fn doctor_names_what_is_missing_and_makes_the_labels() {
     let hub = Hub::start();
     let desk = Desk::new();
-    desk.write(&hub, "");
+    desk.write(&hub);
     let said = text(&desk.run(&["doctor"]));
     assert!(said.contains("github: the issues of acme/widgets (private), as robot (write)"), "{said}");
     assert!(said.contains("the repository has no label `agent`"), "{said}");
@@ -97,16 +108,8 @@ fn doctor_names_what_is_missing_and_makes_the_labels() {
 fn a_board_without_a_token_says_how_to_give_one() {
     let hub = Hub::start();
     let desk = Desk::new();
-    desk.write(&hub, "");
-    let output = Command::new(env!("CARGO_BIN_EXE_dirigent"))
-        .arg("doctor")
-        .current_dir(desk.path())
-        .env("HOME", desk.home.path())
-        .env("DIRIGENT_HOME", desk.home.path().join("state"))
-        .env_remove("GITHUB_TOKEN")
-        .env_remove("GH_TOKEN")
-        .output()
-        .unwrap();
+    desk.write(&hub);
+    let output = desk.run_with(None, &["doctor"]);
     let said = text(&output);
     assert!(!output.status.success() && said.contains("set GITHUB_TOKEN or GH_TOKEN"), "{said}");
 }
@@ -115,7 +118,7 @@ fn a_board_without_a_token_says_how_to_give_one() {
 fn a_labelled_issue_is_worked_merged_closed_and_relabelled() {
     let hub = Hub::start();
     let desk = Desk::new();
-    desk.write(&hub, "");
+    desk.write(&hub);
     let ours = hub.add_issue("ada", "Write a note", "Please.", &["agent", "docs"]);
     let theirs = hub.add_issue("ada", "Not for the agent", "", &["docs"]);
     let output = desk.run(&["run", "--once"]);
@@ -124,16 +127,16 @@ fn a_labelled_issue_is_worked_merged_closed_and_relabelled() {
     assert!(!hub.is_open(ours), "{said}\n{}", hub.print());
     assert_eq!(hub.labels(ours), ["docs", "shipped"]);
     assert!(hub.is_open(theirs) && hub.comments(theirs).is_empty() && hub.labels(theirs) == ["docs"]);
-    let note = Command::new("git").args(["show", "main:note.txt"]).current_dir(desk.path()).output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&note.stdout), "done\n");
+    assert_eq!(desk.scratch.git(["show", "main:note.txt"]), "done");
+    let environment = desk.scratch.git(["show", "main:environment.txt"]);
+    assert!(environment.contains("DIRIGENT_") && !environment.contains("GITHUB_TOKEN"), "{environment}");
     let writes = hub.writes();
     assert!(writes.iter().all(|entry| entry.path.contains(&format!("/issues/{ours}"))), "{}", hub.print());
     println!("{} requests, {} of them changed something", hub.count("*"), writes.len());
 
     // The token is nowhere but in the environment of the runner.
     let mut found = Vec::new();
-    files(desk.home.path(), &mut found);
-    files(&desk.path(), &mut found);
+    files(desk.scratch.dir.path(), &mut found);
     for file in found {
         let bytes = std::fs::read(&file).unwrap();
         let holds = bytes.windows(TOKEN.len()).any(|window| window == TOKEN.as_bytes());
@@ -150,10 +153,7 @@ fn a_labelled_issue_is_worked_merged_closed_and_relabelled() {
 #[test]
 fn init_in_a_clone_of_a_repository_on_github_is_about_its_issues() {
     let desk = Desk::new();
-    let git = |arguments: &[&str]| {
-        assert!(Command::new("git").args(arguments).current_dir(desk.path()).status().unwrap().success());
-    };
-    git(&["remote", "add", "origin", "git@github.com:acme/widgets.git"]);
+    desk.scratch.git(["remote", "add", "origin", "git@github.com:acme/widgets.git"]);
     let said = text(&desk.run(&["init", "--agent", "true"]));
     assert!(said.contains("the issues of acme/widgets with the label `agent`"), "{said}");
     let written = std::fs::read_to_string(desk.path().join("WORKFLOW.md")).unwrap();

@@ -11,6 +11,9 @@ async fn an_idle_tick_of_a_thousand_issues_is_one_request_answered_with_304() {
     for number in 0..1000 {
         hub.add_issue("ada", &format!("Issue {number}"), "text", if number % 10 == 0 { &["agent"] } else { &[] });
     }
+    // They were not all made within the last minutes.
+    hub.advance(3600);
+    hub.comment("ada", 1, "the last that happened");
     hub.advance(60);
     let tracker = tracker(&hub);
     let first = ask(&tracker, None).await;
