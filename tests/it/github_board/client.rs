@@ -57,7 +57,7 @@ async fn an_enterprise_server_has_its_addresses_elsewhere() {
     let issues: Vec<Value> = github.list(Purpose::Look, "/repos/acme/widgets/issues?per_page=1").await.unwrap();
     assert_eq!(issues.len(), 3, "{}", hub.print());
     let viewer = github.query::<Value>(Purpose::Look, "query { viewer { login } }", &json!({})).await.unwrap();
-    assert_eq!(viewer.data.unwrap()["viewer"]["login"], "dirigent-test");
+    assert_eq!(viewer.data.unwrap()["viewer"]["login"], "dirigent-test[bot]");
 }
 
 #[tokio::test]
