@@ -15,6 +15,7 @@ pub mod domain;
 pub mod engine;
 pub mod forge;
 pub mod gates;
+pub mod github;
 pub mod launcher;
 pub mod ledger;
 pub mod publish;

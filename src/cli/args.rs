@@ -117,12 +117,19 @@ pub struct InitArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   dirigent doctor
+  dirigent doctor --fix
   dirigent doctor --bundle report.tar
   dirigent doctor --bundle report.tar --events run.jsonl")]
 pub struct DoctorArgs {
     /// Machine-readable output
     #[arg(long)]
     pub json: bool,
+    /// Make what is missing and can be made, such as labels on GitHub, after asking
+    #[arg(long)]
+    pub fix: bool,
+    /// Do not ask before making it
+    #[arg(long, requires = "fix")]
+    pub yes: bool,
     /// Pack findings, configuration, ledger and log into a tar file for a bug report; secrets are cut out
     #[arg(long, value_name = "FILE")]
     pub bundle: Option<PathBuf>,

@@ -18,6 +18,7 @@ use super::args::DoctorArgs;
 use super::block_on;
 use super::bundle;
 use super::context::Context;
+use super::github_setup;
 use super::init;
 use super::landing;
 use super::logins;
@@ -73,7 +74,10 @@ pub fn doctor(context: &Context, args: &DoctorArgs) -> Result<(), Failure> {
     agent(&path, &loaded, &mut report);
     programs::gates(&path, &loaded, &mut report);
     programs::runner(&place, &mut report);
-    tracker(&loaded, &mut report);
+    match loaded.settings.tracker.kind {
+        TrackerKind::Github => github_setup::board(&loaded, args, &mut report),
+        _ => tracker(&loaded, &mut report),
+    }
     workspace(&loaded, &place, &mut report);
     logins::same_user(context, &loaded, &mut report);
     rollout(&loaded, &mut report);

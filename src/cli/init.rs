@@ -3,6 +3,9 @@
 use std::io::Write;
 use std::path::Path;
 
+use crate::config::policy::ForgeKind;
+use crate::config::pr::PrSettings;
+use crate::config::tracker::slug_of_remote;
 use crate::launcher::find_program;
 use crate::workspace::Workspaces;
 
@@ -12,6 +15,8 @@ use super::context::Context;
 use super::output;
 
 const TEMPLATE: &str = include_str!("../../templates/init/WORKFLOW.md");
+/// For a clone of a repository on GitHub: its issues are the board, and people merge.
+const GITHUB_TEMPLATE: &str = include_str!("../../templates/init/github.md");
 /// Does nothing useful, but goes the whole way: so that a first run works before an agent is chosen.
 pub const STAND_IN: &str = "mkdir -p notes && cp \"$DIRIGENT_PROMPT_FILE\" \"notes/$DIRIGENT_TICKET_KEY.md\" && git add notes && git commit -qm \"Note $DIRIGENT_TICKET_KEY\" && tk done \"a stand-in wrote notes/$DIRIGENT_TICKET_KEY.md; name a real agent in WORKFLOW.md\"";
 
@@ -28,6 +33,19 @@ pub fn init(context: &Context, args: &InitArgs) -> Result<(), Failure> {
     let repo = path.parent().unwrap_or(&context.cwd);
     let branch = Workspaces::current_branch(repo).map_err(Failure::plain)?;
     let (agent, remark) = agent(context, args);
+    if let Some(slug) = github_slug(repo) {
+        let text = GITHUB_TEMPLATE
+            .replace("{{repo}}", &slug)
+            .replace("{{base}}", &branch)
+            .replace("{{agent_remark}}", &remark)
+            .replace("{{agent}}", &yaml_string(&agent));
+        write_new(&path, &text)?;
+        std::fs::create_dir_all(repo.join(".dirigent"))?;
+        return output::print(&format!(
+            "wrote {}\n  tracker: the issues of {slug} with the label `agent`\n  agent:   {remark}\n  forge:   github, base {branch}\n\nnext:\n  export GITHUB_TOKEN=...   (or write `token: gh`)\n  dirigent doctor --fix\n  dirigent run",
+            path.display(),
+        ));
+    }
     let text = TEMPLATE
         .replace("{{base}}", &branch)
         .replace("{{forge}}", "local")
@@ -48,6 +66,13 @@ pub fn init(context: &Context, args: &InitArgs) -> Result<(), Failure> {
         path.display(),
         tickets.display(),
     ))
+}
+
+/// The repository that a remote on github.com names.
+fn github_slug(repo: &Path) -> Option<String> {
+    let url = Workspaces::remote_url(repo)?;
+    let on_github = PrSettings::default().resolve_forge(Some(&url)) == ForgeKind::Github;
+    slug_of_remote(&url).filter(|_| on_github)
 }
 
 fn agent(context: &Context, args: &InitArgs) -> (String, String) {

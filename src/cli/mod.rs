@@ -12,6 +12,7 @@ mod doctor;
 mod explain;
 mod failure;
 mod gc;
+mod github_setup;
 mod hook;
 mod init;
 mod inside;

@@ -240,7 +240,7 @@ impl Settings {
         let provider = &self.tracker.provider;
         let webhook = self.polling.webhook.as_ref().and_then(|webhook| webhook.secret.as_ref());
         [
-            provider.token.as_ref(),
+            provider.written_token(),
             provider.private_key.as_ref(),
             provider.api_key.as_ref(),
             webhook,

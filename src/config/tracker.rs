@@ -1,9 +1,10 @@
 //! `tracker`: where tickets come from, which ones count, and whose words count.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 
 use super::problem::Problem;
@@ -36,6 +37,15 @@ pub struct TrackerSettings {
     pub acknowledgements: Vec<String>,
     /// What happens to text by anybody else when a prompt is made.
     pub untrusted_text: UntrustedText,
+    /// What happens to the labels of a ticket whose work is done.
+    pub on_done: OnDone,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct OnDone {
+    pub add_labels: Vec<String>,
+    pub remove_labels: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -90,8 +100,130 @@ pub struct Provider {
     pub team_key: Option<String>,
     /// linear: the project's slug id.
     pub project_slug: Option<String>,
-    /// linear: only tickets of this assignee (`me` or an id).
+    /// github, linear: only tickets of this assignee (`me`, a login or an id).
     pub assignee: Option<String>,
+    /// github: only issues of this milestone, by its title.
+    pub milestone: Option<String>,
+    /// github: a state and the label that stands for it, for each state.
+    pub state_labels: BTreeMap<String, String>,
+    /// github: the project whose column is the state.
+    pub project: Option<ProjectBoard>,
+    /// github: what a worker may ask the API for.
+    pub agent_tool: AgentTool,
+    /// github: whether a person uses our account as well. Default: an app's is its own, any other is shared.
+    pub account: Option<AccountUse>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ProjectBoard {
+    /// The organisation or person that it belongs to. Default: the repository's owner.
+    pub owner: Option<String>,
+    #[schemars(range(min = 1))]
+    pub number: u64,
+    pub status_field: String,
+}
+
+impl Default for ProjectBoard {
+    fn default() -> Self {
+        Self { owner: None, number: 0, status_field: "Status".to_owned() }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentTool {
+    Off,
+    #[default]
+    Read,
+    Write,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AccountUse {
+    /// Nobody else writes with it.
+    Own,
+    /// Its owner writes with it, too.
+    Shared,
+}
+
+impl Provider {
+    /// `token: gh` means the login of GitHub's own command.
+    pub fn asks_gh(&self) -> bool {
+        self.token.as_ref().is_some_and(|token| token.expose_secret().trim() == "gh")
+    }
+
+    /// The token, if it is one.
+    pub fn written_token(&self) -> Option<&SecretString> {
+        self.token.as_ref().filter(|_| !self.asks_gh())
+    }
+
+    pub fn is_shared_account(&self) -> bool {
+        self.account.unwrap_or(if self.app_id.is_some() { AccountUse::Own } else { AccountUse::Shared })
+            == AccountUse::Shared
+    }
+
+    fn check_github(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        if let Some(repo) = &self.repo
+            && split_slug(repo).is_none()
+        {
+            let message = format!("`tracker.provider.repo` `{repo}` is not a repository");
+            problems.push(Problem::new("tracker.provider.repo", message).with_help("write it as `owner/name`"));
+        }
+        let app = [
+            ("app_id", self.app_id.is_some()),
+            ("private_key", self.private_key.is_some()),
+            ("installation_id", self.installation_id.is_some()),
+        ];
+        let missing: Vec<&str> = app.iter().filter(|(_, there)| !there).map(|(name, _)| *name).collect();
+        if !missing.is_empty() && missing.len() < app.len() {
+            let message = format!("a GitHub App needs `tracker.provider.{}` as well", missing.join("` and `"));
+            problems.push(
+                Problem::new("tracker.provider", message)
+                    .with_help("the App's own page names the App id; the page of its installation ends in its number"),
+            );
+        }
+        if self.project.is_some() && !self.state_labels.is_empty() {
+            let message = "both `tracker.provider.project` and `tracker.provider.state_labels` name the states";
+            problems.push(Problem::new("tracker.provider.project", message).with_help("keep one of them"));
+        }
+        if self.project.as_ref().is_some_and(|project| project.number == 0) {
+            let message = "`tracker.provider.project.number` is missing";
+            problems.push(
+                Problem::new("tracker.provider.project", message)
+                    .with_help("it is the last part of the project's address"),
+            );
+        }
+        for (state, label) in &self.state_labels {
+            if label.trim().is_empty() {
+                let message = format!("state `{state}` has no label");
+                problems.push(Problem::new("tracker.provider.state_labels", message));
+            }
+        }
+        problems
+    }
+}
+
+/// `owner/name`, taken apart.
+pub fn split_slug(slug: &str) -> Option<(&str, &str)> {
+    let (owner, name) = slug.trim().split_once('/')?;
+    let is_name = |part: &str| {
+        !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+    };
+    (is_name(owner) && is_name(name)).then_some((owner, name))
+}
+
+/// The `owner/name` of a remote's address.
+pub fn slug_of_remote(url: &str) -> Option<String> {
+    let path = match url.split_once("://") {
+        Some((_, rest)) => rest.split_once('/')?.1,
+        None => url.split_once(':')?.1,
+    };
+    let path = path.trim_matches('/');
+    let path = path.strip_suffix(".git").unwrap_or(path);
+    split_slug(path).map(|(owner, name)| format!("{owner}/{name}"))
 }
 
 /// What people write to say that they have seen something.
@@ -113,6 +245,7 @@ impl Default for TrackerSettings {
             mention: "dirigent".to_owned(),
             acknowledgements: owned(ACKNOWLEDGEMENTS),
             untrusted_text: UntrustedText::default(),
+            on_done: OnDone::default(),
         }
     }
 }
@@ -160,7 +293,20 @@ impl TrackerKind {
     pub fn provider_keys(self) -> &'static [&'static str] {
         match self {
             Self::Tk => &["dir"],
-            Self::Github => &["repo", "token", "api_url", "app_id", "private_key", "installation_id"],
+            Self::Github => &[
+                "repo",
+                "token",
+                "api_url",
+                "app_id",
+                "private_key",
+                "installation_id",
+                "assignee",
+                "milestone",
+                "state_labels",
+                "project",
+                "agent_tool",
+                "account",
+            ],
             Self::Linear => &["api_key", "endpoint", "team_key", "project_slug", "assignee"],
             Self::Memory => &[],
         }
@@ -169,7 +315,10 @@ impl TrackerKind {
 
 impl TrackerSettings {
     pub fn check(&self) -> Vec<Problem> {
-        let mut problems = Vec::new();
+        let mut problems = match self.kind {
+            TrackerKind::Github => self.provider.check_github(),
+            TrackerKind::Tk | TrackerKind::Linear | TrackerKind::Memory => Vec::new(),
+        };
         for (path, states) in
             [("tracker.active_states", &self.active_states), ("tracker.terminal_states", &self.terminal_states)]
         {
@@ -201,4 +350,24 @@ fn owned(words: &[&str]) -> Vec<String> {
 
 fn trust_levels(_: &mut SchemaGenerator) -> Schema {
     wire::list_of(&["admin", "maintain", "write", "triage", "member"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_remote_names_the_repository() {
+        for url in [
+            "https://github.com/acme/widgets.git",
+            "git@github.com:acme/widgets.git",
+            "ssh://git@github.com:22/acme/widgets",
+            "https://u:p@git.example.com/acme/widgets/",
+        ] {
+            assert_eq!(slug_of_remote(url).as_deref(), Some("acme/widgets"), "{url}");
+        }
+        for url in ["/srv/git/widgets", "https://github.com/acme", "git@github.com:a/b/c"] {
+            assert_eq!(slug_of_remote(url), None, "{url}");
+        }
+    }
 }

@@ -5,6 +5,7 @@ pub mod adopted;
 pub mod child;
 mod containment;
 pub mod environment;
+mod gh;
 pub mod local;
 pub mod login;
 mod orphans;
@@ -29,6 +30,7 @@ use crate::domain::run::ProcessMark;
 
 pub use child::{Child, Exit};
 pub use containment::{Containment, find_program};
+pub use gh::gh_token;
 pub use local::LocalLauncher;
 pub use orphans::Orphans;
 pub use worker_git::readable_logins;

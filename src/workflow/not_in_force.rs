@@ -9,6 +9,7 @@ use crate::config::gates::FailureAction;
 use crate::config::merge::{MergeExecutor, MergeStrategy};
 use crate::config::orchestration::PhaseStore;
 use crate::config::policy::ForgeKind;
+use crate::config::tracker::TrackerKind;
 use crate::config::worker::Runtime;
 use crate::config::workspace::WorkspaceMode;
 
@@ -52,6 +53,17 @@ const RULES: &[Rule] = &[
         why: |s, _| {
             (s.settings.orchestration.phase_store == PhaseStore::Ledger)
                 .then_some("no workpad is written (`orchestration.phase_store` is `ledger`)")
+        },
+    },
+    Rule {
+        keys: &["tracker.provider.agent_tool"],
+        why: |_, _| Some("this version gives workers no access to GitHub's API"),
+    },
+    Rule {
+        keys: &["tracker.on_done"],
+        why: |s, _| {
+            (s.settings.tracker.kind != TrackerKind::Github)
+                .then_some("only the GitHub tracker changes labels at the end")
         },
     },
     Rule { keys: &["review.*"], why: review },
@@ -150,17 +162,10 @@ const RULES: &[Rule] = &[
 
 /// Trackers' own keys that nothing reads yet, because their tracker is not there: for the walk through the schema.
 pub const OF_TRACKERS_TO_COME: &[&str] = &[
-    "tracker.provider.repo",
-    "tracker.provider.token",
-    "tracker.provider.api_url",
-    "tracker.provider.app_id",
-    "tracker.provider.private_key",
-    "tracker.provider.installation_id",
     "tracker.provider.api_key",
     "tracker.provider.endpoint",
     "tracker.provider.team_key",
     "tracker.provider.project_slug",
-    "tracker.provider.assignee",
 ];
 
 fn review(scene: &Scene, path: &str) -> Option<&'static str> {

@@ -186,6 +186,9 @@ pub fn fill_defaults(data: Json, root: &Node, dir: &Path, env: &Env) -> (Json, D
         }
         data.set("tracker", "provider", provider);
     }
+    if kind == TrackerKind::Github {
+        github_token(&mut data, env, &mut derived);
+    }
     data.fill("rollout", "kill_switch_file", || json!(repo.join(".dirigent/pause")));
     data.fill("observability", "agent_state_file", || json!(repo.join(".bkit/agent-state.json")));
 
@@ -198,6 +201,21 @@ pub fn fill_defaults(data: Json, root: &Node, dir: &Path, env: &Env) -> (Json, D
         }
     }
     (data.into_json(), derived)
+}
+
+/// Where the file says nothing of access, the variables that GitHub's own tools read.
+fn github_token(data: &mut Sections, env: &Env, derived: &mut Derived) {
+    let mut provider = data.get("tracker", "provider").cloned().unwrap_or_else(|| json!({}));
+    let Some(known) = provider.as_object_mut() else { return };
+    if known.contains_key("token") || known.contains_key("app_id") {
+        return;
+    }
+    let found = ["GITHUB_TOKEN", "GH_TOKEN"].into_iter().find_map(|name| Some((name, env.get(name)?)));
+    if let Some((name, token)) = found {
+        known.insert("token".to_owned(), json!(token));
+        derived.taken_from.insert("tracker.provider.token".to_owned(), format!("${name}"));
+        data.set("tracker", "provider", provider);
+    }
 }
 
 /// What was worked out rather than written or built in.

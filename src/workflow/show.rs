@@ -71,7 +71,8 @@ pub fn effective(
         .filter(|(path, _)| {
             // The keys of other trackers say nothing here.
             let provider_key = path.strip_prefix("tracker.provider.");
-            provider_key.is_none_or(|key| settings.tracker.kind.provider_keys().contains(&key))
+            let known = settings.tracker.kind.provider_keys();
+            provider_key.is_none_or(|key| known.contains(&key.split('.').next().unwrap_or(key)))
         })
         .map(|(path, value)| {
             let source = source_of(&path, root, from_env, derived);

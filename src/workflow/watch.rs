@@ -14,6 +14,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::templates::{TemplateName, templates_directory};
 use super::{Env, Loaded, Overrides, WorkflowError, content_hash, front_matter, identity, load_with};
 use crate::config::Settings;
+use crate::config::tracker::TrackerKind;
 
 /// An edit is taken in when the file has been quiet for so long.
 const QUIET: Duration = Duration::from_millis(150);
@@ -168,11 +169,18 @@ fn watcher(path: &Path, heard: mpsc::Sender<Signal>) -> Option<notify::Recommend
     Some(watcher)
 }
 
+/// What the GitHub tracker is made from, without its secrets.
+fn shown(settings: &Settings) -> serde_json::Value {
+    let tracker = &settings.tracker;
+    serde_json::json!([tracker.provider, tracker.on_done, tracker.active_states, tracker.terminal_states])
+}
+
 /// Keys whose change only counts after a restart.
 pub fn needs_restart(old: &Settings, new: &Settings) -> Vec<&'static str> {
     [
         ("tracker.kind", old.tracker.kind != new.tracker.kind),
         ("tracker.provider.dir", old.tracker.provider.dir != new.tracker.provider.dir),
+        ("tracker.provider", new.tracker.kind == TrackerKind::Github && shown(old) != shown(new)),
         ("workspace.mode", old.workspace.mode != new.workspace.mode),
         ("workspace.root", old.workspace.root != new.workspace.root),
         ("workspace.repo", old.workspace.repo != new.workspace.repo),

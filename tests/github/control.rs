@@ -101,6 +101,15 @@ impl Hub {
         });
     }
 
+    pub fn retitle(&self, who: &str, number: u64, title: &str) {
+        self.change(|world| {
+            let old = std::mem::replace(&mut world.repo_mut(HOME).issue_mut(number).title, title.to_owned());
+            let what = Happened::Renamed { from: old, to: title.to_owned() };
+            deeds::issues::note(world, HOME, number, who, what);
+            deeds::issues::touch(world, HOME, number);
+        });
+    }
+
     /// An issue that is blocked by another.
     pub fn block(&self, number: u64, blocker: u64) {
         self.change(|world| world.repo_mut(HOME).issue_mut(number).blocked_by.push(blocker));
@@ -331,6 +340,11 @@ impl Hub {
 
 /// Time, lag, limits, faults.
 impl Hub {
+    /// The time by the server's clock.
+    pub fn now(&self) -> jiff::Timestamp {
+        self.world().now()
+    }
+
     pub fn advance(&self, seconds: i64) {
         self.world().clock.advance(SignedDuration::from_secs(seconds));
     }

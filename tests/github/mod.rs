@@ -21,7 +21,7 @@ pub use contract::rest::RestContract;
 pub use deeds::reviews::Line;
 pub use hub::Hub;
 pub use rest::handles;
-pub use server::faults::{Fault, Instead, When};
+pub use server::faults::{ANY_WRITE, Fault, Instead, When};
 pub use server::journal::Entry;
 pub use state::repo::{Gone, Settings};
 pub use state::rules::Demands;

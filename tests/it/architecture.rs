@@ -47,11 +47,14 @@ fn allowed(room: &str) -> Option<&'static [&'static str]> {
         "domain" => &[],
         "config" => &["domain"],
         "engine" => &["domain", "config"],
-        "tracker" | "agent" => &["domain", "config"],
+        "agent" => &["domain", "config"],
+        // What the GitHub tracker and the GitHub forge have in common, below both.
+        "github" => &["domain"],
+        "tracker" => &["domain", "config", "github"],
         "launcher" => &["domain", "config"],
         "workspace" => &["domain", "config"],
         // The local forge is git in this repository: it uses the workspace's git.
-        "forge" => &["domain", "config", "workspace"],
+        "forge" => &["domain", "config", "workspace", "github"],
         // The ledger stores the engine's plain data.
         "ledger" => &["domain", "engine"],
         "gates" => &["domain", "config", "launcher", "workspace"],
@@ -67,6 +70,7 @@ fn allowed(room: &str) -> Option<&'static [&'static str]> {
             "workflow",
             "tracker",
             "forge",
+            "github",
             "ledger",
             "gates",
             "workspace",

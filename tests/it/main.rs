@@ -14,6 +14,7 @@ mod exams;
 mod foreign_bytes;
 #[path = "../github/mod.rs"]
 mod github;
+mod github_board;
 mod lanes;
 mod launcher;
 mod ledger;

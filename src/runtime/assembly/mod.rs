@@ -3,6 +3,7 @@
 
 mod adapters;
 mod error;
+mod github;
 mod host;
 mod parts;
 mod reload;
@@ -34,6 +35,7 @@ use crate::workflow::{Env, Loaded, Texts};
 
 pub use adapters::{forge_kind, locked_places, policy, tracker, workspaces};
 pub use error::AssemblyError;
+pub use github::{github_access, github_board};
 pub use parts::secrets;
 
 use adapters::ForgeInUse;

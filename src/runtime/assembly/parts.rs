@@ -10,12 +10,13 @@ use super::super::lanes::Lanes;
 use super::super::ticket_source::TrackerTickets;
 use super::AssemblyError;
 use super::adapters::{forge_kind, tracker, workspaces};
+use super::github::host;
 use crate::config::policy::ForgeKind;
 use crate::config::tracker::TrackerKind;
 use crate::config::workspace::WorkspaceMode;
 use crate::launcher::environment::{Secrets, install_tools};
 use crate::launcher::login::LoginEnvironment;
-use crate::launcher::{Launcher, LocalLauncher};
+use crate::launcher::{Launcher, LocalLauncher, gh_token};
 use crate::tracker::Tracker;
 use crate::worker::{Worker, Workplace, desk, preparation_lane};
 use crate::workflow::{Env, Loaded, ValueSource};
@@ -84,7 +85,13 @@ impl WorkerParts {
 
 /// What never reaches a worker, a gate or a hook.
 pub fn secrets(loaded: &Loaded) -> Secrets {
-    Secrets { names: secret_names(loaded), values: loaded.settings.secrets() }
+    let mut values = loaded.settings.secrets();
+    let provider = &loaded.settings.tracker.provider;
+    if loaded.settings.tracker.kind == TrackerKind::Github && provider.asks_gh() {
+        // Where it cannot be had nobody can pass it on, either.
+        values.extend(gh_token(&host(provider)).ok());
+    }
+    Secrets { names: secret_names(loaded), values }
 }
 
 /// Variables that hold a tracker's, forge's or server's secret: those that the file names, and those that their tools read.

@@ -15,6 +15,8 @@ pub enum Kind {
     Mutation,
     RateLimit,
     Account(String),
+    /// Whoever asks. An App is shown as a user, with the ending of its login.
+    Viewer(String),
     App(String),
     Repository(usize),
     Ref(usize, String),
@@ -100,7 +102,8 @@ impl Node<'_> {
             Kind::Mutation => mutation::root(context, name, arguments),
             Kind::RateLimit => query::rate_limit(context, name),
             Kind::Repository(home) => query::repository(context, *home, name, arguments),
-            Kind::Account(login) => account::account(context, login, name, arguments),
+            Kind::Viewer(login) if name == "login" => Some(Val::leaf(login.as_str())),
+            Kind::Account(login) | Kind::Viewer(login) => account::account(context, login, name, arguments),
             Kind::App(slug) => account::app(context, slug, name),
             Kind::Ref(home, branch) => checks::reference(context, *home, branch, name),
             Kind::Commit(home, sha) => checks::commit(context, *home, sha, name),
@@ -149,6 +152,7 @@ impl Node<'_> {
 /// The name of an object's type.
 fn type_name(world: &World, kind: &Kind) -> String {
     match kind {
+        Kind::Viewer(_) => "User",
         Kind::Account(login) => match world.user(login).map(|user| user.kind) {
             Some(UserKind::Bot) => "Bot",
             Some(UserKind::Organization) => "Organization",

@@ -24,7 +24,7 @@ pub fn names(arguments: &Arguments, name: &str) -> Option<Vec<String>> {
 pub fn root(context: &Context, name: &str, arguments: &Arguments) -> Option<Resolved> {
     let world = context.world.borrow();
     Some(match name {
-        "viewer" => Val::node(Kind::Account(context.login.clone())),
+        "viewer" => Val::node(Kind::Viewer(context.login.clone())),
         "rateLimit" => Val::node(Kind::RateLimit),
         "repository" => {
             let (owner, name) = (text(arguments, "owner"), text(arguments, "name"));

@@ -193,13 +193,18 @@ pub fn answer(
         if world.repo(home).permission(&login) < Permission::Read {
             return Answer { general: true, ..Answer::not_found() };
         }
-        place = format!("{}/repositories/{}", world.base, world.repo(home).id);
+        place = format!("{}/repositories/{}", api_base(world), world.repo(home).id);
     } else if matches!(caller, Caller::Nobody) && !["meta/root", "rate-limit/get"].contains(&operation) {
         return Answer::general(401, "Requires authentication");
     }
     let place = format!("{place}{}", rest_of_place(world));
     let mut call = Call { world, caller, login, home, parameters, query, body, place };
     handler(&mut call).unwrap_or_else(|refusal| refusal)
+}
+
+/// The address of the API by which it was asked.
+fn api_base(world: &World) -> String {
+    format!("{}{}", world.base, if world.is_enterprise { "/api/v3" } else { "" })
 }
 
 /// What follows the repository in the path that is being answered.
@@ -216,7 +221,7 @@ fn moved(world: &World, owner: &str, name: &str) -> Answer {
     let rest = rest_of_place(world);
     let query = world.journal.entries.last().map(|entry| entry.query.clone()).unwrap_or_default();
     let query = if query.is_empty() { query } else { format!("?{query}") };
-    let url = format!("{}/repositories/{}{rest}{query}", world.base, world.repo(home).id);
+    let url = format!("{}/repositories/{}{rest}{query}", api_base(world), world.repo(home).id);
     let body = serde_json::json!({
         "message": "Moved Permanently", "url": url, "documentation_url": "https://docs.github.com/rest"
     });

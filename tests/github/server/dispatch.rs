@@ -28,7 +28,7 @@ pub fn handle(shared: &Shared, door: Door, mut request: Request) -> Delivery {
     if let Some(git) = GitRequest::read(&request) {
         let route = git.route(&request);
         let entry = enter(&mut lock(), route, &request, Value::Null);
-        let met = lock().faults.meet(route);
+        let met = lock().faults.meet(route, false);
         let before = met.is_some_and(|met| lock().faults.list[met].when == When::Before);
         let answer =
             if before { Answer::general(500, "not looked at") } else { transport::handle(shared, &git, &request) };
@@ -36,9 +36,11 @@ pub fn handle(shared: &Shared, door: Door, mut request: Request) -> Delivery {
         world.journal.entries[entry].took_effect = git.pushes(&request) && answer.status == 200;
         return leave(&mut world, entry, met, answer);
     }
-    // An Enterprise server has its API below a path.
-    if let Some(rest) = request.path.strip_prefix("/api/v3") {
-        request.path = rest.to_owned();
+    // An Enterprise server has its API below a path, and names it in its links.
+    let enterprise = request.path.strip_prefix("/api/v3").map(str::to_owned);
+    lock().is_enterprise = enterprise.is_some();
+    if let Some(rest) = enterprise {
+        request.path = rest;
     } else if request.path == "/api/graphql" {
         request.path = "/graphql".to_owned();
     }
@@ -103,7 +105,7 @@ fn rest_request(world: &mut World, request: &Request) -> Delivery {
     };
     let operation = route.operation.as_str();
     let entry = enter(world, operation, request, body.clone());
-    let met = world.faults.meet(operation);
+    let met = world.faults.meet(operation, request.method != "GET");
     if met.is_some_and(|met| world.faults.list[met].when == When::Before) {
         return leave(world, entry, met, Answer::general(500, "not looked at"));
     }
@@ -198,7 +200,7 @@ fn graphql_request(world: &mut World, request: &Request) -> Delivery {
     };
     let route = question.route();
     let entry = enter(world, &route, request, body);
-    let met = world.faults.meet(&route);
+    let met = world.faults.meet(&route, question.is_mutation());
     if met.is_some_and(|met| world.faults.list[met].when == When::Before) {
         return leave(world, entry, met, Answer::general(500, "not looked at"));
     }

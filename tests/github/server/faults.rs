@@ -42,6 +42,9 @@ pub enum When {
     After,
 }
 
+/// The route of a fault that whatever changes something meets.
+pub const ANY_WRITE: &str = "any write";
+
 pub struct Fault {
     pub route: String,
     pub when: When,
@@ -59,8 +62,9 @@ pub struct Faults {
 
 impl Faults {
     /// The place of the fault that a request meets, which then counts as met.
-    pub fn meet(&mut self, route: &str) -> Option<usize> {
-        let index = self.list.iter().position(|fault| fault.times > 0 && matches(&fault.route, route))?;
+    pub fn meet(&mut self, route: &str, writes: bool) -> Option<usize> {
+        let fits = |fault: &Fault| matches(&fault.route, route) || (writes && fault.route == ANY_WRITE);
+        let index = self.list.iter().position(|fault| fault.times > 0 && fits(fault))?;
         let fault = &mut self.list[index];
         if fault.skip > 0 {
             fault.skip -= 1;

@@ -17,6 +17,8 @@ use super::repo::Repo;
 use super::user::{Token, User, UserKind};
 
 pub struct World {
+    /// Whether the request that is answered came in as to an Enterprise server.
+    pub is_enterprise: bool,
     /// `http://127.0.0.1:PORT`
     pub base: String,
     /// The address of the second listener, which stands for the host that logs and attachments are on.
@@ -43,6 +45,7 @@ impl World {
     pub fn new(base: String, files_base: String, folder: PathBuf) -> Self {
         let clock = Clock::default();
         Self {
+            is_enterprise: false,
             base,
             files_base,
             folder,

@@ -1,0 +1,127 @@
+//! The token of each request: the one in the file, or that of an app's installation, made anew before it expires.
+
+use http::Method;
+use octocrab::EncodingKey;
+use octocrab::models::AppId;
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+
+use super::access::{Addresses, Credential};
+use super::answer::read_json;
+use super::error::GithubError;
+use super::transport::{Ask, Transport};
+
+/// A token that ends sooner than this is not used any more: a request may take a while, and clocks differ.
+const RENEWED_BEFORE: jiff::SignedDuration = jiff::SignedDuration::from_mins(5);
+
+pub enum TokenSource {
+    Fixed(SecretString),
+    App(Box<App>),
+}
+
+pub struct App {
+    id: u64,
+    key: EncodingKey,
+    installation: u64,
+    current: tokio::sync::Mutex<Option<Made>>,
+    /// A token that was refused before its time.
+    refused: std::sync::atomic::AtomicBool,
+}
+
+struct Made {
+    token: SecretString,
+    expires_at: jiff::Timestamp,
+}
+
+#[derive(Deserialize)]
+struct NewToken {
+    token: String,
+    expires_at: String,
+}
+
+impl TokenSource {
+    pub fn new(credential: Credential) -> Result<Self, GithubError> {
+        match credential {
+            Credential::Token(token) if token.expose_secret().trim().is_empty() => {
+                Err(GithubError::Config("the GitHub token is empty".to_owned()))
+            }
+            Credential::Token(token) => {
+                let trimmed = token.expose_secret().trim();
+                if !trimmed.bytes().all(|byte| byte.is_ascii_graphic()) {
+                    return Err(GithubError::Config("the GitHub token holds blanks or line breaks".to_owned()));
+                }
+                Ok(Self::Fixed(trimmed.into()))
+            }
+            Credential::App { app_id, private_key, installation_id } => {
+                let key = EncodingKey::from_rsa_pem(private_key.expose_secret().as_bytes()).map_err(|_| {
+                    let words = "the private key of the GitHub App cannot be read: it is the PEM file that GitHub gave you, with its first and last line";
+                    GithubError::Config(words.to_owned())
+                })?;
+                let app = App {
+                    id: app_id,
+                    key,
+                    installation: installation_id,
+                    current: tokio::sync::Mutex::default(),
+                    refused: std::sync::atomic::AtomicBool::default(),
+                };
+                Ok(Self::App(Box::new(app)))
+            }
+        }
+    }
+
+    pub fn is_app(&self) -> bool {
+        matches!(self, Self::App(_))
+    }
+
+    pub async fn current(&self, transport: &Transport, addresses: &Addresses) -> Result<SecretString, GithubError> {
+        match self {
+            Self::Fixed(token) => Ok(token.clone()),
+            Self::App(app) => app.current(transport, addresses).await,
+        }
+    }
+
+    /// The token was refused: the next request gets a new one, where one can be made.
+    pub fn forget(&self) {
+        if let Self::App(app) = self {
+            app.refused.store(true, std::sync::atomic::Ordering::Release);
+        }
+    }
+}
+
+impl App {
+    async fn current(&self, transport: &Transport, addresses: &Addresses) -> Result<SecretString, GithubError> {
+        let mut current = self.current.lock().await;
+        let refused = self.refused.swap(false, std::sync::atomic::Ordering::AcqRel);
+        let usable = |made: &&Made| !refused && made.expires_at > jiff::Timestamp::now() + RENEWED_BEFORE;
+        if let Some(made) = current.as_ref().filter(usable) {
+            return Ok(made.token.clone());
+        }
+        let made = self.make(transport, addresses).await?;
+        let token = made.token.clone();
+        *current = Some(made);
+        Ok(token)
+    }
+
+    async fn make(&self, transport: &Transport, addresses: &Addresses) -> Result<Made, GithubError> {
+        let proof = octocrab::auth::create_jwt(AppId(self.id), &self.key).map_err(|error| {
+            GithubError::Config(format!("the private key of the GitHub App signs nothing: {error}"))
+        })?;
+        let path = format!("/app/installations/{}/access_tokens", self.installation);
+        let question = Ask::write(Method::POST, &path, None::<&()>)?;
+        let answer = transport.exchange(addresses, &question, Some(&proof.into())).await;
+        // Making a token twice does no harm, so an answer that was lost is a read that failed.
+        let answer = answer.and_then(|answer| answer.checked(false)).map_err(|error| match error {
+            GithubError::MaybeDone(detail) => GithubError::Unreachable(detail),
+            GithubError::NotFound(_) => GithubError::Auth(format!(
+                "GitHub App {} has no installation {}; look the number up under the App's `Install App`",
+                self.id, self.installation
+            )),
+            GithubError::Refused(refusal) => GithubError::Auth(refusal.to_string()),
+            other => other,
+        })?;
+        let NewToken { token, expires_at } = read_json(&answer.body)?;
+        let expires_at =
+            expires_at.parse().map_err(|_| GithubError::Unreadable(format!("`{expires_at}` is not a time")))?;
+        Ok(Made { token: token.into(), expires_at })
+    }
+}

@@ -1,0 +1,130 @@
+//! Tickets of our own making: each once, however often it is asked for.
+
+use http::Method;
+use serde::de::IgnoredAny;
+use serde_json::json;
+
+use super::GithubTracker;
+use super::columns::Columns;
+use super::error::about;
+use super::ids::{IssueRef, shown};
+use super::marks::{carries, ticket_body};
+use super::wire::RestIssue;
+use crate::domain::ids::TicketId;
+use crate::domain::ticket::{NewTicket, normalise_labels};
+use crate::domain::time::Timestamp;
+use crate::github::{GithubError, Purpose, with_query};
+use crate::tracker::TrackerError;
+
+/// A repetition comes within this time, or never.
+const LOOKED_BACK_MS: i64 = 30 * 24 * 3_600_000;
+
+impl GithubTracker {
+    pub(super) async fn create(&self, new: &NewTicket, key: &str) -> Result<TicketId, TrackerError> {
+        let _writing = self.writing.lock().await;
+        let made = match self.made_before(key).await? {
+            Some(made) => made,
+            None => {
+                let body = json!({
+                    "title": new.title,
+                    "body": ticket_body(&new.description, new.priority, key),
+                    "labels": spelt_once(&new.labels, self.board.columns.first_label()),
+                });
+                self.github.write(Purpose::Write, Method::POST, &self.path("/issues"), Some(&body)).await?
+            }
+        };
+        if let Columns::Project(project) = &self.board.columns
+            && let Some(first) = &project.first
+        {
+            let place = self.place(project, made.number).await?;
+            if place.column.is_none() && place.has_column(first) {
+                self.move_in_project(&place, first).await?;
+            }
+        }
+        self.relate(&made, new).await?;
+        Ok(IssueRef::here(made.number).id())
+    }
+
+    /// The issue with this key, among those that our account made of late.
+    async fn made_before(&self, key: &str) -> Result<Option<RestIssue>, TrackerError> {
+        let creator = self.our_login().await?;
+        let now = jiff::Timestamp::now().as_millisecond();
+        let since = shown(Timestamp(now - LOOKED_BACK_MS));
+        let query = [
+            ("state", "all"),
+            ("creator", creator.as_str()),
+            ("since", since.as_str()),
+            ("sort", "created"),
+            ("direction", "desc"),
+            ("per_page", "100"),
+        ];
+        let mut pages = self.github.pages(Purpose::Write, &with_query(&self.path("/issues"), &query));
+        while let Some(page) = pages.next().await? {
+            let mut rows = Vec::new();
+            self.read_page(&page.body, &mut rows)?;
+            let is_it = |issue: &RestIssue| issue.body.as_deref().is_some_and(|body| carries(body, key));
+            if let Some(row) = rows.into_iter().find(|row| is_it(&row.issue)) {
+                return Ok(Some(row.issue));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Its parent and its blockers, as far as they are not there already.
+    async fn relate(&self, made: &RestIssue, new: &NewTicket) -> Result<(), TrackerError> {
+        if let Some(parent) = new.parent.as_ref().filter(|_| made.parent_issue_url.is_none()) {
+            let number = Self::number(parent)?;
+            let body = json!({"sub_issue_id": made.id});
+            let path = self.issue_path(number, "/sub_issues");
+            self.write_relation(&path, &body, parent).await?;
+        }
+        let known = match (&new.blocked_by[..], &made.issue_dependencies_summary) {
+            ([], _) => return Ok(()),
+            (_, Some(summary)) if summary.total_blocked_by == 0 => Vec::new(),
+            _ => self.blocking_ids(made.number).await?,
+        };
+        for blocker in &new.blocked_by {
+            let number = Self::number(blocker)?;
+            let issue: RestIssue =
+                self.github.get(Purpose::Write, &self.issue_path(number, "")).await.map_err(about(blocker))?;
+            if !known.contains(&issue.id) {
+                let path = self.issue_path(made.number, "/dependencies/blocked_by");
+                self.write_relation(&path, &json!({"issue_id": issue.id}), blocker).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn blocking_ids(&self, number: u64) -> Result<Vec<u64>, TrackerError> {
+        let path = with_query(&self.issue_path(number, "/dependencies/blocked_by"), &[("per_page", "100")]);
+        match self.github.list::<RestIssue>(Purpose::Write, &path).await {
+            Ok(all) => Ok(all.into_iter().map(|issue| issue.id).collect()),
+            Err(GithubError::NotFound(_)) => Ok(Vec::new()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn write_relation(&self, path: &str, body: &serde_json::Value, to: &TicketId) -> Result<(), TrackerError> {
+        match self.github.write::<IgnoredAny>(Purpose::Write, Method::POST, path, Some(body)).await {
+            Ok(_) => Ok(()),
+            // It is there already, or may not be: the ticket itself is made, and says in words what it comes from.
+            Err(GithubError::Refused(refusal)) if refusal.status == 422 => {
+                tracing::warn!(%to, %refusal, "a new ticket could not be related");
+                Ok(())
+            }
+            // An older Enterprise Server has neither sub-issues nor dependencies.
+            Err(GithubError::NotFound(words)) => {
+                tracing::warn!(%to, words, "a new ticket could not be related: GitHub has no such relation here");
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// The labels in the spelling in which they were given first, and that of the first state.
+fn spelt_once<'a>(labels: &'a [String], first: Option<&'a str>) -> Vec<&'a str> {
+    let given = |wanted: &String| labels.iter().map(|label| label.trim()).find(|label| label.to_lowercase() == *wanted);
+    let known = normalise_labels(labels);
+    known.iter().filter_map(given).chain(first).collect()
+}

@@ -1,0 +1,33 @@
+//! What GitHub's errors mean to the engine.
+
+use crate::domain::ids::TicketId;
+use crate::github::GithubError;
+use crate::tracker::TrackerError;
+
+impl From<GithubError> for TrackerError {
+    fn from(error: GithubError) -> Self {
+        let status = |status, detail: &str| Self::Status { status, detail: detail.to_owned() };
+        match &error {
+            GithubError::Config(words) => Self::InvalidConfig(words.clone()),
+            GithubError::Unreachable(words) => Self::Request(words.clone()),
+            GithubError::MaybeDone(words) => Self::MaybeDone(words.clone()),
+            GithubError::Auth(words) => Self::Auth(words.clone()),
+            GithubError::RateLimited { wait, .. } => Self::RateLimited { retry_after: Some(*wait) },
+            GithubError::NotFound(words) => status(404, words),
+            GithubError::Gone(words) => status(410, words),
+            GithubError::Moved(to) => status(301, to),
+            GithubError::Refused(refusal) => Self::Refused(refusal.to_string()),
+            GithubError::Server { status: code, detail } => status(*code, detail),
+            GithubError::Unreadable(words) => Self::Response(words.clone()),
+            GithubError::Pages(words) => Self::Pagination(words.clone()),
+        }
+    }
+}
+
+/// The same about one ticket: what GitHub does not show is not there.
+pub fn about(id: &TicketId) -> impl Fn(GithubError) -> TrackerError + use<'_> {
+    move |error| match error {
+        GithubError::NotFound(_) | GithubError::Gone(_) | GithubError::Moved(_) => TrackerError::NotFound(id.clone()),
+        other => other.into(),
+    }
+}

@@ -1,0 +1,197 @@
+//! Who is who: our own account, and how others stand to the repository.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::GithubTracker;
+use super::wire::{Actor, CollaboratorPermission, RestUser};
+use crate::domain::comment::{Author, TrustLevel};
+use crate::github::{GithubError, Purpose, segment, with_query};
+use crate::tracker::TrackerError;
+
+/// How long a permission is believed. Before an approval counts it is asked for anew.
+const BELIEVED: Duration = Duration::from_secs(600);
+/// More strangers than this are not remembered one by one.
+const MOST_KNOWN: usize = 2000;
+
+/// The account of whoever had one and has it no more.
+const NOBODY: &str = "ghost";
+
+pub struct Acquaintances {
+    shared_account: bool,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// Our login, as REST writes it.
+    ourselves: Option<String>,
+    /// All collaborators were read then, and whoever is not among them is a stranger.
+    listed: Option<Instant>,
+    /// The list is not for our eyes: everybody is asked for alone.
+    unlisted: bool,
+    trust: HashMap<String, (TrustLevel, Instant)>,
+}
+
+impl Acquaintances {
+    pub fn new(shared_account: bool) -> Self {
+        Self { shared_account, known: Mutex::default() }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Deserialize)]
+struct Viewer {
+    viewer: Actor,
+}
+
+impl GithubTracker {
+    /// Asks who we are. An app's installation has no `/user`; GraphQL knows everybody.
+    pub(super) async fn ask_who_we_are(&self) -> Result<String, GithubError> {
+        let (document, nothing) = ("query { viewer { __typename login } }", json!({}));
+        let answer = self.github.query::<Viewer>(Purpose::Watch, document, &nothing).await?;
+        let viewer = answer.data.ok_or_else(|| GithubError::Unreadable("nobody is the viewer".to_owned()))?;
+        let mut login = viewer.viewer.as_user().login;
+        if self.github.is_app() && !login.ends_with("[bot]") {
+            login.push_str("[bot]");
+        }
+        self.people.known().ourselves = Some(login.clone());
+        Ok(login)
+    }
+
+    pub(super) async fn our_login(&self) -> Result<String, GithubError> {
+        match self.our_known_login() {
+            Some(login) => Ok(login),
+            None => self.ask_who_we_are().await,
+        }
+    }
+
+    pub(super) fn our_known_login(&self) -> Option<String> {
+        self.people.known().ourselves.clone()
+    }
+
+    /// What the repository says now.
+    pub(super) async fn ask_permission(&self, login: &str) -> Result<TrustLevel, GithubError> {
+        let path = self.path(&format!("/collaborators/{}/permission", segment(login)));
+        let trust = match self.github.get::<CollaboratorPermission>(Purpose::Watch, &path).await {
+            Ok(answer) if answer.user.as_ref().is_some_and(is_bot) => TrustLevel::Bot,
+            Ok(answer) => trust_of_role(answer.role_name.as_deref())
+                .or_else(|| trust_of_role(answer.permission.as_deref()))
+                .unwrap_or(TrustLevel::Stranger),
+            Err(GithubError::NotFound(_)) => TrustLevel::Stranger,
+            Err(error) => return Err(error),
+        };
+        self.remember(login, trust);
+        Ok(trust)
+    }
+
+    fn remember(&self, login: &str, trust: TrustLevel) {
+        let mut known = self.people.known();
+        if known.trust.len() >= MOST_KNOWN {
+            known.trust.clear();
+            known.listed = None;
+        }
+        known.trust.insert(login.to_lowercase(), (trust, Instant::now()));
+    }
+
+    /// Learns how all of these stand to the repository, where that is not known: one request for everybody, if we may see it.
+    pub(super) async fn meet(&self, users: &[&RestUser]) -> Result<(), TrackerError> {
+        self.our_login().await?;
+        if self.strangers(users).is_empty() {
+            return Ok(());
+        }
+        let unlisted = self.people.known().unlisted;
+        if !unlisted {
+            self.list_collaborators().await?;
+        }
+        for login in self.strangers(users) {
+            self.ask_permission(&login).await?;
+        }
+        Ok(())
+    }
+
+    async fn list_collaborators(&self) -> Result<(), GithubError> {
+        let path = with_query(&self.path("/collaborators"), &[("per_page", "100"), ("affiliation", "all")]);
+        match self.github.list::<RestUser>(Purpose::Watch, &path).await {
+            Ok(all) => {
+                for user in &all {
+                    self.remember(&user.login, trust_of(user));
+                }
+                self.people.known().listed = Some(Instant::now());
+            }
+            Err(GithubError::Refused(_) | GithubError::NotFound(_)) => self.people.known().unlisted = true,
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Those of whom nothing is known that is still believed.
+    fn strangers(&self, users: &[&RestUser]) -> Vec<String> {
+        let known = self.people.known();
+        let fresh = |at: Instant| at.elapsed() < BELIEVED;
+        if known.listed.is_some_and(fresh) {
+            return Vec::new();
+        }
+        let unknown = |user: &&&RestUser| {
+            !is_bot(user) && !known.trust.get(&user.login.to_lowercase()).is_some_and(|(_, at)| fresh(*at))
+        };
+        let mut logins: Vec<String> = users.iter().filter(unknown).map(|user| user.login.clone()).collect();
+        logins.sort();
+        logins.dedup();
+        logins
+    }
+
+    /// Somebody as far as they are known: [`Self::meet`] comes first.
+    pub(super) fn author(&self, user: Option<&RestUser>) -> Author {
+        let Some(user) = user else { return Author::new(NOBODY, TrustLevel::Stranger) };
+        let known = self.people.known();
+        let trust = match known.trust.get(&user.login.to_lowercase()) {
+            _ if is_bot(user) => TrustLevel::Bot,
+            Some((trust, _)) => *trust,
+            None => TrustLevel::Stranger,
+        };
+        let is_us = known.ourselves.as_ref().is_some_and(|ours| ours.eq_ignore_ascii_case(&user.login));
+        Author { name: user.login.clone(), trust, ourselves: is_us && !self.people.shared_account }
+    }
+
+    /// Whether our account wrote it, whoever used it.
+    pub(super) fn is_our_account(&self, user: Option<&RestUser>) -> bool {
+        let known = self.people.known();
+        user.zip(known.ourselves.as_ref()).is_some_and(|(user, ours)| ours.eq_ignore_ascii_case(&user.login))
+    }
+}
+
+fn is_bot(user: &RestUser) -> bool {
+    user.kind.as_deref() == Some("Bot") || user.login.ends_with("[bot]")
+}
+
+fn trust_of(user: &RestUser) -> TrustLevel {
+    let by_permission = || match user.permissions.clone().unwrap_or_default() {
+        may if may.admin => TrustLevel::Admin,
+        may if may.maintain => TrustLevel::Maintain,
+        may if may.push => TrustLevel::Write,
+        may if may.triage => TrustLevel::Triage,
+        _ => TrustLevel::Stranger,
+    };
+    trust_of_role(user.role_name.as_deref()).unwrap_or_else(by_permission)
+}
+
+/// A role of an organisation's own making has no place here; the permission that it stands on has.
+fn trust_of_role(role: Option<&str>) -> Option<TrustLevel> {
+    Some(match role? {
+        "admin" => TrustLevel::Admin,
+        "maintain" => TrustLevel::Maintain,
+        "write" | "push" => TrustLevel::Write,
+        "triage" => TrustLevel::Triage,
+        "read" | "pull" | "none" => TrustLevel::Stranger,
+        _ => return None,
+    })
+}

@@ -1,0 +1,314 @@
+//! The status column of a GitHub project as the board's states, read and moved through GraphQL.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::GithubTracker;
+use super::columns::Columns;
+use super::wire::{ColumnValue, Nodes, ProjectItem};
+use crate::domain::hash::stable_hash;
+use crate::domain::ticket::same_state;
+use crate::github::{GithubError, GraphqlAnswer, Purpose, Rejection};
+
+/// Which project's which field is the board.
+#[derive(Debug, Clone)]
+pub struct ProjectColumn {
+    /// The organisation or the person whose project it is.
+    pub owner: String,
+    pub number: u64,
+    pub field: String,
+    /// Columns in which the work is over.
+    pub terminal: Vec<String>,
+    /// The column in which new tickets begin.
+    pub first: Option<String>,
+}
+
+/// The columns as they were read last.
+#[derive(Default)]
+pub struct ProjectMemory {
+    last: Mutex<Option<ColumnsNow>>,
+}
+
+impl ProjectMemory {
+    pub fn last(&self) -> Option<ColumnsNow> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The column of every issue of ours in the project.
+#[derive(Clone)]
+pub struct ColumnsNow {
+    columns: Arc<BTreeMap<u64, String>>,
+    hash: u64,
+}
+
+impl ColumnsNow {
+    fn new(columns: BTreeMap<u64, String>) -> Self {
+        let mut words = Vec::with_capacity(columns.len());
+        words.extend(columns.iter().map(|(number, column)| format!("{number} {column}")));
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        Self { hash: stable_hash(&words), columns: Arc::new(columns) }
+    }
+
+    pub fn of(&self, number: u64) -> Option<String> {
+        self.columns.get(&number).cloned()
+    }
+
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// Issues that came, went, or stand elsewhere.
+    pub fn moved_since(&self, before: &Self) -> Vec<u64> {
+        if self.hash == before.hash {
+            return Vec::new();
+        }
+        let numbers = self.columns.keys().chain(before.columns.keys());
+        let mut moved: Vec<u64> = numbers.copied().filter(|number| self.of(*number) != before.of(*number)).collect();
+        moved.sort_unstable();
+        moved.dedup();
+        moved
+    }
+}
+
+const COLUMNS: &str = "query Columns($owner: String!, $number: Int!, $field: String!, $after: String) {
+  repositoryOwner(login: $owner) {
+    ... on Organization { projectV2(number: $number) { ...Items } }
+    ... on User { projectV2(number: $number) { ...Items } }
+  }
+}
+fragment Items on ProjectV2 {
+  id
+  items(first: 100, after: $after) {
+    pageInfo { hasNextPage endCursor }
+    nodes {
+      id isArchived
+      content { ... on Issue { number repository { nameWithOwner } } }
+      fieldValueByName(name: $field) { ... on ProjectV2ItemFieldSingleSelectValue { name } }
+    }
+  }
+}";
+
+const PLACE: &str =
+    "query Place($owner: String!, $number: Int!, $field: String!, $repoOwner: String!, $repo: String!, $issue: Int!) {
+  repositoryOwner(login: $owner) {
+    ... on Organization { projectV2(number: $number) { ...Field } }
+    ... on User { projectV2(number: $number) { ...Field } }
+  }
+  repository(owner: $repoOwner, name: $repo) {
+    issue(number: $issue) {
+      id
+      projectItems(first: 100) {
+        nodes {
+          id isArchived project { id }
+          fieldValueByName(name: $field) { ... on ProjectV2ItemFieldSingleSelectValue { name } }
+        }
+      }
+    }
+  }
+}
+fragment Field on ProjectV2 {
+  id
+  field(name: $field) { ... on ProjectV2SingleSelectField { id options { id name } } }
+}";
+
+const ADD: &str = "mutation Add($project: ID!, $issue: ID!) {
+  addProjectV2ItemById(input: {projectId: $project, contentId: $issue}) { item { id } }
+}";
+
+const MOVE: &str = "mutation Move($project: ID!, $item: ID!, $field: ID!, $option: String!) {
+  updateProjectV2ItemFieldValue(
+    input: {projectId: $project, itemId: $item, fieldId: $field, value: {singleSelectOptionId: $option}}
+  ) {
+    projectV2Item { id }
+  }
+}";
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Owned<P> {
+    repository_owner: Option<OwnersProject<P>>,
+    repository: Option<Holder>,
+}
+
+#[derive(Deserialize)]
+struct OwnersProject<P> {
+    #[serde(rename = "projectV2")]
+    project: Option<P>,
+}
+
+#[derive(Deserialize)]
+struct Items {
+    items: Nodes<ProjectItem>,
+}
+
+#[derive(Deserialize)]
+struct Fields {
+    id: String,
+    field: Option<StatusField>,
+}
+
+#[derive(Deserialize)]
+struct StatusField {
+    /// Missing where the field is not one of columns.
+    id: Option<String>,
+    options: Option<Vec<StatusOption>>,
+}
+
+#[derive(Deserialize)]
+struct StatusOption {
+    id: String,
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Holder {
+    issue: Option<Held>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Held {
+    id: String,
+    project_items: Nodes<ProjectItem>,
+}
+
+#[derive(Deserialize)]
+struct Added {
+    #[serde(rename = "addProjectV2ItemById")]
+    added: Option<AddedItem>,
+}
+
+#[derive(Deserialize)]
+struct AddedItem {
+    item: Option<ItemId>,
+}
+
+#[derive(Deserialize)]
+struct ItemId {
+    id: String,
+}
+
+/// Where an issue stands in the project, and how it is moved there.
+pub struct CardPlace {
+    pub column: Option<String>,
+    project: String,
+    issue: String,
+    item: Option<String>,
+    field: String,
+    options: Vec<StatusOption>,
+}
+
+impl CardPlace {
+    /// The column's own spelling.
+    fn option(&self, column: &str) -> Option<&StatusOption> {
+        self.options.iter().find(|option| same_state(&option.name, column))
+    }
+
+    pub fn has_column(&self, column: &str) -> bool {
+        self.option(column).is_some()
+    }
+
+    pub fn columns(&self) -> String {
+        self.options.iter().map(|option| option.name.as_str()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl GithubTracker {
+    /// The columns of the project, if one is the board. Its moves change no issue, so it is read each time.
+    pub(super) async fn columns_now(&self) -> Result<Option<ColumnsNow>, GithubError> {
+        let Columns::Project(project) = &self.board.columns else { return Ok(None) };
+        let ours = format!("{}/{}", self.board.owner, self.board.name);
+        let mut columns = BTreeMap::new();
+        let mut after: Option<String> = None;
+        loop {
+            let variables =
+                json!({"owner": project.owner, "number": project.number, "field": project.field, "after": after});
+            let answer = self.github.query::<Owned<Items>>(Purpose::Watch, COLUMNS, &variables).await?;
+            let items = project_of(project, answer)?.0.items;
+            for item in items.each().filter(|item| !item.is_archived) {
+                let content = item.content.as_ref();
+                let here = content.and_then(|content| content.repository.as_ref());
+                let here = here.is_some_and(|repository| repository.name_with_owner.eq_ignore_ascii_case(&ours));
+                let number = content.and_then(|content| content.number).filter(|_| here);
+                if let Some((number, column)) = number.zip(column_name(item.field_value_by_name.as_ref())) {
+                    columns.insert(number, column);
+                }
+            }
+            let next = items.page_info.filter(|page| page.has_next_page).and_then(|page| page.end_cursor);
+            if next.is_some() && next == after {
+                return Err(GithubError::Pages("the project's next page is the same page again".to_owned()));
+            }
+            match next {
+                Some(next) => after = Some(next),
+                None => break,
+            }
+        }
+        let now = ColumnsNow::new(columns);
+        *self.project.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(now.clone());
+        Ok(Some(now))
+    }
+
+    /// Where an issue stands, and the columns that there are.
+    pub(super) async fn place(&self, project: &ProjectColumn, number: u64) -> Result<CardPlace, GithubError> {
+        let variables = json!({
+            "owner": project.owner, "number": project.number, "field": project.field,
+            "repoOwner": self.board.owner, "repo": self.board.name, "issue": number,
+        });
+        let answer = self.github.query::<Owned<Fields>>(Purpose::Write, PLACE, &variables).await?;
+        let (Fields { id, field }, repository) = project_of(project, answer)?;
+        let held = repository.and_then(|holder| holder.issue);
+        let held = held.ok_or_else(|| GithubError::NotFound(format!("issue {number}")))?;
+        let (field, options) = field.and_then(|field| field.id.zip(field.options)).ok_or_else(|| {
+            let words =
+                format!("project {} of {} has no column field `{}`", project.number, project.owner, project.field);
+            GithubError::Refused(Rejection { status: 404, message: words, fields: Vec::new(), needs: None })
+        })?;
+        let item = held.project_items.each().find(|item| item.project.as_ref().is_some_and(|known| known.id == id));
+        Ok(CardPlace {
+            column: item.and_then(|item| column_name(item.field_value_by_name.as_ref())),
+            item: item.map(|item| item.id.clone()),
+            issue: held.id,
+            project: id,
+            field,
+            options,
+        })
+    }
+
+    /// Moves an issue into a column, into the project first if it is not there.
+    pub(super) async fn move_in_project(&self, place: &CardPlace, column: &str) -> Result<(), GithubError> {
+        let Some(option) = place.option(column) else {
+            return Err(GithubError::NotFound(format!("column {column}")));
+        };
+        let item = match &place.item {
+            Some(item) => item.clone(),
+            None => {
+                let variables = json!({"project": place.project, "issue": place.issue});
+                let added: Added = self.github.mutate(Purpose::Write, ADD, &variables).await?;
+                let item = added.added.and_then(|added| added.item);
+                item.ok_or_else(|| GithubError::MaybeDone("the new item was not named".to_owned()))?.id
+            }
+        };
+        let variables = json!({"project": place.project, "item": item, "field": place.field, "option": option.id});
+        self.github.mutate::<Value>(Purpose::Write, MOVE, &variables).await?;
+        Ok(())
+    }
+}
+
+fn column_name(value: Option<&ColumnValue>) -> Option<String> {
+    value.and_then(|value| value.name.clone())
+}
+
+fn project_of<P>(project: &ProjectColumn, answer: GraphqlAnswer<Owned<P>>) -> Result<(P, Option<Holder>), GithubError> {
+    let told = answer.faults.first().map(|fault| format!(" ({fault})")).unwrap_or_default();
+    let data = answer.data.ok_or_else(|| GithubError::Unreadable("an answer without data".to_owned()))?;
+    let found = data.repository_owner.and_then(|owner| owner.project);
+    found.map(|found| (found, data.repository)).ok_or_else(|| {
+        let message = format!("project {} of {} is not visible to this token{told}", project.number, project.owner);
+        let needs = Some("the `project` scope, or `Projects: read and write`".to_owned());
+        GithubError::Refused(Rejection { status: 404, message, fields: Vec::new(), needs })
+    })
+}

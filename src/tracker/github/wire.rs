@@ -1,0 +1,219 @@
+//! GitHub's JSON, as much of it as we read. What GitHub may leave out or null is optional here.
+
+use serde::Deserialize;
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct RestIssue {
+    pub id: u64,
+    pub number: u64,
+    pub title: String,
+    pub body: Option<String>,
+    pub state: String,
+    pub state_reason: Option<String>,
+    pub user: Option<RestUser>,
+    #[serde(default)]
+    pub labels: Vec<RestLabel>,
+    pub assignees: Option<Vec<RestUser>>,
+    pub milestone: Option<Named>,
+    pub html_url: Option<String>,
+    pub repository_url: Option<String>,
+    pub created_at: Option<String>,
+    pub updated_at: String,
+    pub pull_request: Option<serde::de::IgnoredAny>,
+    pub parent_issue_url: Option<String>,
+    pub issue_dependencies_summary: Option<DependencySummary>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct DependencySummary {
+    pub total_blocked_by: u64,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct Named {
+    #[serde(alias = "name")]
+    pub title: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub enum RestLabel {
+    Plain(String),
+    Whole { name: Option<String> },
+}
+
+impl RestLabel {
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Plain(name) => name,
+            Self::Whole { name } => name.as_deref().unwrap_or_default(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct RestUser {
+    pub login: String,
+    #[serde(rename = "type")]
+    pub kind: Option<String>,
+    pub role_name: Option<String>,
+    pub permissions: Option<Permissions>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Permissions {
+    pub admin: bool,
+    pub maintain: bool,
+    pub push: bool,
+    pub triage: bool,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct RestComment {
+    pub id: u64,
+    pub body: Option<String>,
+    pub user: Option<RestUser>,
+    pub issue_url: Option<String>,
+    pub created_at: Option<String>,
+    pub updated_at: Option<String>,
+}
+
+/// What somebody may do, as the repository says it.
+#[derive(Debug, Deserialize)]
+pub struct CollaboratorPermission {
+    pub permission: Option<String>,
+    pub role_name: Option<String>,
+    pub user: Option<RestUser>,
+}
+
+/// Somebody as GraphQL names them.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Actor {
+    #[serde(rename = "__typename", default)]
+    pub kind: String,
+    pub login: String,
+}
+
+impl Actor {
+    /// GraphQL shows bots without the ending that REST gives them.
+    pub fn as_user(&self) -> RestUser {
+        let is_bot = self.kind == "Bot";
+        let login = match is_bot && !self.login.ends_with("[bot]") {
+            true => format!("{}[bot]", self.login),
+            false => self.login.clone(),
+        };
+        RestUser { login, kind: is_bot.then(|| "Bot".to_owned()), role_name: None, permissions: None }
+    }
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct Nodes<T> {
+    pub nodes: Option<Vec<Option<T>>>,
+    #[serde(rename = "pageInfo")]
+    pub page_info: Option<PageInfo>,
+}
+
+impl<T> Nodes<T> {
+    pub fn each(&self) -> impl DoubleEndedIterator<Item = &T> {
+        self.nodes.iter().flatten().flatten()
+    }
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PageInfo {
+    #[serde(default)]
+    pub has_next_page: bool,
+    pub end_cursor: Option<String>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GraphqlIssue {
+    #[serde(rename = "__typename")]
+    pub kind: String,
+    pub number: Option<u64>,
+    pub title: Option<String>,
+    pub body: Option<String>,
+    pub state: Option<String>,
+    pub state_reason: Option<String>,
+    pub author: Option<Actor>,
+    pub labels: Option<Nodes<NamedLabel>>,
+    pub assignees: Option<Nodes<Actor>>,
+    pub milestone: Option<Named>,
+    pub url: Option<String>,
+    pub created_at: Option<String>,
+    pub updated_at: Option<String>,
+    pub parent: Option<GraphqlParent>,
+    pub comments: Option<Nodes<GraphqlComment>>,
+    pub timeline_items: Option<Nodes<TimelineItem>>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct NamedLabel {
+    pub name: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct GraphqlParent {
+    pub number: u64,
+    pub repository: NameWithOwner,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NameWithOwner {
+    pub name_with_owner: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GraphqlComment {
+    pub full_database_id: Option<String>,
+    pub body: String,
+    pub author: Option<Actor>,
+    pub created_at: Option<String>,
+    pub updated_at: Option<String>,
+}
+
+/// What happened to an issue. Kinds that we do not ask for, or do not know, have no name here.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TimelineItem {
+    #[serde(rename = "__typename")]
+    pub kind: String,
+    pub actor: Option<Actor>,
+    pub created_at: Option<String>,
+    pub label: Option<NamedLabel>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProjectItem {
+    pub id: String,
+    #[serde(default)]
+    pub is_archived: bool,
+    pub project: Option<ProjectRef>,
+    pub content: Option<ProjectContent>,
+    pub field_value_by_name: Option<ColumnValue>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct ProjectRef {
+    pub id: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct ProjectContent {
+    pub number: Option<u64>,
+    pub repository: Option<NameWithOwner>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ColumnValue {
+    pub name: Option<String>,
+    pub updated_at: Option<String>,
+    pub creator: Option<Actor>,
+}

@@ -1,0 +1,71 @@
+//! The board on GitHub, against the loopback GitHub: what goes wrong, what is sent how often, and the built program.
+
+mod bad_input;
+mod client;
+mod commands;
+mod once;
+mod reading;
+mod requests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dirigent::domain::ids::TicketId;
+use dirigent::domain::permit::Permit;
+use dirigent::engine::permit::EffectKind;
+use dirigent::github::{Access, Credential, Github};
+use dirigent::tracker::github::{Columns, Done, GithubBoard, GithubTracker};
+use dirigent::tracker::{BoardAnswer, Mark, Tracker};
+
+use crate::github::Hub;
+
+fn client(hub: &Hub, token: &str) -> Github {
+    let access = Access::new(Some(hub.api().to_owned()), Credential::Token(token.into()));
+    Github::new(Access { timeout: Duration::from_secs(5), ..access }).unwrap()
+}
+
+fn plain_board() -> GithubBoard {
+    GithubBoard {
+        owner: "acme".into(),
+        name: "widgets".into(),
+        columns: Columns::OpenClosed,
+        shared_account: false,
+        assignee: None,
+        milestone: None,
+        required_labels: Vec::new(),
+        done: Done::default(),
+    }
+}
+
+fn tracker_of(hub: &Hub, board: GithubBoard) -> Arc<GithubTracker> {
+    Arc::new(GithubTracker::new(client(hub, "robot-token"), board))
+}
+
+fn tracker(hub: &Hub) -> Arc<GithubTracker> {
+    tracker_of(hub, plain_board())
+}
+
+fn id(number: u64) -> TicketId {
+    TicketId::new(format!("GH-{number}"))
+}
+
+fn open() -> Vec<String> {
+    vec!["open".to_owned()]
+}
+
+fn permit() -> Permit {
+    crate::support::allowed(EffectKind::Comment)
+}
+
+fn mark(answer: BoardAnswer) -> Option<Mark> {
+    match answer {
+        BoardAnswer::Listed { mark, .. } => mark,
+        BoardAnswer::Changed { mark, .. } => Some(mark),
+        BoardAnswer::Unchanged => None,
+    }
+}
+
+/// The board, asked once.
+async fn ask(tracker: &GithubTracker, since: Option<&Mark>) -> BoardAnswer {
+    tracker.poll(&open(), since).await.unwrap().answer
+}

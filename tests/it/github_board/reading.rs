@@ -1,0 +1,117 @@
+//! What an issue says besides its text: who did what, what it waits for, where it belongs.
+
+use dirigent::domain::comment::TrustLevel;
+use dirigent::domain::ticket::Ticket;
+use dirigent::tracker::github::GithubTracker;
+use dirigent::tracker::{Found, Tracker};
+
+use super::{GithubBoard, id, open, plain_board, tracker, tracker_of};
+use crate::github::Hub;
+
+async fn read(tracker: &GithubTracker, number: u64) -> Ticket {
+    match tracker.fetch_by_ids(&[id(number)]).await.unwrap().remove(0).1 {
+        Found::Ticket(ticket) => ticket,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn who_put_a_label_on_and_who_closed_it() {
+    let hub = Hub::start();
+    let number = hub.add_issue("zoe", "A bug", "", &[]);
+    hub.label("zoe", number, "Agent");
+    hub.unlabel("zoe", number, "Agent");
+    hub.label("ada", number, "Agent");
+    let ticket = read(&tracker(&hub), number).await;
+    assert_eq!(ticket.labelled.len(), 1);
+    let by = &ticket.labelled[0];
+    assert_eq!((by.label.as_str(), by.by.name.as_str(), by.by.trust), ("agent", "ada", TrustLevel::Admin));
+    assert_eq!(ticket.author.unwrap().trust, TrustLevel::Stranger);
+    hub.close("robot", number, "completed");
+    let by = read(&tracker(&hub), number).await.state_changed.unwrap().by.unwrap();
+    assert_eq!((by.name.as_str(), by.ourselves), ("robot", true));
+    let shared = GithubBoard { shared_account: true, ..plain_board() };
+    let by = read(&tracker_of(&hub, shared), number).await.state_changed.unwrap().by.unwrap();
+    assert!(!by.ourselves, "with a shared account it may have been the person");
+}
+
+#[tokio::test]
+async fn blockers_are_dependencies_or_lines() {
+    let hub = Hub::start();
+    let first = hub.add_issue("ada", "First", "", &[]);
+    let second = hub.add_issue("ada", "Second", "", &[]);
+    let by_link = hub.add_issue("ada", "By link", "Blocked by #999", &[]);
+    hub.block(by_link, first);
+    let by_line = hub.add_issue("ada", "By line", &format!("Text\n\nDepends on #{second}, #4242"), &[]);
+    let child = hub.add_issue("ada", "Child", "", &[]);
+    hub.add_sub_issue(first, child);
+    let tracker = tracker(&hub);
+    let blockers = |ticket: &Ticket| -> Vec<(String, Option<String>)> {
+        ticket.blocked_by.iter().map(|one| (one.id.to_string(), one.state.clone())).collect()
+    };
+    let here = |number: u64, state: &str| (format!("GH-{number}"), Some(state.to_owned()));
+    let listed = tracker.fetch_by_states(&open()).await.unwrap();
+    let of = |number: u64| listed.iter().find(|ticket| ticket.id == id(number)).unwrap();
+    assert_eq!(blockers(of(by_link)), [here(first, "open")], "a dependency outranks a line");
+    assert_eq!(blockers(of(by_line)), [here(second, "open"), ("GH-4242".into(), None)]);
+    assert_eq!(of(child).parent, Some(id(first)));
+    assert_eq!(blockers(&read(&tracker, by_link).await), [here(first, "open")]);
+    assert_eq!(read(&tracker, child).await.parent, Some(id(first)));
+
+    hub.close("ada", first, "not_planned");
+    let ticket = read(&tracker, by_link).await;
+    assert_eq!(blockers(&ticket), [here(first, "closed")], "given up is over, too");
+    assert!(!ticket.blocked_by[0].failed);
+    let told = tracker.left_out().join("\n");
+    assert!(
+        told.contains(&format!("GH-{by_link} does not wait for GH-{first}, which was closed as not planned")),
+        "{told}"
+    );
+}
+
+#[tokio::test]
+async fn more_comments_than_a_page_holds_are_all_read() {
+    let hub = Hub::start();
+    let number = hub.add_issue("ada", "Long", "", &[]);
+    for word in 0..130 {
+        hub.comment("ada", number, &format!("word {word}"));
+    }
+    let ticket = read(&tracker(&hub), number).await;
+    let said: Vec<&str> = ticket.known_comments().iter().map(|one| one.body.as_str()).collect();
+    assert_eq!((said.len(), said[0], said[129]), (130, "word 0", "word 129"));
+}
+
+#[tokio::test]
+async fn pull_requests_are_not_tickets() {
+    let hub = Hub::start();
+    hub.push("ada", "topic", &[("a.txt", Some("a\n"))], "a");
+    hub.open_pull("ada", "topic", "main", "A pull request", "");
+    let issue = hub.add_issue("ada", "An issue", "", &[]);
+    let listed = tracker(&hub).fetch_by_states(&open()).await.unwrap();
+    assert_eq!(listed.iter().map(|one| one.id.clone()).collect::<Vec<_>>(), [id(issue)]);
+}
+
+#[tokio::test]
+async fn missing_labels_are_named_and_made() {
+    let hub = Hub::start();
+    hub.add_issue("ada", "A bug", "", &["Bug"]);
+    let board = GithubBoard { required_labels: vec!["agent".into(), "bug".into()], ..plain_board() };
+    let tracker = tracker_of(&hub, board);
+    assert_eq!(tracker.labels_missing().await.unwrap(), ["agent"]);
+    for _ in 0..2 {
+        tracker.create_label(&super::permit(), "agent").await.unwrap();
+    }
+    assert!(tracker.labels_missing().await.unwrap().is_empty());
+    let report = tracker.check_setup().await.unwrap();
+    assert_eq!((report.account.as_str(), report.role, report.wrong.len()), ("robot", "write", 0));
+}
+
+#[tokio::test]
+async fn a_token_without_its_scope_is_told_what_it_lacks() {
+    let hub = Hub::start();
+    hub.add_issue("ada", "A bug", "", &[]);
+    hub.add_scoped_token("robot", "small-token", &["read:user"]);
+    let tracker = GithubTracker::new(super::client(&hub, "small-token"), plain_board());
+    let report = tracker.check_setup().await.unwrap();
+    assert!(report.wrong.iter().any(|words| words.contains("`repo`")), "{report:?}");
+}
