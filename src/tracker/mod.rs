@@ -1,6 +1,7 @@
 //! The issue board. One trait, one folder per adapter; a vendor's format never leaves its adapter.
 
 mod error;
+pub mod linear;
 pub mod memory;
 pub mod tk;
 

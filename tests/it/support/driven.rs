@@ -371,7 +371,11 @@ impl Driven {
             let waited = told.elapsed();
             // An hour in a clock that passes by itself is as good as for ever.
             let hopeless = waited > Duration::from_secs(60 * 60) && began.elapsed() > PATIENCE / 4;
-            assert!(!hopeless && began.elapsed() < PATIENCE, "still waiting after {waited:?}: {what}\n{:?}", self.snapshot());
+            assert!(
+                !hopeless && began.elapsed() < PATIENCE,
+                "still waiting after {waited:?}: {what}\n{:?}",
+                self.snapshot()
+            );
             assert!(!self.running.is_finished(), "the driver ended: {what}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
