@@ -17,6 +17,8 @@ mod github;
 mod lanes;
 mod launcher;
 mod ledger;
+#[path = "../linear/mod.rs"]
+mod linear;
 mod local_forge;
 mod login_environment;
 mod loopback_github;

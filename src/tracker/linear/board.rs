@@ -25,9 +25,9 @@ struct Sizes {
 }
 
 /// Many issues, each with what most of them have.
-const WIDE: Sizes = Sizes { first: 40, labels: 10, relations: 5, comments: 5, history: 20 };
+const WIDE: Sizes = Sizes { first: 35, labels: 10, relations: 5, comments: 5, history: 10 };
 /// A few issues, with nearly everything.
-const DEEP: Sizes = Sizes { first: 12, labels: 20, relations: 20, comments: 40, history: 20 };
+const DEEP: Sizes = Sizes { first: 10, labels: 20, relations: 20, comments: 40, history: 10 };
 /// One issue, read on where the others broke off.
 const REST: Sizes = Sizes { first: 1, labels: 50, relations: 50, comments: 100, history: 100 };
 

@@ -11,6 +11,7 @@ mod forge;
 #[macro_use]
 mod tracker;
 
+mod linear;
 mod local;
 mod memory_forge;
 mod memory_tracker;
