@@ -25,8 +25,12 @@ const SKEW: Duration = Duration::from_secs(300);
 const MOST_REPLACEMENTS: usize = 8;
 
 impl LinearTracker {
-    /// Comments of one issue. What Linear says about a deleted issue is that it is not there.
     async fn comment_nodes(&self, id: &TicketId, filter: CommentFilter) -> Result<Vec<Node>, TrackerError> {
+        self.look_at_comments(id, filter).await?.ok_or_else(|| TrackerError::NotFound(id.clone()))
+    }
+
+    /// Comments of one issue; `None` where the issue itself is not shown, which may pass. A deleted one is not there.
+    async fn look_at_comments(&self, id: &TicketId, filter: CommentFilter) -> Result<Option<Vec<Node>>, TrackerError> {
         if !is_uuid(id.as_str()) {
             return Err(TrackerError::NotFound(id.clone()));
         }
@@ -38,13 +42,15 @@ impl LinearTracker {
         loop {
             let asked = Variables { issue: Some(issue.clone()), filter: Some(filter.clone()), after: after.clone() };
             let answer = self.client.ask::<Comments>(asked).await?.data;
-            if !answer.issues.nodes.first().is_some_and(|issue| issue.trashed != Some(true)) {
-                return Err(TrackerError::NotFound(id.clone()));
+            match answer.issues.nodes.first() {
+                None => return Ok(None),
+                Some(issue) if issue.trashed == Some(true) => return Err(TrackerError::NotFound(id.clone())),
+                Some(_) => {}
             }
             nodes.extend(answer.comments.nodes);
             let info = answer.comments.page_info;
             match (info.has_next_page, info.end_cursor) {
-                (false, _) => return Ok(nodes),
+                (false, _) => return Ok(Some(nodes)),
                 (true, next) if next.is_none() || next == after => {
                     return Err(TrackerError::Pagination("the comments do not go on".to_owned()));
                 }
@@ -58,8 +64,8 @@ impl LinearTracker {
             return Ok(None);
         }
         let by_id = IDComparator { eq: Some(comment.as_str().to_owned()), ..Default::default() };
-        let nodes = self.comment_nodes(id, CommentFilter { id: Some(by_id), ..Default::default() }).await?;
-        Ok(nodes.into_iter().next())
+        let nodes = self.look_at_comments(id, CommentFilter { id: Some(by_id), ..Default::default() }).await?;
+        Ok(nodes.into_iter().flatten().next())
     }
 
     pub(super) async fn read_comments(
@@ -122,8 +128,8 @@ impl LinearTracker {
         let made_since =
             DateComparator { gte: Some(time_text(Timestamp(decided_at.0.saturating_sub(skew)))), ..Default::default() };
         let recent =
-            self.comment_nodes(id, CommentFilter { created_at: Some(made_since), ..Default::default() }).await?;
-        if let Some(known) = recent.into_iter().find(|node| node.body.contains(&marker)) {
+            self.look_at_comments(id, CommentFilter { created_at: Some(made_since), ..Default::default() }).await?;
+        if let Some(known) = recent.into_iter().flatten().find(|node| node.body.contains(&marker)) {
             return Ok(Written { id: CommentId::new(known.id), existed: true });
         }
         let text = format!("{}\n\n{marker}", body.replace('\0', ""));
