@@ -161,11 +161,6 @@ pub const OF_TRACKERS_TO_COME: &[&str] = &[
     "tracker.provider.app_id",
     "tracker.provider.private_key",
     "tracker.provider.installation_id",
-    "tracker.provider.api_key",
-    "tracker.provider.endpoint",
-    "tracker.provider.team_key",
-    "tracker.provider.project_slug",
-    "tracker.provider.assignee",
 ];
 
 fn review(scene: &Scene, path: &str) -> Option<&'static str> {

@@ -32,7 +32,6 @@ struct Feature {
 
 const NOT_YET: &[Feature] = &[
     Feature { key: "tracker.kind", what: "the GitHub tracker", used: |s| s.tracker.kind == TrackerKind::Github },
-    Feature { key: "tracker.kind", what: "the Linear tracker", used: |s| s.tracker.kind == TrackerKind::Linear },
     Feature { key: "workspace.repo", what: "a repository by its address", used: |s| s.workspace.repo_is_url() },
     Feature {
         key: "worker.place",

@@ -19,6 +19,7 @@ mod launcher;
 mod ledger;
 #[path = "../linear/mod.rs"]
 mod linear;
+mod linear_tracker;
 mod local_forge;
 mod login_environment;
 mod loopback_github;

@@ -111,6 +111,10 @@ impl Linear {
         world.change(|board| board.projects.push(Project { id, name: name.to_owned(), slug: slug.to_owned(), team }));
     }
 
+    pub fn project_id(&self, name: &str) -> Id {
+        self.world().board.projects.iter().find(|project| project.name == name).unwrap().id.clone()
+    }
+
     pub fn add_label(&self, name: &str, team: Option<&str>) -> Id {
         let mut world = self.world();
         let id = world.next_id();

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::super::folder::RunnerFolder;
 use super::AssemblyError;
+use super::linear::linear_board;
 use crate::config::Settings;
 use crate::config::policy::{ForgeKind, Policy};
 use crate::config::tracker::TrackerKind;
@@ -45,9 +46,8 @@ pub fn tracker(settings: &Settings) -> Result<Arc<dyn Tracker>, AssemblyError> {
             let dir = settings.tracker.provider.dir.clone().unwrap_or_else(|| settings.workspace.repo.join(".tickets"));
             Ok(Arc::new(TkTracker::new(dir)))
         }
-        kind @ (TrackerKind::Github | TrackerKind::Linear | TrackerKind::Memory) => {
-            Err(AssemblyError::NoTracker(kind.name()))
-        }
+        TrackerKind::Linear => Ok(Arc::new(linear_board(settings)?)),
+        kind @ (TrackerKind::Github | TrackerKind::Memory) => Err(AssemblyError::NoTracker(kind.name())),
     }
 }
 

@@ -11,6 +11,7 @@ use crate::forge::ForgeError;
 use crate::gates::GateError;
 use crate::launcher::LaunchError;
 use crate::ledger::LedgerError;
+use crate::tracker::TrackerError;
 use crate::worker::desk::DeskError;
 use crate::workflow::watch::WatchError;
 use crate::workspace::WorkspaceError;
@@ -26,6 +27,8 @@ pub enum AssemblyError {
     NoGithub,
     #[error("this program's own file cannot be found: {0}")]
     OwnProgram(io::Error),
+    #[error(transparent)]
+    Tracker(#[from] TrackerError),
     #[error(transparent)]
     Ledger(#[from] LedgerError),
     #[error(transparent)]

@@ -4,6 +4,7 @@
 mod adapters;
 mod error;
 mod host;
+mod linear;
 mod parts;
 mod reload;
 

@@ -9,6 +9,7 @@ use super::super::handle::{InForce, Message};
 use super::super::lanes::GateLimits;
 use super::adapters::{forge_kind, policy};
 use super::host::WorkflowHost;
+use super::linear;
 use super::parts::WorkerParts;
 use super::{AssemblyError, texts};
 use crate::config::Settings;
@@ -75,13 +76,14 @@ impl WorkflowFollower {
 }
 
 /// What the adapters were built from: another value needs another start.
-fn adapters_of(settings: &Settings) -> [(&'static str, String); 4] {
+fn adapters_of(settings: &Settings) -> [(&'static str, String); 5] {
     let workspace = &settings.workspace;
     [
         ("pr.forge", format!("{:?}", forge_kind(settings))),
         ("workspace.mode", workspace.mode.name().to_owned()),
         ("workspace.repo", workspace.repo.display().to_string()),
         ("tracker.provider.dir", format!("{:?}", settings.tracker.provider.dir)),
+        ("tracker.provider", linear::built_from(settings)),
     ]
 }
 

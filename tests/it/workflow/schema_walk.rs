@@ -10,6 +10,12 @@ use serde_json::Value as Json;
 const READERS: &[(&str, &str, &str)] = &[
     ("tracker.kind", "runtime/assembly/adapters.rs", "settings.tracker.kind"),
     ("tracker.provider.dir", "runtime/assembly/adapters.rs", "settings.tracker.provider.dir"),
+    ("tracker.provider.api_key", "runtime/assembly/linear.rs", "provider.api_key"),
+    ("tracker.provider.endpoint", "runtime/assembly/linear.rs", "provider.endpoint"),
+    ("tracker.provider.team_key", "runtime/assembly/linear.rs", "provider.team_key"),
+    ("tracker.provider.project_slug", "runtime/assembly/linear.rs", "provider.project_slug"),
+    ("tracker.provider.assignee", "runtime/assembly/linear.rs", "provider.assignee"),
+    ("tracker.provider.create_labels", "runtime/assembly/linear.rs", "provider.create_labels"),
     ("tracker.required_labels", "engine/select.rs", "required_labels"),
     ("tracker.active_states", "engine/select.rs", "policy.tracker.active_states"),
     ("tracker.terminal_states", "engine/select.rs", "policy.tracker.terminal_states"),
