@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::LinearTracker;
-use super::client::Answer;
+use super::client::DatedReply;
 use super::documents::issues::{IssueFilter, IssuesIssuesNodes as Node, Variables};
 use super::documents::{Issues, issues};
 use super::scope::{by_ids, is_uuid};
@@ -54,7 +54,7 @@ impl LinearTracker {
         let (mut found, mut left_out, mut asked_at) = (BTreeMap::new(), Vec::new(), None);
         let mut cursor = None::<String>;
         for page in 0.. {
-            let Answer { data, asked_at: at } =
+            let DatedReply { data, asked_at: at } =
                 self.client.ask_loosely::<Issues>(variables(&filter, &WIDE, cursor.clone(), false)).await?;
             asked_at = asked_at.or(at);
             let (nodes, next) = read_page(data)?;

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::budget::{self, Budget};
-use super::refusals::{self, Failure};
+use super::refusals::{self, WriteFailure};
 use crate::domain::time::Timestamp;
 use crate::tracker::TrackerError;
 
@@ -21,7 +21,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// More than the largest page can hold.
 const LARGEST_ANSWER: usize = 64 << 20;
 
-pub struct Client {
+pub struct LinearClient {
     http: reqwest::Client,
     endpoint: String,
     budget: Mutex<Budget>,
@@ -29,19 +29,19 @@ pub struct Client {
 
 /// What Linear answered, and when it was asked by its own clock.
 #[derive(Debug)]
-pub struct Answer<T> {
+pub struct DatedReply<T> {
     pub data: T,
     pub asked_at: Option<Timestamp>,
 }
 
 /// Whether a lost answer may hide something that was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum Purpose {
     Read,
     Write,
 }
 
-impl Client {
+impl LinearClient {
     pub fn new(endpoint: &str, key: &SecretString) -> Result<Self, TrackerError> {
         let invalid = |why: String| TrackerError::InvalidConfig(why);
         let address = reqwest::Url::parse(endpoint)
@@ -71,48 +71,51 @@ impl Client {
     }
 
     /// A read whose answer has to be whole and as the schema says.
-    pub async fn ask<Q: GraphQLQuery>(&self, variables: Q::Variables) -> Result<Answer<Q::ResponseData>, TrackerError>
+    pub async fn ask<Q: GraphQLQuery>(
+        &self,
+        variables: Q::Variables,
+    ) -> Result<DatedReply<Q::ResponseData>, TrackerError>
     where
         Q::Variables: Serialize,
         Q::ResponseData: DeserializeOwned,
     {
-        let Answer { data, asked_at } = self.ask_loosely::<Q>(variables).await?;
+        let DatedReply { data, asked_at } = self.ask_loosely::<Q>(variables).await?;
         let data = serde_json::from_value(data).map_err(|error| TrackerError::Response(error.to_string()))?;
-        Ok(Answer { data, asked_at })
+        Ok(DatedReply { data, asked_at })
     }
 
     /// A read in which one malformed record must not hide the others: the caller decodes them one by one.
-    pub async fn ask_loosely<Q: GraphQLQuery>(&self, variables: Q::Variables) -> Result<Answer<Value>, TrackerError>
+    pub async fn ask_loosely<Q: GraphQLQuery>(&self, variables: Q::Variables) -> Result<DatedReply<Value>, TrackerError>
     where
         Q::Variables: Serialize,
     {
-        Ok(self.send(&Q::build_query(variables), Kind::Read).await?)
+        Ok(self.send(&Q::build_query(variables), Purpose::Read).await?)
     }
 
     /// A write. What it says about itself must be `success`.
-    pub async fn tell<Q: GraphQLQuery>(&self, variables: Q::Variables) -> Result<Q::ResponseData, Failure>
+    pub async fn tell<Q: GraphQLQuery>(&self, variables: Q::Variables) -> Result<Q::ResponseData, WriteFailure>
     where
         Q::Variables: Serialize,
         Q::ResponseData: DeserializeOwned,
     {
-        let Answer { data, .. } = self.send(&Q::build_query(variables), Kind::Write).await?;
+        let DatedReply { data, .. } = self.send(&Q::build_query(variables), Purpose::Write).await?;
         let refused = data.as_object().is_some_and(|fields| fields.values().any(|field| field["success"] == false));
         if refused {
-            return Err(Failure::Refused("Linear says that it was not done, and not why".to_owned()));
+            return Err(WriteFailure::Refused("Linear says that it was not done, and not why".to_owned()));
         }
         // It was done; only what it gave back cannot be read.
-        serde_json::from_value(data).map_err(|error| Failure::Other(TrackerError::MaybeDone(error.to_string())))
+        serde_json::from_value(data).map_err(|error| WriteFailure::Other(TrackerError::MaybeDone(error.to_string())))
     }
 
     async fn send<V: Serialize>(
         &self,
         body: &graphql_client::QueryBody<V>,
-        kind: Kind,
-    ) -> Result<Answer<Value>, Failure> {
+        kind: Purpose,
+    ) -> Result<DatedReply<Value>, WriteFailure> {
         let lost = |error: reqwest::Error| {
             let never_left = error.is_connect() || error.is_builder();
-            Failure::Other(match kind {
-                Kind::Write if !never_left => TrackerError::MaybeDone(words(&error)),
+            WriteFailure::Other(match kind {
+                Purpose::Write if !never_left => TrackerError::MaybeDone(words(&error)),
                 _ => TrackerError::Request(words(&error)),
             })
         };
@@ -131,7 +134,7 @@ impl Client {
             bytes.extend_from_slice(&part);
         }
         let data = refusals::data_of(status, &headers, &bytes, kind)?;
-        Ok(Answer { data, asked_at })
+        Ok(DatedReply { data, asked_at })
     }
 }
 

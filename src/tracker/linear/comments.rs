@@ -10,7 +10,7 @@ use super::documents::comments::{
 };
 use super::documents::{Comments, EditComment, React, WriteComment, edit_comment, react, write_comment};
 use super::keys::own_id;
-use super::refusals::Failure;
+use super::refusals::WriteFailure;
 use super::scope::{is_uuid, time_of, time_text};
 use super::ticket::oldest_first;
 use crate::domain::comment::Comment;
@@ -110,9 +110,9 @@ impl LinearTracker {
         let nothing =
             edit_comment::Variables { id: comment.to_owned(), input: edit_comment::CommentUpdateInput::default() };
         match self.client.tell::<EditComment>(nothing).await {
-            Ok(_) | Err(Failure::Refused(_)) => Ok(true),
-            Err(Failure::Missing(_)) => Ok(false),
-            Err(Failure::Other(error)) => Err(error),
+            Ok(_) | Err(WriteFailure::Refused(_)) => Ok(true),
+            Err(WriteFailure::Missing(_)) => Ok(false),
+            Err(WriteFailure::Other(error)) => Err(error),
         }
     }
 
@@ -143,9 +143,9 @@ impl LinearTracker {
             };
             let refused = match self.client.tell::<WriteComment>(write_comment::Variables { input }).await {
                 Ok(done) => return Ok(Written { id: CommentId::new(done.comment_create.comment.id), existed: false }),
-                Err(Failure::Missing(_)) => return Err(TrackerError::NotFound(id.clone())),
-                Err(Failure::Refused(why)) => why,
-                Err(Failure::Other(error)) => return Err(error),
+                Err(WriteFailure::Missing(_)) => return Err(TrackerError::NotFound(id.clone())),
+                Err(WriteFailure::Refused(why)) => why,
+                Err(WriteFailure::Other(error)) => return Err(error),
             };
             let own = CommentId::new(own);
             if self.comment_node(id, &own).await?.is_some() || self.exists(own.as_str()).await? {
@@ -181,7 +181,7 @@ impl LinearTracker {
         let input = edit_comment::CommentUpdateInput { body: Some(text) };
         match self.client.tell::<EditComment>(edit_comment::Variables { id: node.id, input }).await {
             Ok(_) => Ok(Edited::Done),
-            Err(Failure::Missing(_)) => Ok(Edited::Gone),
+            Err(WriteFailure::Missing(_)) => Ok(Edited::Gone),
             Err(failure) => Err(failure.into()),
         }
     }
@@ -212,7 +212,7 @@ impl LinearTracker {
         };
         match self.client.tell::<React>(react::Variables { input }).await {
             Ok(_) => Ok(()),
-            Err(Failure::Refused(why)) if is_conflict(&why) => Ok(()),
+            Err(WriteFailure::Refused(why)) if is_conflict(&why) => Ok(()),
             Err(failure) => Err(failure.into()),
         }
     }

@@ -25,8 +25,8 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 use super::TrackerError;
-use client::Client;
-use people::People;
+use client::LinearClient;
+use people::Accounts;
 use polling::Digest;
 
 pub use scope::{Assignee, Scope};
@@ -67,10 +67,10 @@ impl LinearConfig {
 }
 
 pub struct LinearTracker {
-    client: Client,
+    client: LinearClient,
     scope: Scope,
     states: NamedStates,
-    people: People,
+    people: Accounts,
     create_labels: bool,
     sweep_every: Duration,
     /// What is known of each issue on the board, for the next sweep.
@@ -81,8 +81,8 @@ pub struct LinearTracker {
 impl LinearTracker {
     /// Asks nothing yet.
     pub fn new(config: LinearConfig) -> Result<Self, TrackerError> {
-        let client = Client::new(&config.endpoint, &config.api_key)?;
-        let people = People::new(config.own_account, config.scope.team_key.clone());
+        let client = LinearClient::new(&config.endpoint, &config.api_key)?;
+        let people = Accounts::new(config.own_account, config.scope.team_key.clone());
         Ok(Self {
             client,
             people,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use super::client::Client;
+use super::client::LinearClient;
 use super::documents::people::{
     IDComparator, PeopleUsersNodes, StringComparator, TeamFilter, UserFilter, Variables as Asked,
 };
@@ -38,7 +38,7 @@ pub struct Us {
 }
 
 #[derive(Debug, Default)]
-pub struct People {
+pub struct Accounts {
     known: Mutex<HashMap<String, Person>>,
     us: OnceCell<Us>,
     /// `tracker.provider.account`, where it is written.
@@ -46,7 +46,7 @@ pub struct People {
     team_key: Option<String>,
 }
 
-impl People {
+impl Accounts {
     pub fn new(own_account: Option<bool>, team_key: Option<String>) -> Self {
         Self { own_account, team_key, ..Self::default() }
     }
@@ -56,12 +56,12 @@ impl People {
         !self.own_account.unwrap_or(us.app)
     }
 
-    pub async fn us(&self, client: &Client) -> Result<&Us, TrackerError> {
+    pub async fn us(&self, client: &LinearClient) -> Result<&Us, TrackerError> {
         self.us.get_or_try_init(|| who_we_are(client)).await
     }
 
     /// Makes sure that these are known.
-    pub async fn meet(&self, client: &Client, ids: BTreeSet<String>) -> Result<(), TrackerError> {
+    pub async fn meet(&self, client: &LinearClient, ids: BTreeSet<String>) -> Result<(), TrackerError> {
         self.us(client).await?;
         let unknown: Vec<String> = {
             let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,7 +86,7 @@ impl People {
     }
 
     /// How the account of this name stands, asked just now.
-    pub async fn standing(&self, client: &Client, name: &str) -> Result<TrustLevel, TrackerError> {
+    pub async fn standing(&self, client: &LinearClient, name: &str) -> Result<TrustLevel, TrackerError> {
         let by_name = StringComparator { eq_ignore_case: Some(name.to_owned()), ..Default::default() };
         let found = self.look(client, UserFilter { display_name: Some(by_name), ..Default::default() }).await?;
         Ok(match &found[..] {
@@ -95,7 +95,7 @@ impl People {
         })
     }
 
-    async fn look(&self, client: &Client, filter: UserFilter) -> Result<Vec<PeopleUsersNodes>, TrackerError> {
+    async fn look(&self, client: &LinearClient, filter: UserFilter) -> Result<Vec<PeopleUsersNodes>, TrackerError> {
         let in_team = |key: &String| TeamFilter {
             key: Some(StringComparator { eq_ignore_case: Some(key.clone()), ..Default::default() }),
             ..Default::default()
@@ -143,7 +143,7 @@ impl People {
 }
 
 /// Asked just now.
-pub async fn who_we_are(client: &Client) -> Result<Us, TrackerError> {
+pub async fn who_we_are(client: &LinearClient) -> Result<Us, TrackerError> {
     let viewer = client.ask::<Viewer>(viewer::Variables {}).await?.data.viewer;
     Ok(Us { id: viewer.id, name: viewer.display_name, app: viewer.app })
 }

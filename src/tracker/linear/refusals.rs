@@ -6,12 +6,12 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::budget;
-use super::client::Kind;
+use super::client::Purpose;
 use crate::tracker::TrackerError;
 
 /// Why something was not done. A write branches on the first two.
 #[derive(Debug)]
-pub enum Failure {
+pub enum WriteFailure {
     /// Linear does not know what the request is about.
     Missing(String),
     /// Linear understood it, and does not do it.
@@ -19,11 +19,11 @@ pub enum Failure {
     Other(TrackerError),
 }
 
-impl From<Failure> for TrackerError {
-    fn from(failure: Failure) -> Self {
+impl From<WriteFailure> for TrackerError {
+    fn from(failure: WriteFailure) -> Self {
         match failure {
-            Failure::Missing(why) | Failure::Refused(why) => Self::Refused(why),
-            Failure::Other(error) => error,
+            WriteFailure::Missing(why) | WriteFailure::Refused(why) => Self::Refused(why),
+            WriteFailure::Other(error) => error,
         }
     }
 }
@@ -52,34 +52,34 @@ struct Extensions {
 }
 
 /// The data of a good answer. Data beside errors is a part, and a part is not an answer.
-pub fn data_of(status: u16, headers: &HeaderMap, bytes: &[u8], kind: Kind) -> Result<Value, Failure> {
+pub fn data_of(status: u16, headers: &HeaderMap, bytes: &[u8], kind: Purpose) -> Result<Value, WriteFailure> {
     let body: Option<Body> = serde_json::from_slice(bytes).ok();
     let (data, errors) = body.map_or((None, Vec::new()), |body| (body.data, body.errors));
     let complaint = errors.first();
     if status == 429 || complaint.is_some_and(|complaint| complaint.is("ratelimited")) {
-        return Err(Failure::Other(TrackerError::RateLimited { retry_after: budget::wait_of(headers) }));
+        return Err(WriteFailure::Other(TrackerError::RateLimited { retry_after: budget::wait_of(headers) }));
     }
     match (status, data, complaint.map(|complaint| complaint.meaning(kind))) {
         (401 | 403, _, _) => {
             let said = complaint.map_or_else(|| beginning(bytes), Complaint::words);
-            Err(Failure::Other(TrackerError::Auth(format!("Linear answers {status}: {said}"))))
+            Err(WriteFailure::Other(TrackerError::Auth(format!("Linear answers {status}: {said}"))))
         }
-        (500.., _, _) => Err(Failure::Other(match kind {
-            Kind::Read => TrackerError::Status { status, detail: beginning(bytes) },
-            Kind::Write => TrackerError::MaybeDone(format!("Linear answered {status}")),
+        (500.., _, _) => Err(WriteFailure::Other(match kind {
+            Purpose::Read => TrackerError::Status { status, detail: beginning(bytes) },
+            Purpose::Write => TrackerError::MaybeDone(format!("Linear answered {status}")),
         })),
         (_, _, Some(failure)) => Err(failure),
         (200, Some(data), None) if data.is_object() => Ok(data),
         (200, _, None) => Err(unreadable(kind, beginning(bytes))),
-        (status, _, None) => Err(Failure::Other(TrackerError::Status { status, detail: beginning(bytes) })),
+        (status, _, None) => Err(WriteFailure::Other(TrackerError::Status { status, detail: beginning(bytes) })),
     }
 }
 
 /// An answer that came and says nothing.
-pub fn unreadable(kind: Kind, what: String) -> Failure {
-    Failure::Other(match kind {
-        Kind::Read => TrackerError::Response(what),
-        Kind::Write => TrackerError::MaybeDone(format!("the answer cannot be read: {what}")),
+pub fn unreadable(kind: Purpose, what: String) -> WriteFailure {
+    WriteFailure::Other(match kind {
+        Purpose::Read => TrackerError::Response(what),
+        Purpose::Write => TrackerError::MaybeDone(format!("the answer cannot be read: {what}")),
     })
 }
 
@@ -97,13 +97,13 @@ impl Complaint {
         }
     }
 
-    fn meaning(&self, kind: Kind) -> Failure {
+    fn meaning(&self, kind: Purpose) -> WriteFailure {
         let words = self.words();
         if self.is("authenticationerror") {
-            return Failure::Other(TrackerError::Auth(words));
+            return WriteFailure::Other(TrackerError::Auth(words));
         }
         if self.message.to_lowercase().starts_with("entity not found") {
-            return Failure::Missing(words);
+            return WriteFailure::Missing(words);
         }
         let refused =
             ["forbidden", "featurenotaccessible", "inputerror", "invalidinput", "usererror", "usagelimitexceeded"]
@@ -115,10 +115,10 @@ impl Complaint {
                 .into_iter()
                 .any(|code| self.is(code));
         match kind {
-            Kind::Read if self.is("forbidden") => Failure::Other(TrackerError::Auth(words)),
-            Kind::Read => Failure::Other(TrackerError::Response(words)),
-            Kind::Write if refused || not_understood => Failure::Refused(words),
-            Kind::Write => Failure::Other(TrackerError::MaybeDone(words)),
+            Purpose::Read if self.is("forbidden") => WriteFailure::Other(TrackerError::Auth(words)),
+            Purpose::Read => WriteFailure::Other(TrackerError::Response(words)),
+            Purpose::Write if refused || not_understood => WriteFailure::Refused(words),
+            Purpose::Write => WriteFailure::Other(TrackerError::MaybeDone(words)),
         }
     }
 }

@@ -7,7 +7,7 @@ use super::documents::issues::{
     IssuesIssuesNodes as Node, IssuesIssuesNodesCommentsNodes as CommentNode,
     IssuesIssuesNodesHistoryNodes as HistoryNode,
 };
-use super::people::People;
+use super::people::Accounts;
 use super::scope::{Scope, time_of};
 use crate::domain::comment::{Author, Comment};
 use crate::domain::ids::{CommentId, TicketId};
@@ -46,7 +46,7 @@ pub fn lacks_history(node: &Node) -> bool {
 }
 
 /// The ticket. What was cut off is left out rather than shown as a part.
-pub fn ticket(node: &Node, scope: &Scope, people: &People) -> Ticket {
+pub fn ticket(node: &Node, scope: &Scope, people: &Accounts) -> Ticket {
     let author = people.author(
         node.creator.as_ref().map(|user| user.id.as_str()),
         node.bot_actor
@@ -106,7 +106,7 @@ fn blockers(node: &Node) -> Vec<Blocker> {
     blocking.map(|relation| blocker(&relation.issue)).collect()
 }
 
-fn comments(nodes: &[CommentNode], people: &People) -> Vec<Comment> {
+fn comments(nodes: &[CommentNode], people: &Accounts) -> Vec<Comment> {
     let mut comments: Vec<Comment> = nodes
         .iter()
         .map(|node| {
@@ -132,7 +132,7 @@ pub fn oldest_first(comments: &mut [Comment]) {
 
 /// The last move into the state that the issue is in. Unknown where the history does not fit the state: they may come from
 /// different moments.
-fn last_move(node: &Node, people: &People) -> Option<StateChange> {
+fn last_move(node: &Node, people: &Accounts) -> Option<StateChange> {
     if lacks_history(node) {
         return None;
     }
@@ -143,13 +143,13 @@ fn last_move(node: &Node, people: &People) -> Option<StateChange> {
 }
 
 /// An integration that acts for a person is still not a person.
-fn actor(entry: &HistoryNode, people: &People) -> Author {
+fn actor(entry: &HistoryNode, people: &Accounts) -> Author {
     let bot = entry.bot_actor.as_ref().map(|bot| bot.name.as_deref().unwrap_or("an integration"));
     people.author(entry.actor_id.as_deref(), bot, None)
 }
 
 /// Who put each label there that is still there, as far as the history was read.
-fn labelled(node: &Node, people: &People) -> Vec<Labelled> {
+fn labelled(node: &Node, people: &Accounts) -> Vec<Labelled> {
     let newest = |id: &String| {
         let added = |entry: &&HistoryNode| entry.added_label_ids.as_ref().is_some_and(|ids| ids.contains(id));
         node.history.nodes.iter().filter(added).max_by(|a, b| a.created_at.cmp(&b.created_at))

@@ -11,7 +11,7 @@ use super::documents::{
     place, relate,
 };
 use super::keys::own_id;
-use super::refusals::Failure;
+use super::refusals::WriteFailure;
 use super::scope::{is_uuid, project_filter, recast, time_of};
 use crate::domain::ids::TicketId;
 use crate::domain::ticket::{NewTicket, normalise_labels, same_state, state_in};
@@ -48,7 +48,7 @@ impl LinearTracker {
         let change = change_issue::Variables { id: id.as_str().to_owned(), input };
         match self.client.tell::<ChangeIssue>(change).await {
             Ok(done) => Ok(done.issue_update),
-            Err(Failure::Missing(_)) => Err(TrackerError::NotFound(id.clone())),
+            Err(WriteFailure::Missing(_)) => Err(TrackerError::NotFound(id.clone())),
             Err(failure) => Err(failure.into()),
         }
     }
@@ -148,7 +148,7 @@ impl LinearTracker {
         };
         match self.client.tell::<MakeLabel>(make_label::Variables { input }).await {
             Ok(made) => Ok(made.issue_label_create.issue_label.id),
-            Err(Failure::Refused(why)) if is_conflict(&why) => Ok(own),
+            Err(WriteFailure::Refused(why)) if is_conflict(&why) => Ok(own),
             Err(failure) => Err(failure.into()),
         }
     }
@@ -163,7 +163,7 @@ impl LinearTracker {
         };
         match self.client.tell::<Attach>(attach::Variables { input }).await {
             Ok(_) => Ok(()),
-            Err(Failure::Missing(_)) => Err(TrackerError::NotFound(id.clone())),
+            Err(WriteFailure::Missing(_)) => Err(TrackerError::NotFound(id.clone())),
             Err(failure) => Err(failure.into()),
         }
     }
@@ -191,8 +191,8 @@ impl LinearTracker {
         let id = TicketId::new(own);
         let existed = match self.client.tell::<MakeIssue>(make_issue::Variables { input }).await {
             Ok(_) => false,
-            Err(Failure::Other(error)) => return Err(error),
-            Err(Failure::Missing(why) | Failure::Refused(why)) => {
+            Err(WriteFailure::Other(error)) => return Err(error),
+            Err(WriteFailure::Missing(why) | WriteFailure::Refused(why)) => {
                 // A change that changes nothing is answered by whoever knows whether it is there.
                 match self.change(&id, change_issue::IssueUpdateInput::default()).await {
                     Ok(_) => true,
@@ -210,8 +210,8 @@ impl LinearTracker {
             };
             match self.client.tell::<Relate>(relate::Variables { input }).await {
                 Ok(_) => {}
-                Err(Failure::Refused(_)) if existed => {}
-                Err(Failure::Missing(_)) => return Err(TrackerError::NotFound(blocker.clone())),
+                Err(WriteFailure::Refused(_)) if existed => {}
+                Err(WriteFailure::Missing(_)) => return Err(TrackerError::NotFound(blocker.clone())),
                 Err(failure) => return Err(failure.into()),
             }
         }

@@ -12,6 +12,7 @@ async fn one_request_per_idle_tick(candidates: usize) {
     linear.allow_requests(u64::MAX / 2);
     let ids: Vec<String> =
         (0..candidates).map(|number| linear.add_issue(&format!("ticket {number}"), "Todo", &[])).collect();
+    linear.advance(jiff::SignedDuration::from_hours(1));
     let tracker = tracker(&linear, team("ENG"));
     let began = Instant::now();
     let mark = first_mark(&tracker).await;

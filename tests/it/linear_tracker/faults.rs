@@ -25,9 +25,6 @@ async fn a_read_that_fails_is_an_error_and_never_a_part() {
         ("partial", Instead::Partial, |e| matches!(e, TrackerError::Response(why) if why.contains("a part could not"))),
         ("200 with errors", Instead::Errors("INTERNAL_SERVER_ERROR", "oh"), |e| matches!(e, TrackerError::Response(_))),
         ("400", Instead::Status(400), |e| matches!(e, TrackerError::Response(_))),
-        ("400 RATELIMITED", Instead::RateLimited(Duration::from_secs(90)), |e| {
-            *e == TrackerError::RateLimited { retry_after: Some(Duration::from_secs(90)) }
-        }),
         ("401", Instead::Status(401), |e| matches!(e, TrackerError::Auth(_))),
         ("403", Instead::Status(403), |e| matches!(e, TrackerError::Auth(_))),
         ("429", Instead::TooMany, |e| matches!(e, TrackerError::RateLimited { .. })),
@@ -36,6 +33,10 @@ async fn a_read_that_fails_is_an_error_and_never_a_part() {
         ("an HTML page", Instead::Html(200), |e| matches!(e, TrackerError::Response(why) if why.contains("<html>"))),
         ("cut off", Instead::Truncated, |e| matches!(e, TrackerError::Request(_)) && e.is_transient()),
         ("disconnected", Instead::Disconnect, |e| matches!(e, TrackerError::Request(_))),
+        // Last: after it no poll leaves before its time.
+        ("400 RATELIMITED", Instead::RateLimited(Duration::from_secs(90)), |e| {
+            *e == TrackerError::RateLimited { retry_after: Some(Duration::from_secs(90)) }
+        }),
     ];
     for (what, instead, expected) in cases {
         // The second page of the list.
