@@ -102,6 +102,8 @@ pub struct Provider {
     pub project_slug: Option<String>,
     /// github, linear: only tickets of this assignee (`me`, a login or an id).
     pub assignee: Option<String>,
+    /// linear: whether a label that is not there may be made. Default: no.
+    pub create_labels: Option<bool>,
     /// github: only issues of this milestone, by its title.
     pub milestone: Option<String>,
     /// github: a state and the label that stands for it, for each state.
@@ -307,9 +309,36 @@ impl TrackerKind {
                 "agent_tool",
                 "account",
             ],
-            Self::Linear => &["api_key", "endpoint", "team_key", "project_slug", "assignee"],
+            Self::Linear => &["api_key", "endpoint", "team_key", "project_slug", "assignee", "create_labels"],
             Self::Memory => &[],
         }
+    }
+}
+
+impl Provider {
+    /// Without a scope every ticket that the key can see would be ours.
+    fn check_linear(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        if self.team_key.is_none() && self.project_slug.is_none() {
+            let message =
+                "the linear tracker needs `tracker.provider.team_key`, `tracker.provider.project_slug`, or both";
+            problems.push(
+                Problem::new("tracker.provider", message)
+                    .with_help("the team's key is the `ENG` of ENG-123; a project's slug ends its address"),
+            );
+        }
+        for (name, value) in
+            [("team_key", &self.team_key), ("project_slug", &self.project_slug), ("assignee", &self.assignee)]
+        {
+            let path = format!("tracker.provider.{name}");
+            let unset = value.as_deref().filter(|value| value.trim().is_empty() || value.trim().starts_with('$'));
+            if let Some(value) = unset {
+                let message = format!("`{path}` is `{value}`, which says nothing");
+                let help = "set the variable, or remove the key: without it more tickets count, not fewer";
+                problems.push(Problem::new(path, message).with_help(help));
+            }
+        }
+        problems
     }
 }
 
@@ -317,7 +346,8 @@ impl TrackerSettings {
     pub fn check(&self) -> Vec<Problem> {
         let mut problems = match self.kind {
             TrackerKind::Github => self.provider.check_github(),
-            TrackerKind::Tk | TrackerKind::Linear | TrackerKind::Memory => Vec::new(),
+            TrackerKind::Linear => self.provider.check_linear(),
+            TrackerKind::Tk | TrackerKind::Memory => Vec::new(),
         };
         for (path, states) in
             [("tracker.active_states", &self.active_states), ("tracker.terminal_states", &self.terminal_states)]

@@ -2,6 +2,7 @@
 
 mod error;
 pub mod github;
+pub mod linear;
 pub mod memory;
 pub mod tk;
 

@@ -160,14 +160,6 @@ const RULES: &[Rule] = &[
     Rule { keys: &["codex.*", "claude.*", "pi.*", "acp.*", "exec.*"], why: unused_runtime },
 ];
 
-/// Trackers' own keys that nothing reads yet, because their tracker is not there: for the walk through the schema.
-pub const OF_TRACKERS_TO_COME: &[&str] = &[
-    "tracker.provider.api_key",
-    "tracker.provider.endpoint",
-    "tracker.provider.team_key",
-    "tracker.provider.project_slug",
-];
-
 fn review(scene: &Scene, path: &str) -> Option<&'static str> {
     match (path, scene.settings.review.enabled) {
         ("review.enabled", true) => Some("this version has no review run; until it has, nothing is merged"),
@@ -252,7 +244,6 @@ pub fn not_in_force(settings: &Settings, root: &Node) -> Vec<NotInForce> {
 pub fn is_spoken_about(key: &str) -> bool {
     let whole = key.match_indices('.').map(|(end, _)| &key[..end]).chain([key]);
     whole.into_iter().any(|part| RULES.iter().flat_map(|rule| rule.keys).any(|pattern| matches(pattern, part)))
-        || OF_TRACKERS_TO_COME.contains(&key)
 }
 
 impl NotInForce {

@@ -189,6 +189,9 @@ pub fn fill_defaults(data: Json, root: &Node, dir: &Path, env: &Env) -> (Json, D
     if kind == TrackerKind::Github {
         github_token(&mut data, env, &mut derived);
     }
+    if kind == TrackerKind::Linear {
+        linear_access(&mut data, env, &mut derived);
+    }
     data.fill("rollout", "kill_switch_file", || json!(repo.join(".dirigent/pause")));
     data.fill("observability", "agent_state_file", || json!(repo.join(".bkit/agent-state.json")));
 
@@ -216,6 +219,27 @@ fn github_token(data: &mut Sections, env: &Env, derived: &mut Derived) {
         derived.taken_from.insert("tracker.provider.token".to_owned(), format!("${name}"));
         data.set("tracker", "provider", provider);
     }
+}
+
+/// Where the file does not say it, the variables that Symphony reads; and `$NAME` where a name stands. A variable that is not set
+/// stays as it is written, so that it is found out: a scope that silently vanished would widen what runs.
+fn linear_access(data: &mut Sections, env: &Env, derived: &mut Derived) {
+    let mut provider = data.get("tracker", "provider").cloned().unwrap_or_else(|| json!({}));
+    let Some(known) = provider.as_object_mut() else { return };
+    for (key, name) in [("api_key", "LINEAR_API_KEY"), ("assignee", "LINEAR_ASSIGNEE")] {
+        if let (false, Some(value)) = (known.contains_key(key), env.get(name)) {
+            known.insert(key.to_owned(), json!(value));
+            derived.taken_from.insert(format!("tracker.provider.{key}"), format!("${name}"));
+        }
+    }
+    for key in ["team_key", "project_slug", "assignee", "endpoint"] {
+        let named = known.get(key).and_then(Json::as_str).and_then(variable).map(str::to_owned);
+        if let Some((name, value)) = named.and_then(|name| Some((name.clone(), env.get(&name)?))) {
+            known.insert(key.to_owned(), json!(value));
+            derived.taken_from.insert(format!("tracker.provider.{key}"), format!("${name}"));
+        }
+    }
+    data.set("tracker", "provider", provider);
 }
 
 /// What was worked out rather than written or built in.

@@ -4,7 +4,6 @@
 use super::tree::Node;
 use crate::config::Settings;
 use crate::config::policy::ForgeKind;
-use crate::config::tracker::TrackerKind;
 use crate::config::worker::{Runtime, WorkerPlace};
 
 /// A setting that asks for something that is not there yet. `doctor` reports it; `run` does not start.
@@ -31,7 +30,6 @@ struct Feature {
 }
 
 const NOT_YET: &[Feature] = &[
-    Feature { key: "tracker.kind", what: "the Linear tracker", used: |s| s.tracker.kind == TrackerKind::Linear },
     Feature { key: "workspace.repo", what: "a repository by its address", used: |s| s.workspace.repo_is_url() },
     Feature {
         key: "worker.place",

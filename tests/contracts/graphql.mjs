@@ -12,7 +12,7 @@ export function trimGraphql(text, wanted, { parse, print, Kind }) {
     const definition = all.get(name);
     const known = new Set((definition?.fields ?? []).map(field => field.name.value));
     const missing = !definition ? [name] : fields === '*' ? [] : fields.filter(field => !known.has(field)).map(field => `${name}.${field}`);
-    if (missing.length) throw new Error(`GitHub's schema no longer has: ${missing.join(', ')}`);
+    if (missing.length) throw new Error(`the schema no longer has: ${missing.join(', ')}`);
   }
 
   const composite = new Set([Kind.OBJECT_TYPE_DEFINITION, Kind.INTERFACE_TYPE_DEFINITION, Kind.UNION_TYPE_DEFINITION]);

@@ -18,6 +18,9 @@ mod github_board;
 mod lanes;
 mod launcher;
 mod ledger;
+#[path = "../linear/mod.rs"]
+mod linear;
+mod linear_tracker;
 mod local_forge;
 mod login_environment;
 mod loopback_github;

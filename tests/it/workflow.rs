@@ -214,13 +214,14 @@ fn every_section_is_read() {
 
 #[test]
 fn spec_6_empty_secret_is_missing() {
-    let text = "---\ntracker:\n  kind: linear\n  provider: {api_key: $LINEAR_API_KEY}\n---\n";
+    let text = "---\ntracker:\n  kind: linear\n  provider: {team_key: ENG, api_key: $LINEAR_API_KEY}\n---\n";
     for desk in [Desk::new(), Desk::with([("HOME", HOME), ("LINEAR_API_KEY", "")])] {
         let loaded = desk.load(text).unwrap();
         assert!(loaded.settings.tracker.provider.api_key.is_none());
         assert!(loaded.warnings[0].message.contains("reads `$LINEAR_API_KEY`, which is not set or empty"));
     }
-    let literal = Desk::new().load("---\ntracker:\n  kind: linear\n  provider: {api_key: ''}\n---\n").unwrap();
+    let literal =
+        Desk::new().load("---\ntracker:\n  kind: linear\n  provider: {team_key: ENG, api_key: ''}\n---\n").unwrap();
     assert!(literal.settings.tracker.provider.api_key.is_none());
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::super::folder::RunnerFolder;
 use super::AssemblyError;
 use super::github::github_board;
+use super::linear::linear_board;
 use crate::config::Settings;
 use crate::config::policy::{ForgeKind, Policy};
 use crate::config::tracker::TrackerKind;
@@ -49,7 +50,8 @@ pub fn tracker(settings: &Settings) -> Result<Arc<dyn Tracker>, AssemblyError> {
             Ok(Arc::new(TkTracker::new(dir)))
         }
         TrackerKind::Github => Ok(Arc::new(github_board(settings)?)),
-        kind @ (TrackerKind::Linear | TrackerKind::Memory) => Err(AssemblyError::NoTracker(kind.name())),
+        TrackerKind::Linear => Ok(Arc::new(linear_board(settings)?)),
+        kind @ TrackerKind::Memory => Err(AssemblyError::NoTracker(kind.name())),
     }
 }
 

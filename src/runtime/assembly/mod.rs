@@ -5,6 +5,7 @@ mod adapters;
 mod error;
 mod github;
 mod host;
+mod linear;
 mod parts;
 mod reload;
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use secrecy::ExposeSecret;
 use tokio::sync::mpsc;
 
 use super::super::folder::RunnerFolder;
@@ -13,6 +14,8 @@ use super::parts::WorkerParts;
 use super::{AssemblyError, texts};
 use crate::config::Settings;
 use crate::config::policy::Policy;
+use crate::config::tracker::{TrackerKind, TrackerSettings};
+use crate::domain::hash::stable_hash;
 use crate::workflow::watch::{Reload, Watch};
 use crate::workflow::{Env, Loaded};
 
@@ -75,7 +78,7 @@ impl WorkflowFollower {
 }
 
 /// What the adapters were built from: another value needs another start.
-fn adapters_of(settings: &Settings) -> [(&'static str, String); 5] {
+fn adapters_of(settings: &Settings) -> [(&'static str, String); 6] {
     let workspace = &settings.workspace;
     [
         ("pr.forge", format!("{:?}", forge_kind(settings))),
@@ -83,7 +86,20 @@ fn adapters_of(settings: &Settings) -> [(&'static str, String); 5] {
         ("workspace.repo", workspace.repo.display().to_string()),
         ("workspace.commit", format!("{:?}", workspace.commit)),
         ("tracker.provider.dir", format!("{:?}", settings.tracker.provider.dir)),
+        ("tracker.provider", board_of(&settings.tracker)),
     ]
+}
+
+/// What the board was built from. Secrets count, and are not shown.
+fn board_of(tracker: &TrackerSettings) -> String {
+    let provider = &tracker.provider;
+    let secrets = [&provider.token, &provider.api_key, &provider.private_key];
+    let known: Vec<&str> = secrets.into_iter().map(|secret| secret.as_ref().map_or("", |s| s.expose_secret())).collect();
+    let mut parts = vec![format!("{provider:?}"), stable_hash(&known).to_string()];
+    if tracker.kind == TrackerKind::Github {
+        parts.push(format!("{:?} {:?} {:?}", tracker.active_states, tracker.terminal_states, tracker.on_done));
+    }
+    parts.join(" ")
 }
 
 fn policy_of(

@@ -12,6 +12,7 @@ mod forge;
 mod tracker;
 
 mod github_tracker;
+mod linear;
 mod local;
 mod memory_forge;
 mod memory_tracker;

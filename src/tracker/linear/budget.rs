@@ -1,0 +1,100 @@
+//! What Linear lets us ask: requests and complexity per hour, as the headers of its last answer said. No number of Linear's is
+//! written down here; they have changed several times.
+
+use std::fmt;
+use std::time::Duration;
+
+use reqwest::header::HeaderMap;
+use tokio::time::Instant;
+
+use crate::domain::time::Timestamp;
+
+/// Below this part of the limit it is near: what is left is for what is under way.
+const NEAR: u64 = 20;
+
+/// One of the two limits.
+#[derive(Debug, Clone, Copy)]
+struct Bucket {
+    limit: u64,
+    remaining: u64,
+    /// When it is full again, by our own clock.
+    resets: Option<Instant>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Budget {
+    requests: Option<Bucket>,
+    complexity: Option<Bucket>,
+}
+
+impl Budget {
+    /// Takes in what an answer says; a part that it does not mention stays.
+    pub fn take_in(&mut self, headers: &HeaderMap) {
+        for (kind, place) in [("requests", &mut self.requests), ("complexity", &mut self.complexity)] {
+            let number = |what: &str| number(headers, &format!("x-ratelimit-{kind}-{what}"));
+            if let (Some(limit), Some(remaining)) = (number("limit"), number("remaining")) {
+                *place = Some(Bucket {
+                    limit,
+                    remaining,
+                    resets: until_reset(headers, kind).map(|left| Instant::now() + left),
+                });
+            }
+        }
+    }
+
+    /// How long to wait, where so little is left that only what is under way should use it.
+    pub fn near_its_end(&self) -> Option<Duration> {
+        let near = [self.requests, self.complexity].into_iter().flatten();
+        let waits = near.filter(|bucket| bucket.remaining < bucket.limit / NEAR).map(|bucket| {
+            bucket.resets.map_or(Duration::ZERO, |resets| resets.saturating_duration_since(Instant::now()))
+        });
+        waits.max().filter(|wait| !wait.is_zero())
+    }
+}
+
+impl fmt::Display for Budget {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = Vec::new();
+        for (bucket, name) in [(self.requests, "requests"), (self.complexity, "complexity")] {
+            if let Some(bucket) = bucket {
+                parts.push(format!("{} of {} {name}", bucket.remaining, bucket.limit));
+            }
+        }
+        match parts.is_empty() {
+            true => out.write_str("not told"),
+            false => write!(out, "{} left this hour", parts.join(", ")),
+        }
+    }
+}
+
+/// When the answer left Linear, by its own clock.
+pub fn server_time(headers: &HeaderMap) -> Option<Timestamp> {
+    let text = headers.get("date")?.to_str().ok()?;
+    let parsed = jiff::fmt::rfc2822::parse(text).ok()?;
+    Some(Timestamp(parsed.timestamp().as_millisecond()))
+}
+
+/// How long a refusal for asking too much wants us to wait.
+pub fn wait_of(headers: &HeaderMap) -> Option<Duration> {
+    if let Some(seconds) = number(headers, "retry-after") {
+        return Some(Duration::from_secs(seconds));
+    }
+    let exhausted = |kind: &&&str| number(headers, &format!("x-ratelimit-{kind}-remaining")) == Some(0);
+    let kinds = ["requests", "complexity", "endpoint-requests"];
+    let of = |kind: &&str| until_reset(headers, kind);
+    let waits = kinds.iter().filter(exhausted).filter_map(of).max();
+    // What is exhausted is not always said; then whatever ends first lets us try again.
+    waits.or_else(|| kinds.iter().filter_map(of).min())
+}
+
+/// Linear names the end in milliseconds.
+fn until_reset(headers: &HeaderMap, kind: &str) -> Option<Duration> {
+    let resets = i64::try_from(number(headers, &format!("x-ratelimit-{kind}-reset"))?).ok()?;
+    let now = server_time(headers).unwrap_or_else(|| Timestamp(jiff::Timestamp::now().as_millisecond()));
+    Some(Timestamp(resets).since(now))
+}
+
+fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
+    let text = headers.get(name)?.to_str().ok()?.trim();
+    text.parse::<u64>().ok().or_else(|| text.parse::<f64>().ok().filter(|n| *n >= 0.0).map(|n| n as u64))
+}

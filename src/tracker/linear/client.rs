@@ -1,0 +1,150 @@
+//! Requests to Linear. Nothing is repeated here, and a read is never taken for a part: what a failure means is said once, in
+//! `refusals`.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use graphql_client::GraphQLQuery;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use secrecy::{ExposeSecret, SecretString};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::budget::{self, Budget};
+use super::refusals::{self, WriteFailure};
+use crate::domain::time::Timestamp;
+use crate::tracker::TrackerError;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// More than the largest page can hold.
+const LARGEST_ANSWER: usize = 64 << 20;
+
+pub struct LinearClient {
+    http: reqwest::Client,
+    endpoint: String,
+    budget: Mutex<Budget>,
+}
+
+/// What Linear answered, and when it was asked by its own clock.
+#[derive(Debug)]
+pub struct DatedReply<T> {
+    pub data: T,
+    pub asked_at: Option<Timestamp>,
+}
+
+/// Whether a lost answer may hide something that was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    Read,
+    Write,
+}
+
+impl LinearClient {
+    pub fn new(endpoint: &str, key: &SecretString) -> Result<Self, TrackerError> {
+        let invalid = |why: String| TrackerError::InvalidConfig(why);
+        let address = reqwest::Url::parse(endpoint)
+            .map_err(|error| invalid(format!("tracker.provider.endpoint `{endpoint}` is not an address: {error}")))?;
+        let mut value = HeaderValue::from_str(key.expose_secret().trim())
+            .map_err(|_| invalid("tracker.provider.api_key has characters that no key has".to_owned()))?;
+        value.set_sensitive(true);
+        let headers = HeaderMap::from_iter([(AUTHORIZATION, value)]);
+        // Whoever came first has installed the same one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut builder = reqwest::Client::builder()
+            .default_headers(headers)
+            .user_agent(concat!("dirigent/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(CONNECT_TIMEOUT)
+            .timeout(TIMEOUT)
+            // The key goes to no other address than the one that was configured.
+            .redirect(reqwest::redirect::Policy::none());
+        if address.host_str().is_some_and(|host| host == "localhost" || host.starts_with("127.")) {
+            builder = builder.no_proxy();
+        }
+        let http = builder.build().map_err(|error| TrackerError::Request(words(&error)))?;
+        Ok(Self { http, endpoint: endpoint.to_owned(), budget: Mutex::default() })
+    }
+
+    pub fn budget(&self) -> Budget {
+        *self.budget.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A read whose answer has to be whole and as the schema says.
+    pub async fn ask<Q: GraphQLQuery>(
+        &self,
+        variables: Q::Variables,
+    ) -> Result<DatedReply<Q::ResponseData>, TrackerError>
+    where
+        Q::Variables: Serialize,
+        Q::ResponseData: DeserializeOwned,
+    {
+        let DatedReply { data, asked_at } = self.ask_loosely::<Q>(variables).await?;
+        let data = serde_json::from_value(data).map_err(|error| TrackerError::Response(error.to_string()))?;
+        Ok(DatedReply { data, asked_at })
+    }
+
+    /// A read in which one malformed record must not hide the others: the caller decodes them one by one.
+    pub async fn ask_loosely<Q: GraphQLQuery>(&self, variables: Q::Variables) -> Result<DatedReply<Value>, TrackerError>
+    where
+        Q::Variables: Serialize,
+    {
+        Ok(self.send(&Q::build_query(variables), Purpose::Read).await?)
+    }
+
+    /// A write. What it says about itself must be `success`.
+    pub async fn tell<Q: GraphQLQuery>(&self, variables: Q::Variables) -> Result<Q::ResponseData, WriteFailure>
+    where
+        Q::Variables: Serialize,
+        Q::ResponseData: DeserializeOwned,
+    {
+        let DatedReply { data, .. } = self.send(&Q::build_query(variables), Purpose::Write).await?;
+        let refused = data.as_object().is_some_and(|fields| fields.values().any(|field| field["success"] == false));
+        if refused {
+            return Err(WriteFailure::Refused("Linear says that it was not done, and not why".to_owned()));
+        }
+        // It was done; only what it gave back cannot be read.
+        serde_json::from_value(data).map_err(|error| WriteFailure::Other(TrackerError::MaybeDone(error.to_string())))
+    }
+
+    async fn send<V: Serialize>(
+        &self,
+        body: &graphql_client::QueryBody<V>,
+        kind: Purpose,
+    ) -> Result<DatedReply<Value>, WriteFailure> {
+        let lost = |error: reqwest::Error| {
+            let never_left = error.is_connect() || error.is_builder();
+            WriteFailure::Other(match kind {
+                Purpose::Write if !never_left => TrackerError::MaybeDone(words(&error)),
+                _ => TrackerError::Request(words(&error)),
+            })
+        };
+        let began = Instant::now();
+        let mut response = self.http.post(&self.endpoint).json(body).send().await.map_err(lost)?;
+        self.budget.lock().unwrap_or_else(PoisonError::into_inner).take_in(response.headers());
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        // It was asked before it was answered.
+        let took = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
+        let asked_at = budget::server_time(&headers).map(|at| Timestamp(at.0.saturating_sub(took)));
+        let mut bytes = Vec::new();
+        while let Some(part) = response.chunk().await.map_err(lost)? {
+            if bytes.len() + part.len() > LARGEST_ANSWER {
+                return Err(refusals::unreadable(kind, "it is larger than any answer should be".to_owned()));
+            }
+            bytes.extend_from_slice(&part);
+        }
+        let data = refusals::data_of(status, &headers, &bytes, kind)?;
+        Ok(DatedReply { data, asked_at })
+    }
+}
+
+/// The whole chain of causes: the outermost says only that a request failed. Never with the address, which tells nothing.
+fn words(error: &reqwest::Error) -> String {
+    let mut text = if error.is_timeout() { "no answer in time".to_owned() } else { "the request failed".to_owned() };
+    let mut cause = std::error::Error::source(error);
+    while let Some(inner) = cause {
+        text = format!("{text}: {inner}");
+        cause = inner.source();
+    }
+    text
+}

@@ -1,0 +1,225 @@
+//! Comments: read, written once per key, edited, looked for, acknowledged.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::LinearTracker;
+use super::documents::comments::{
+    CommentFilter, CommentsCommentsNodes as Node, DateComparator, IDComparator, IssueFilter, IssueIDComparator,
+    NullableIssueFilter, Variables,
+};
+use super::documents::{Comments, EditComment, React, WriteComment, edit_comment, react, write_comment};
+use super::keys::own_id;
+use super::refusals::WriteFailure;
+use super::scope::{is_uuid, time_of, time_text};
+use super::ticket::oldest_first;
+use crate::domain::comment::Comment;
+use crate::domain::ids::{CommentId, TicketId};
+use crate::domain::time::Timestamp;
+use crate::tracker::{Acknowledgement, CommentFound, Edited, TrackerError, Written};
+
+const MARKER: &str = "<!-- dirigent:";
+/// How far Linear's clock may be behind ours.
+const SKEW: Duration = Duration::from_secs(300);
+/// So often a comment is written again after somebody deleted the one with the same key.
+const MOST_REPLACEMENTS: usize = 8;
+
+impl LinearTracker {
+    async fn comment_nodes(&self, id: &TicketId, filter: CommentFilter) -> Result<Vec<Node>, TrackerError> {
+        self.look_at_comments(id, filter).await?.ok_or_else(|| TrackerError::NotFound(id.clone()))
+    }
+
+    /// Comments of one issue; `None` where the issue itself is not shown, which may pass. A deleted one is not there.
+    async fn look_at_comments(&self, id: &TicketId, filter: CommentFilter) -> Result<Option<Vec<Node>>, TrackerError> {
+        if !is_uuid(id.as_str()) {
+            return Err(TrackerError::NotFound(id.clone()));
+        }
+        let by_id = || IssueIDComparator { eq: Some(id.as_str().to_owned()), ..Default::default() };
+        let issue = IssueFilter { id: Some(by_id()), ..Default::default() };
+        let of_issue = NullableIssueFilter { id: Some(by_id()), ..Default::default() };
+        let filter = CommentFilter { issue: Some(of_issue), ..filter };
+        let (mut nodes, mut after) = (Vec::new(), None::<String>);
+        loop {
+            let asked = Variables { issue: Some(issue.clone()), filter: Some(filter.clone()), after: after.clone() };
+            let answer = self.client.ask::<Comments>(asked).await?.data;
+            match answer.issues.nodes.first() {
+                None => return Ok(None),
+                Some(issue) if issue.trashed == Some(true) => return Err(TrackerError::NotFound(id.clone())),
+                Some(_) => {}
+            }
+            nodes.extend(answer.comments.nodes);
+            let info = answer.comments.page_info;
+            match (info.has_next_page, info.end_cursor) {
+                (false, _) => return Ok(Some(nodes)),
+                (true, next) if next.is_none() || next == after => {
+                    return Err(TrackerError::Pagination("the comments do not go on".to_owned()));
+                }
+                (true, next) => after = next,
+            }
+        }
+    }
+
+    async fn comment_node(&self, id: &TicketId, comment: &CommentId) -> Result<Option<Node>, TrackerError> {
+        if !is_uuid(comment.as_str()) {
+            return Ok(None);
+        }
+        let by_id = IDComparator { eq: Some(comment.as_str().to_owned()), ..Default::default() };
+        let nodes = self.look_at_comments(id, CommentFilter { id: Some(by_id), ..Default::default() }).await?;
+        Ok(nodes.into_iter().flatten().next())
+    }
+
+    pub(super) async fn read_comments(
+        &self,
+        id: &TicketId,
+        since: Option<Timestamp>,
+    ) -> Result<Vec<Comment>, TrackerError> {
+        let since = since.map(|since| DateComparator { gte: Some(time_text(since)), ..Default::default() });
+        let nodes = self.comment_nodes(id, CommentFilter { updated_at: since, ..Default::default() }).await?;
+        let authors: BTreeSet<String> =
+            nodes.iter().filter_map(|node| node.user.as_ref()).map(|user| user.id.clone()).collect();
+        self.people.meet(&self.client, authors).await?;
+        let mut comments: Vec<Comment> = nodes.into_iter().map(|node| self.comment_of(node)).collect();
+        oldest_first(&mut comments);
+        Ok(comments)
+    }
+
+    fn comment_of(&self, node: Node) -> Comment {
+        let bot = node.bot_actor.as_ref().map(|bot| bot.name.as_deref().unwrap_or("an integration"));
+        let outsider = node.external_user.as_ref().map(|user| user.name.as_str());
+        Comment {
+            id: CommentId::new(node.id),
+            author: self.people.author(node.user.as_ref().map(|user| user.id.as_str()), bot, outsider),
+            created_at: time_of(&node.created_at),
+            updated_at: time_of(&node.updated_at),
+            body: node.body,
+        }
+    }
+
+    /// A comment that a reading does not show may only not be visible yet; a write is answered by whoever knows.
+    pub(super) async fn look_for_comment(
+        &self,
+        id: &TicketId,
+        comment: &CommentId,
+    ) -> Result<CommentFound, TrackerError> {
+        let shown = self.comment_node(id, comment).await?.is_some();
+        Ok(if shown { CommentFound::There } else { CommentFound::Gone })
+    }
+
+    /// Whether there is a comment of this id, by a change that changes nothing.
+    async fn exists(&self, comment: &str) -> Result<bool, TrackerError> {
+        let nothing =
+            edit_comment::Variables { id: comment.to_owned(), input: edit_comment::CommentUpdateInput::default() };
+        match self.client.tell::<EditComment>(nothing).await {
+            Ok(_) | Err(WriteFailure::Refused(_)) => Ok(true),
+            Err(WriteFailure::Missing(_)) => Ok(false),
+            Err(WriteFailure::Other(error)) => Err(error),
+        }
+    }
+
+    pub(super) async fn write_comment(
+        &self,
+        id: &TicketId,
+        key: &str,
+        body: &str,
+        decided_at: Timestamp,
+    ) -> Result<Written, TrackerError> {
+        let marker = format!("{MARKER}{key} -->");
+        let skew = i64::try_from(SKEW.as_millis()).unwrap_or(0);
+        let made_since =
+            DateComparator { gte: Some(time_text(Timestamp(decided_at.0.saturating_sub(skew)))), ..Default::default() };
+        let recent =
+            self.look_at_comments(id, CommentFilter { created_at: Some(made_since), ..Default::default() }).await?;
+        if let Some(known) = recent.into_iter().flatten().find(|node| node.body.contains(&marker)) {
+            return Ok(Written { id: CommentId::new(known.id), existed: true });
+        }
+        let text = format!("{}\n\n{marker}", body.replace('\0', ""));
+        // Linear keeps the id of a comment that was deleted: the next one gets another.
+        for replaced in 0..MOST_REPLACEMENTS {
+            let own = own_id(&["comment", id.as_str(), key, &replaced.to_string()]);
+            let input = write_comment::CommentCreateInput {
+                id: Some(own.clone()),
+                issue_id: Some(id.as_str().to_owned()),
+                body: Some(text.clone()),
+            };
+            let refused = match self.client.tell::<WriteComment>(write_comment::Variables { input }).await {
+                Ok(done) => return Ok(Written { id: CommentId::new(done.comment_create.comment.id), existed: false }),
+                Err(WriteFailure::Missing(_)) => return Err(TrackerError::NotFound(id.clone())),
+                Err(WriteFailure::Refused(why)) => why,
+                Err(WriteFailure::Other(error)) => return Err(error),
+            };
+            let own = CommentId::new(own);
+            if self.comment_node(id, &own).await?.is_some() || self.exists(own.as_str()).await? {
+                return Ok(Written { id: own, existed: true });
+            }
+            if replaced + 1 == MOST_REPLACEMENTS || !is_conflict(&refused) {
+                return Err(TrackerError::Refused(refused));
+            }
+        }
+        Err(TrackerError::Refused("somebody deletes this comment again and again".to_owned()))
+    }
+
+    pub(super) async fn reword_comment(
+        &self,
+        id: &TicketId,
+        comment: &CommentId,
+        body: &str,
+    ) -> Result<Edited, TrackerError> {
+        self.people.us(&self.client).await?;
+        let Some(node) = self.comment_node(id, comment).await? else {
+            return match self.exists(comment.as_str()).await? {
+                true => Err(TrackerError::Request(format!("comment {comment} is not visible yet"))),
+                false => Ok(Edited::Gone),
+            };
+        };
+        // With a shared account Linear would let us change a person's words.
+        let ours = node.user.as_ref().is_some_and(|user| self.people.is_our_account(&user.id));
+        let marker = node.body.lines().rfind(|line| line.starts_with(MARKER));
+        let Some(marker) = marker.filter(|_| ours) else {
+            return Err(TrackerError::Refused(format!("comment {comment} is not ours to edit")));
+        };
+        let text = format!("{}\n\n{marker}", body.replace('\0', ""));
+        let input = edit_comment::CommentUpdateInput { body: Some(text) };
+        match self.client.tell::<EditComment>(edit_comment::Variables { id: node.id, input }).await {
+            Ok(_) => Ok(Edited::Done),
+            Err(WriteFailure::Missing(_)) => Ok(Edited::Gone),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
+    pub(super) async fn acknowledge(
+        &self,
+        id: &TicketId,
+        comment: &CommentId,
+        reaction: Acknowledgement,
+    ) -> Result<(), TrackerError> {
+        let emoji = match reaction {
+            Acknowledgement::Seen => "eyes",
+            Acknowledgement::Refused => "confused",
+        };
+        let Some(node) = self.comment_node(id, comment).await? else {
+            return Err(TrackerError::Refused(format!("comment {comment} is not there to react to")));
+        };
+        let mine = |user: &Option<super::documents::comments::CommentsCommentsNodesReactionsUser>| {
+            user.as_ref().is_some_and(|user| user.is_me)
+        };
+        if node.reactions.iter().any(|known| known.emoji == emoji && mine(&known.user)) {
+            return Ok(());
+        }
+        let input = react::ReactionCreateInput {
+            id: Some(own_id(&["reaction", comment.as_str(), emoji])),
+            comment_id: Some(node.id),
+            emoji: emoji.to_owned(),
+        };
+        match self.client.tell::<React>(react::Variables { input }).await {
+            Ok(_) => Ok(()),
+            Err(WriteFailure::Refused(why)) if is_conflict(&why) => Ok(()),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+}
+
+/// Whether a refusal says that there is such a thing already. Its words are not documented.
+pub fn is_conflict(words: &str) -> bool {
+    let words = words.to_lowercase();
+    ["already exist", "duplicate", "unique", "conflict", "already been"].iter().any(|sign| words.contains(sign))
+}

@@ -1,0 +1,149 @@
+//! Who is who: names and standing of accounts, looked up by id and kept for ten minutes.
+//!
+//! Trusted are full members of the team; guests, integrations and whoever has left are not.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::OnceCell;
+use tokio::time::Instant;
+
+use super::client::LinearClient;
+use super::documents::people::{
+    IDComparator, PeopleUsersNodes, StringComparator, TeamFilter, UserFilter, Variables as Asked,
+};
+use super::documents::{People as Question, Viewer, viewer};
+use crate::domain::comment::{Author, TrustLevel};
+use crate::tracker::TrackerError;
+
+const KEPT: Duration = Duration::from_secs(600);
+/// So many accounts in one request.
+const AT_ONCE: usize = 100;
+
+#[derive(Debug, Clone)]
+struct Person {
+    name: String,
+    trust: TrustLevel,
+    asked: Instant,
+}
+
+/// The account of our key.
+#[derive(Debug, Clone)]
+pub struct Us {
+    id: String,
+    pub name: String,
+    /// An integration of its own, and not a person's account.
+    pub app: bool,
+}
+
+#[derive(Debug, Default)]
+pub struct Accounts {
+    known: Mutex<HashMap<String, Person>>,
+    us: OnceCell<Us>,
+    /// `tracker.provider.account`, where it is written.
+    own_account: Option<bool>,
+    team_key: Option<String>,
+}
+
+impl Accounts {
+    pub fn new(own_account: Option<bool>, team_key: Option<String>) -> Self {
+        Self { own_account, team_key, ..Self::default() }
+    }
+
+    /// Whether a person uses our account as well.
+    pub fn is_shared(&self, us: &Us) -> bool {
+        !self.own_account.unwrap_or(us.app)
+    }
+
+    pub async fn us(&self, client: &LinearClient) -> Result<&Us, TrackerError> {
+        self.us.get_or_try_init(|| who_we_are(client)).await
+    }
+
+    /// Makes sure that these are known.
+    pub async fn meet(&self, client: &LinearClient, ids: BTreeSet<String>) -> Result<(), TrackerError> {
+        self.us(client).await?;
+        let unknown: Vec<String> = {
+            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            let fresh = |id: &String| known.get(id).is_some_and(|person| person.asked.elapsed() < KEPT);
+            ids.into_iter().filter(|id| !fresh(id)).collect()
+        };
+        for ids in unknown.chunks(AT_ONCE) {
+            let by_id = IDComparator { in_: Some(ids.to_vec()), ..Default::default() };
+            let found = self.look(client, UserFilter { id: Some(by_id), ..Default::default() }).await?;
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            for id in ids {
+                // Whoever is not shown any more has left.
+                let stranger = Person { name: id.clone(), trust: TrustLevel::Stranger, asked: Instant::now() };
+                known.insert(id.clone(), stranger);
+            }
+            for user in found {
+                let trust = self.trust(&user);
+                known.insert(user.id, Person { name: user.display_name, trust, asked: Instant::now() });
+            }
+        }
+        Ok(())
+    }
+
+    /// How the account of this name stands, asked just now.
+    pub async fn standing(&self, client: &LinearClient, name: &str) -> Result<TrustLevel, TrackerError> {
+        let by_name = StringComparator { eq_ignore_case: Some(name.to_owned()), ..Default::default() };
+        let found = self.look(client, UserFilter { display_name: Some(by_name), ..Default::default() }).await?;
+        Ok(match &found[..] {
+            [user] => self.trust(user),
+            _ => TrustLevel::Stranger,
+        })
+    }
+
+    async fn look(&self, client: &LinearClient, filter: UserFilter) -> Result<Vec<PeopleUsersNodes>, TrackerError> {
+        let in_team = |key: &String| TeamFilter {
+            key: Some(StringComparator { eq_ignore_case: Some(key.clone()), ..Default::default() }),
+            ..Default::default()
+        };
+        let asked = Asked { filter: Some(filter), first: AT_ONCE as i64, teams: self.team_key.as_ref().map(in_team) };
+        Ok(client.ask::<Question>(asked).await?.data.users.nodes)
+    }
+
+    fn trust(&self, user: &PeopleUsersNodes) -> TrustLevel {
+        let in_team = self.team_key.is_none() || !user.teams.nodes.is_empty();
+        match user {
+            user if user.app => TrustLevel::Bot,
+            user if user.guest || !user.active => TrustLevel::Stranger,
+            user if user.admin => TrustLevel::Admin,
+            _ if in_team => TrustLevel::Member,
+            _ => TrustLevel::Stranger,
+        }
+    }
+
+    /// The author of something, by what Linear says about it: an integration, an account of the workspace, or somebody outside.
+    pub fn author(&self, user: Option<&str>, bot: Option<&str>, outsider: Option<&str>) -> Author {
+        match (bot, user, outsider) {
+            (Some(bot), _, _) => Author::new(bot, TrustLevel::Bot),
+            (None, Some(id), _) => self.person(id),
+            (None, None, Some(name)) => Author::new(name, TrustLevel::Stranger),
+            // Rules and automations of Linear itself.
+            (None, None, None) => Author::new("Linear", TrustLevel::Bot),
+        }
+    }
+
+    fn person(&self, id: &str) -> Author {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut author = match known.get(id) {
+            Some(person) => Author::new(person.name.clone(), person.trust),
+            None => Author::new(id, TrustLevel::Stranger),
+        };
+        author.ourselves = self.us.get().is_some_and(|us| us.id == id && !self.is_shared(us));
+        author
+    }
+
+    /// Whether something was written with our key's account.
+    pub fn is_our_account(&self, id: &str) -> bool {
+        self.us.get().is_some_and(|us| us.id == id)
+    }
+}
+
+/// Asked just now.
+pub async fn who_we_are(client: &LinearClient) -> Result<Us, TrackerError> {
+    let viewer = client.ask::<Viewer>(viewer::Variables {}).await?.data.viewer;
+    Ok(Us { id: viewer.id, name: viewer.display_name, app: viewer.app })
+}

@@ -1,0 +1,228 @@
+//! Asking again and again, at the price of one request while nothing happens.
+//!
+//! A tick asks for issues and comments that changed since the last answer, some time before it included: replicas show things late,
+//! and what was told already is recognised by its time of change. A sweep looks at every issue on the board, because whether a
+//! relation moves its issue's time of change is not documented, and because nothing tells of an issue that left the scope.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::LinearTracker;
+use super::board::{Listing, Seen};
+use super::documents::issues::IssuesIssuesNodes as Node;
+use super::documents::{Changes, Digests, changes, digests};
+use super::scope::{recast, time_of, time_text};
+use super::ticket::{comment_time, digest, digest_of};
+use crate::domain::ticket::{Ticket, state_in};
+use crate::domain::time::Timestamp;
+use crate::tracker::{BoardAnswer, BoardReading, Mark, TrackerError};
+
+/// How much later than it happened something may become visible to us.
+const OVERLAP: Duration = Duration::from_secs(120);
+/// Changes of one tick; with more of them the board is read anew.
+const MOST_CHANGES: i64 = 200;
+const SWEPT_AT_ONCE: i64 = 200;
+
+/// What stands for an answer.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Told {
+    /// When it was asked, by Linear's clock.
+    at: Timestamp,
+    /// When every issue was looked at last, by our own.
+    swept: Timestamp,
+    /// What was told of the time just before: issue or comment, and its time of change as it was told.
+    issues: BTreeMap<String, String>,
+    comments: BTreeMap<String, String>,
+}
+
+/// Each issue on the board, and what stands for what we know of it.
+pub type Digest = HashMap<u128, u64>;
+
+impl LinearTracker {
+    pub(super) async fn tick(&self, states: &[String], since: Option<&Mark>) -> Result<BoardReading, TrackerError> {
+        if let Some(wait) = self.client.budget().near_its_end() {
+            return Err(TrackerError::RateLimited { retry_after: Some(wait) });
+        }
+        let told: Option<Told> = since.and_then(|mark| serde_json::from_str(&mark.0).ok());
+        let Some(told) = told else { return self.tell_everything(states).await };
+        if now().since(told.swept) >= self.sweep_every {
+            self.sweep(states, told).await
+        } else {
+            self.delta(states, told).await
+        }
+    }
+
+    async fn tell_everything(&self, states: &[String]) -> Result<BoardReading, TrackerError> {
+        let began = now();
+        let Listing { nodes, asked_at } = self.list(states).await?;
+        let tickets = self.tickets(&nodes).await?;
+        let at = asked_at.unwrap_or(began);
+        let issues = nodes.iter().map(|node| (node.id.clone(), node.updated_at.clone()));
+        let mut told = Told { at, swept: began, issues: issues.collect(), comments: BTreeMap::new() };
+        for comment in nodes.iter().flat_map(|node| &node.comments.nodes) {
+            told.comments.insert(comment.id.clone(), comment.updated_at.clone());
+        }
+        told.forget();
+        *self.digests.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(nodes.iter().filter_map(|node| Some((number(&node.id)?, digest_of(node)))).collect());
+        Ok(BoardReading { asked_at, answer: BoardAnswer::Listed { tickets, mark: Some(told.mark()) } })
+    }
+
+    async fn delta(&self, states: &[String], told: Told) -> Result<BoardReading, TrackerError> {
+        let since = told.window();
+        let scope: changes::NullableIssueFilter = recast(&self.scope.filter())?;
+        let asked = changes::Variables {
+            issues: Some(recast(&self.scope.changed_since(&since))?),
+            comments: Some(changes::CommentFilter {
+                updated_at: Some(changes::DateComparator { gte: Some(since), ..Default::default() }),
+                issue: Some(scope),
+                ..Default::default()
+            }),
+            first: MOST_CHANGES,
+        };
+        let answer = self.client.ask::<Changes>(asked).await?;
+        let (issues, comments) = (answer.data.issues, answer.data.comments);
+        if issues.page_info.has_next_page || comments.page_info.has_next_page {
+            return self.tell_everything(states).await;
+        }
+        let known = |of: &BTreeMap<String, String>, id: &String, at: &String| of.get(id) == Some(at);
+        let mut changed: Vec<String> = issues
+            .nodes
+            .iter()
+            .filter(|one| !known(&told.issues, &one.id, &one.updated_at))
+            .map(|one| one.id.clone())
+            .collect();
+        let said = comments.nodes.iter().filter(|one| !known(&told.comments, &one.id, &one.updated_at));
+        changed.extend(said.filter_map(|one| one.issue_id.clone()));
+        changed.sort();
+        changed.dedup();
+        if changed.is_empty() {
+            return Ok(BoardReading { asked_at: answer.asked_at, answer: BoardAnswer::Unchanged });
+        }
+        let Some((nodes, tickets)) = self.changed_tickets(changed).await? else {
+            return self.tell_everything(states).await;
+        };
+        let mut next = Told { at: answer.asked_at.unwrap_or_else(now).max(told.at), ..told };
+        // As they were read, which may be by another replica than the one that told of them: then they are told of again.
+        next.issues.extend(nodes.iter().map(|node| (node.id.clone(), node.updated_at.clone())));
+        for comment in comments.nodes {
+            let shown = tickets.iter().find_map(|ticket| comment_time(ticket, &comment.id));
+            if shown.is_some() && shown == time_of(&comment.updated_at) {
+                next.comments.insert(comment.id, comment.updated_at);
+            }
+        }
+        next.forget();
+        self.note_digests(states, &nodes);
+        let answer_given = BoardAnswer::Changed { tickets, mark: next.mark() };
+        Ok(BoardReading { asked_at: answer.asked_at, answer: answer_given })
+    }
+
+    /// Whole tickets for these ids; `None` where one of them has left the board, which only a whole list can say.
+    async fn changed_tickets(&self, ids: Vec<String>) -> Result<Option<(Vec<Node>, Vec<Ticket>)>, TrackerError> {
+        let mut nodes = Vec::new();
+        for (id, seen) in self.read_deeply(ids).await? {
+            match seen {
+                Seen::Node(node) if node.trashed == Some(true) || self.scope.excludes(&node).is_some() => {
+                    return Ok(None);
+                }
+                Seen::Node(node) => nodes.push(*node),
+                Seen::Unreadable(why) => tracing::warn!(issue = id, why, "a changed issue cannot be understood"),
+            }
+        }
+        let tickets = self.tickets(&nodes).await?;
+        Ok(Some((nodes, tickets)))
+    }
+
+    async fn sweep(&self, states: &[String], told: Told) -> Result<BoardReading, TrackerError> {
+        let known = self.digests.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(mut known) = known else { return self.tell_everything(states).await };
+        let began = now();
+        let filter: digests::IssueFilter = recast(&self.scope.in_states(states))?;
+        let (mut changed, mut after, mut asked_at) = (Vec::new(), None::<String>, None);
+        loop {
+            let asked = digests::Variables { filter: Some(filter.clone()), first: SWEPT_AT_ONCE, after: after.clone() };
+            let answer = self.client.ask::<Digests>(asked).await?;
+            asked_at = asked_at.or(answer.asked_at);
+            for issue in answer.data.issues.nodes {
+                let relations = issue.inverse_relations.nodes.iter().map(|relation| &relation.id);
+                let digest = digest(&issue.updated_at, &issue.state.id, &issue.label_ids, relations);
+                if number(&issue.id).and_then(|number| known.remove(&number)) != Some(digest) {
+                    changed.push(issue.id);
+                }
+            }
+            let info = answer.data.issues.page_info;
+            match (info.has_next_page, info.end_cursor) {
+                (false, _) => break,
+                (true, next) if next.is_none() || next == after => {
+                    return Err(TrackerError::Pagination(
+                        "Linear names the same page as the next one again".to_owned(),
+                    ));
+                }
+                (true, next) => after = next,
+            }
+        }
+        // What is left is not on the board any more.
+        changed.extend(known.into_keys().map(text_of));
+        let asked_for = changed.len();
+        match self.changed_tickets(changed).await? {
+            Some((nodes, tickets)) if nodes.len() == asked_for => {
+                let mut next = Told { swept: began, ..told };
+                next.issues.extend(nodes.iter().map(|node| (node.id.clone(), node.updated_at.clone())));
+                next.forget();
+                self.note_digests(states, &nodes);
+                Ok(BoardReading { asked_at, answer: BoardAnswer::Changed { tickets, mark: next.mark() } })
+            }
+            _ => self.tell_everything(states).await,
+        }
+    }
+
+    fn note_digests(&self, states: &[String], nodes: &[Node]) {
+        let mut digests = self.digests.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(digests) = digests.as_mut() else { return };
+        for node in nodes {
+            let Some(number) = number(&node.id) else { continue };
+            if state_in(&node.state.name, states) && node.archived_at.is_none() && self.scope.is_for_us(node) {
+                digests.insert(number, digest_of(node));
+            } else {
+                digests.remove(&number);
+            }
+        }
+    }
+}
+
+impl Told {
+    /// From when on it is asked what changed.
+    fn window(&self) -> String {
+        let overlap = i64::try_from(OVERLAP.as_millis()).unwrap_or(0);
+        time_text(Timestamp(self.at.0.saturating_sub(overlap)))
+    }
+
+    /// What no question will bring again.
+    fn forget(&mut self) {
+        let window = time_of(&self.window());
+        let is_recent = |_: &String, at: &mut String| time_of(at) >= window;
+        self.issues.retain(is_recent);
+        self.comments.retain(is_recent);
+    }
+
+    fn mark(&self) -> Mark {
+        Mark(serde_json::to_string(self).unwrap_or_default())
+    }
+}
+
+/// Ids as numbers: the digest of a board of thousands is kept all the time.
+fn number(id: &str) -> Option<u128> {
+    u128::from_str_radix(&id.replace('-', ""), 16).ok()
+}
+
+fn text_of(number: u128) -> String {
+    let hex = format!("{number:032x}");
+    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+}
+
+fn now() -> Timestamp {
+    Timestamp(jiff::Timestamp::now().as_millisecond())
+}

@@ -1,0 +1,131 @@
+//! What Linear's refusals mean. It says much with status 200 and an `errors` list, refuses too many requests with 400, and whatever
+//! stands between may answer with a page of HTML.
+
+use reqwest::header::HeaderMap;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::budget;
+use super::client::Purpose;
+use crate::tracker::TrackerError;
+
+/// Why something was not done. A write branches on the first two.
+#[derive(Debug)]
+pub enum WriteFailure {
+    /// Linear does not know what the request is about.
+    Missing(String),
+    /// Linear understood it, and does not do it.
+    Refused(String),
+    Other(TrackerError),
+}
+
+impl From<WriteFailure> for TrackerError {
+    fn from(failure: WriteFailure) -> Self {
+        match failure {
+            WriteFailure::Missing(why) | WriteFailure::Refused(why) => Self::Refused(why),
+            WriteFailure::Other(error) => error,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Body {
+    data: Option<Value>,
+    #[serde(default)]
+    errors: Vec<Complaint>,
+}
+
+#[derive(Deserialize)]
+struct Complaint {
+    #[serde(default)]
+    message: String,
+    #[serde(default)]
+    extensions: Extensions,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+struct Extensions {
+    code: Option<String>,
+    r#type: Option<String>,
+    user_presentable_message: Option<String>,
+}
+
+/// The data of a good answer. Data beside errors is a part, and a part is not an answer.
+pub fn data_of(status: u16, headers: &HeaderMap, bytes: &[u8], kind: Purpose) -> Result<Value, WriteFailure> {
+    let body: Option<Body> = serde_json::from_slice(bytes).ok();
+    let (data, errors) = body.map_or((None, Vec::new()), |body| (body.data, body.errors));
+    let complaint = errors.first();
+    if status == 429 || complaint.is_some_and(|complaint| complaint.is("ratelimited")) {
+        return Err(WriteFailure::Other(TrackerError::RateLimited { retry_after: budget::wait_of(headers) }));
+    }
+    match (status, data, complaint.map(|complaint| complaint.meaning(kind))) {
+        (401 | 403, _, _) => {
+            let said = complaint.map_or_else(|| beginning(bytes), Complaint::words);
+            Err(WriteFailure::Other(TrackerError::Auth(format!("Linear answers {status}: {said}"))))
+        }
+        (500.., _, _) => Err(WriteFailure::Other(match kind {
+            Purpose::Read => TrackerError::Status { status, detail: beginning(bytes) },
+            Purpose::Write => TrackerError::MaybeDone(format!("Linear answered {status}")),
+        })),
+        (_, _, Some(failure)) => Err(failure),
+        (200, Some(data), None) if data.is_object() => Ok(data),
+        (200, _, None) => Err(unreadable(kind, beginning(bytes))),
+        (status, _, None) => Err(WriteFailure::Other(TrackerError::Status { status, detail: beginning(bytes) })),
+    }
+}
+
+/// An answer that came and says nothing.
+pub fn unreadable(kind: Purpose, what: String) -> WriteFailure {
+    WriteFailure::Other(match kind {
+        Purpose::Read => TrackerError::Response(what),
+        Purpose::Write => TrackerError::MaybeDone(format!("the answer cannot be read: {what}")),
+    })
+}
+
+impl Complaint {
+    /// Linear has a code and a type that say the same in two spellings; either may be missing.
+    fn is(&self, wanted: &str) -> bool {
+        let plain = |text: &String| text.to_lowercase().replace([' ', '_'], "");
+        [&self.extensions.code, &self.extensions.r#type].into_iter().flatten().any(|said| plain(said) == wanted)
+    }
+
+    fn words(&self) -> String {
+        match &self.extensions.user_presentable_message {
+            Some(more) if !more.is_empty() && *more != self.message => format!("{} ({more})", self.message),
+            _ => self.message.clone(),
+        }
+    }
+
+    fn meaning(&self, kind: Purpose) -> WriteFailure {
+        let words = self.words();
+        if self.is("authenticationerror") {
+            return WriteFailure::Other(TrackerError::Auth(words));
+        }
+        if self.message.to_lowercase().starts_with("entity not found") {
+            return WriteFailure::Missing(words);
+        }
+        let refused =
+            ["forbidden", "featurenotaccessible", "inputerror", "invalidinput", "usererror", "usagelimitexceeded"]
+                .into_iter()
+                .any(|code| self.is(code));
+        // A document that does not fit the schema is refused before anything is done.
+        let not_understood =
+            ["graphqlvalidationfailed", "graphqlparsefailed", "graphqlerror", "badrequest", "baduserinput"]
+                .into_iter()
+                .any(|code| self.is(code));
+        match kind {
+            Purpose::Read if self.is("forbidden") => WriteFailure::Other(TrackerError::Auth(words)),
+            Purpose::Read => WriteFailure::Other(TrackerError::Response(words)),
+            Purpose::Write if refused || not_understood => WriteFailure::Refused(words),
+            Purpose::Write => WriteFailure::Other(TrackerError::MaybeDone(words)),
+        }
+    }
+}
+
+/// Enough of a body to recognise what it is.
+fn beginning(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(160)]);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if text.is_empty() { "an empty answer".to_owned() } else { format!("`{text}`") }
+}

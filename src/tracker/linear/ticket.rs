@@ -1,0 +1,186 @@
+//! From Linear's issue to a ticket.
+
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::documents::issues::{
+    IssuesIssuesNodes as Node, IssuesIssuesNodesCommentsNodes as CommentNode,
+    IssuesIssuesNodesHistoryNodes as HistoryNode,
+};
+use super::people::Accounts;
+use super::scope::{Scope, time_of};
+use crate::domain::comment::{Author, Comment};
+use crate::domain::ids::{CommentId, TicketId};
+use crate::domain::ticket::{Blocker, Dispatchable, Labelled, StateChange, Ticket, normalise_labels};
+use crate::domain::time::Timestamp;
+
+/// How many relations a digest looks at; more than that are told by the issue's other changes.
+const DIGESTED_RELATIONS: usize = 5;
+
+/// Everybody who is named in it.
+pub fn people_in(node: &Node, ids: &mut BTreeSet<String>) {
+    ids.extend(node.creator.iter().map(|user| user.id.clone()));
+    ids.extend(node.comments.nodes.iter().filter_map(|comment| comment.user.as_ref()).map(|user| user.id.clone()));
+    ids.extend(node.history.nodes.iter().filter_map(|entry| entry.actor_id.clone()));
+}
+
+/// What is missing from the inner lists of a reading.
+pub fn is_cut_off(node: &Node) -> bool {
+    node.labels.page_info.has_next_page
+        || node.inverse_relations.page_info.has_next_page
+        || node.comments.page_info.has_next_page
+        || lacks_history(node)
+}
+
+/// The order of the history is not documented. It is read on until its newest part, and a move in it, are there.
+pub fn lacks_history(node: &Node) -> bool {
+    if !node.history.page_info.has_next_page {
+        return false;
+    }
+    let entries = &node.history.nodes;
+    let newest_first = match (entries.first(), entries.last()) {
+        (Some(first), Some(last)) => first.created_at > last.created_at,
+        _ => false,
+    };
+    !newest_first || !entries.iter().any(|entry| entry.to_state_id.is_some())
+}
+
+/// The ticket. What was cut off is left out rather than shown as a part.
+pub fn ticket(node: &Node, scope: &Scope, people: &Accounts) -> Ticket {
+    let author = people.author(
+        node.creator.as_ref().map(|user| user.id.as_str()),
+        node.bot_actor
+            .as_ref()
+            .filter(|_| node.creator.is_none())
+            .map(|bot| bot.name.as_deref().unwrap_or("an integration")),
+        node.external_user_creator.as_ref().map(|user| user.name.as_str()),
+    );
+    let dispatchable = match (&node.archived_at, scope.is_for_us(node)) {
+        (Some(_), _) => Dispatchable::No("it is archived".to_owned()),
+        (None, false) => Dispatchable::No("it is neither assigned nor delegated to whom the workflow names".to_owned()),
+        (None, true) => Dispatchable::Yes,
+    };
+    let whole_comments = !node.comments.page_info.has_next_page;
+    Ticket {
+        id: TicketId::new(&node.id),
+        key: node.identifier.as_str().into(),
+        title: node.title.clone(),
+        description: node.description.clone().filter(|text| !text.trim().is_empty()),
+        priority: priority(node.priority),
+        state: node.state.name.clone(),
+        branch_name: Some(node.branch_name.clone()).filter(|name| !name.is_empty()),
+        url: Some(node.url.clone()).filter(|url| !url.is_empty()),
+        assignee: node.assignee.as_ref().map(|user| user.display_name.clone()),
+        author: Some(author),
+        labels: normalise_labels(node.labels.nodes.iter().map(|label| label.name.as_str())),
+        blocked_by: blockers(node),
+        parent: node.parent.as_ref().map(|parent| TicketId::new(&parent.id)),
+        dispatchable,
+        created_at: time_of(&node.created_at),
+        updated_at: time_of(&node.updated_at),
+        native_ref: Some(serde_json::json!({
+            "team": node.team.key,
+            "project": node.project.as_ref().map(|project| &project.slug_id),
+        })),
+        comments: whole_comments.then(|| comments(&node.comments.nodes, people)),
+        state_changed: last_move(node, people),
+        labelled: labelled(node, people),
+    }
+}
+
+/// 1 is urgent and 4 is low, as with us; 0 is none.
+fn priority(priority: f64) -> Option<i64> {
+    let whole = priority as i64;
+    (whole > 0).then_some(whole)
+}
+
+/// An issue is blocked by those that have a relation `blocks` to it; there is no other.
+fn blockers(node: &Node) -> Vec<Blocker> {
+    let blocking = node.inverse_relations.nodes.iter().filter(|relation| relation.type_ == "blocks");
+    let blocker = |issue: &super::documents::issues::IssuesIssuesNodesInverseRelationsNodesIssue| Blocker {
+        id: TicketId::new(&issue.id),
+        key: issue.identifier.as_str().into(),
+        state: Some(issue.state.name.clone()),
+        failed: false,
+    };
+    blocking.map(|relation| blocker(&relation.issue)).collect()
+}
+
+fn comments(nodes: &[CommentNode], people: &Accounts) -> Vec<Comment> {
+    let mut comments: Vec<Comment> = nodes
+        .iter()
+        .map(|node| {
+            let user = node.user.as_ref().map(|user| user.id.as_str());
+            let bot = node.bot_actor.as_ref().map(|bot| bot.name.as_deref().unwrap_or("an integration"));
+            let outsider = node.external_user.as_ref().map(|user| user.name.as_str());
+            Comment {
+                id: CommentId::new(&node.id),
+                author: people.author(user, bot, outsider),
+                body: node.body.clone(),
+                created_at: time_of(&node.created_at),
+                updated_at: time_of(&node.updated_at),
+            }
+        })
+        .collect();
+    oldest_first(&mut comments);
+    comments
+}
+
+pub fn oldest_first(comments: &mut [Comment]) {
+    comments.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
+}
+
+/// The last move into the state that the issue is in. Unknown where the history does not fit the state: they may come from
+/// different moments.
+fn last_move(node: &Node, people: &Accounts) -> Option<StateChange> {
+    if lacks_history(node) {
+        return None;
+    }
+    let moves = node.history.nodes.iter().filter(|entry| entry.to_state_id.is_some());
+    let last = moves.max_by(|a, b| a.created_at.cmp(&b.created_at))?;
+    (last.to_state_id.as_ref() == Some(&node.state.id)).then_some(())?;
+    Some(StateChange { at: time_of(&last.created_at)?, by: Some(actor(last, people)) })
+}
+
+/// An integration that acts for a person is still not a person.
+fn actor(entry: &HistoryNode, people: &Accounts) -> Author {
+    let bot = entry.bot_actor.as_ref().map(|bot| bot.name.as_deref().unwrap_or("an integration"));
+    people.author(entry.actor_id.as_deref(), bot, None)
+}
+
+/// Who put each label there that is still there, as far as the history was read.
+fn labelled(node: &Node, people: &Accounts) -> Vec<Labelled> {
+    let newest = |id: &String| {
+        let added = |entry: &&HistoryNode| entry.added_label_ids.as_ref().is_some_and(|ids| ids.contains(id));
+        node.history.nodes.iter().filter(added).max_by(|a, b| a.created_at.cmp(&b.created_at))
+    };
+    let labels = node.labels.nodes.iter();
+    let known = labels.filter_map(|label| newest(&label.id).map(|entry| (label.name.trim().to_lowercase(), entry)));
+    known.map(|(label, entry)| Labelled { label, by: actor(entry, people) }).collect()
+}
+
+/// Stands for what a sweep looks at.
+pub fn digest<'a>(
+    updated_at: &str,
+    state: &str,
+    labels: &[String],
+    relations: impl Iterator<Item = &'a String>,
+) -> u64 {
+    let mut labels: Vec<&String> = labels.iter().collect();
+    labels.sort();
+    let mut relations: Vec<&String> = relations.take(DIGESTED_RELATIONS).collect();
+    relations.sort();
+    let mut hasher = DefaultHasher::new();
+    (updated_at, state, labels, relations).hash(&mut hasher);
+    hasher.finish()
+}
+
+pub fn digest_of(node: &Node) -> u64 {
+    let relations = node.inverse_relations.nodes.iter().map(|relation| &relation.id);
+    digest(&node.updated_at, &node.state.id, &node.label_ids, relations)
+}
+
+/// When the comment that a reading shows was last changed.
+pub fn comment_time(ticket: &Ticket, comment: &str) -> Option<Timestamp> {
+    ticket.known_comments().iter().find(|known| known.id.as_str() == comment)?.updated_at
+}

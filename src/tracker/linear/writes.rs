@@ -1,0 +1,286 @@
+//! What is written besides comments: moves, labels, links, new tickets. Each of them can be repeated.
+
+use super::LinearTracker;
+use super::comments::is_conflict;
+use super::documents::place::{
+    IssueFilter, IssueIDComparator, IssueLabelFilter, NullableTeamFilter, PlaceIssueLabelsNodes as LabelNode,
+    PlaceIssuesNodes as Node, StringComparator, Variables,
+};
+use super::documents::{
+    Attach, ChangeIssue, Home, MakeIssue, MakeLabel, Place, Relate, attach, change_issue, home, make_issue, make_label,
+    place, relate,
+};
+use super::keys::own_id;
+use super::refusals::WriteFailure;
+use super::scope::{is_uuid, project_filter, recast, time_of};
+use crate::domain::ids::TicketId;
+use crate::domain::ticket::{NewTicket, normalise_labels, same_state, state_in};
+use crate::tracker::{Move, TrackerError};
+
+/// Where a ticket is made.
+struct Team {
+    id: String,
+    key: String,
+    states: Vec<(String, String)>,
+    project: Option<String>,
+}
+
+impl LinearTracker {
+    /// An issue that is about to be changed, and the labels of these names.
+    async fn place(&self, id: &TicketId, labels: &[String]) -> Result<(Node, Vec<LabelNode>), TrackerError> {
+        let missing = || TrackerError::NotFound(id.clone());
+        if !is_uuid(id.as_str()) {
+            return Err(missing());
+        }
+        let by_id = IssueIDComparator { eq: Some(id.as_str().to_owned()), ..Default::default() };
+        let filter = IssueFilter { id: Some(by_id), ..Default::default() };
+        let asked = Variables { filter: Some(filter), labels: Some(named(labels)) };
+        let found = self.client.ask::<Place>(asked).await?.data;
+        let node = found.issues.nodes.into_iter().next().filter(|node| node.trashed != Some(true));
+        Ok((node.ok_or_else(missing)?, found.issue_labels.nodes))
+    }
+
+    async fn change(
+        &self,
+        id: &TicketId,
+        input: change_issue::IssueUpdateInput,
+    ) -> Result<change_issue::ChangeIssueIssueUpdate, TrackerError> {
+        let change = change_issue::Variables { id: id.as_str().to_owned(), input };
+        match self.client.tell::<ChangeIssue>(change).await {
+            Ok(done) => Ok(done.issue_update),
+            Err(WriteFailure::Missing(_)) => Err(TrackerError::NotFound(id.clone())),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
+    /// States have names of their own in each team: the one of the issue's own team is meant.
+    pub(super) async fn shift(
+        &self,
+        id: &TicketId,
+        state: &str,
+        expected_from: &[String],
+    ) -> Result<Move, TrackerError> {
+        let (node, _) = self.place(id, &[]).await?;
+        let actual = node.state.name;
+        if same_state(&actual, state) {
+            return Ok(Move::Already);
+        }
+        if !expected_from.is_empty() && !state_in(&actual, expected_from) {
+            return Ok(Move::Elsewhere(actual));
+        }
+        let states = node.team.states.nodes;
+        let Some(target) = states.iter().find(|known| same_state(&known.name, state)) else {
+            let names: Vec<&str> = states.iter().map(|known| known.name.as_str()).collect();
+            let (team, names) = (&node.team.key, names.join(", "));
+            return Err(TrackerError::Refused(format!("team {team} has no state `{}`; it has {names}", state.trim())));
+        };
+        let input = change_issue::IssueUpdateInput { state_id: Some(target.id.clone()), ..Default::default() };
+        let done = self.change(id, input).await?.issue;
+        match done {
+            Some(issue) if issue.state.id != target.id => Ok(Move::Elsewhere(issue.state.name)),
+            Some(issue) => Ok(Move::Moved(time_of(&issue.updated_at))),
+            None => Ok(Move::Moved(None)),
+        }
+    }
+
+    pub(super) async fn relabel(&self, id: &TicketId, add: &[String], remove: &[String]) -> Result<(), TrackerError> {
+        let (add, remove) = (normalise_labels(add), normalise_labels(remove));
+        let names: Vec<String> = add.iter().chain(&remove).cloned().collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let (node, known) = self.place(id, &names).await?;
+        let has = |label: &&LabelNode| node.label_ids.contains(&label.id);
+        let there: Vec<&LabelNode> = known.iter().filter(has).collect();
+        let removed: Vec<String> =
+            there.iter().filter(|label| state_in(&label.name, &remove)).map(|label| label.id.clone()).collect();
+        let new: Vec<String> =
+            add.into_iter().filter(|name| !there.iter().any(|label| same_state(&label.name, name))).collect();
+        let added = self.label_ids(&node.team.id, &node.team.key, &new, &known).await?;
+        if added.is_empty() && removed.is_empty() {
+            return Ok(());
+        }
+        let input = change_issue::IssueUpdateInput {
+            added_label_ids: (!added.is_empty()).then_some(added),
+            removed_label_ids: (!removed.is_empty()).then_some(removed),
+            state_id: None,
+        };
+        self.change(id, input).await.map(drop)
+    }
+
+    /// The labels of these names that an issue of the team can have. One that is not there is made only where that is allowed.
+    async fn label_ids(
+        &self,
+        team: &str,
+        key: &str,
+        names: &[String],
+        known: &[LabelNode],
+    ) -> Result<Vec<String>, TrackerError> {
+        let mut ids = Vec::new();
+        for name in names {
+            let fits = |label: &&LabelNode| {
+                same_state(&label.name, name)
+                    && !label.is_group
+                    && label.team.as_ref().is_none_or(|of: &place::PlaceIssueLabelsNodesTeam| of.id == team)
+            };
+            let mut fitting: Vec<&LabelNode> = known.iter().filter(fits).collect();
+            // The team's own before the workspace's.
+            fitting.sort_by_key(|label| label.team.is_none());
+            match fitting.first() {
+                Some(label) => ids.push(label.id.clone()),
+                None if self.create_labels => ids.push(self.make_label(team, name).await?),
+                None => {
+                    return Err(TrackerError::Refused(format!(
+                        "team {key} has no label `{name}`; make it in Linear, or set tracker.provider.create_labels: true"
+                    )));
+                }
+            }
+        }
+        Ok(ids)
+    }
+
+    async fn make_label(&self, team: &str, name: &str) -> Result<String, TrackerError> {
+        let own = own_id(&["label", team, name]);
+        let input = make_label::IssueLabelCreateInput {
+            id: Some(own.clone()),
+            name: name.to_owned(),
+            team_id: Some(team.to_owned()),
+        };
+        match self.client.tell::<MakeLabel>(make_label::Variables { input }).await {
+            Ok(made) => Ok(made.issue_label_create.issue_label.id),
+            Err(WriteFailure::Refused(why)) if is_conflict(&why) => Ok(own),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
+    /// Linear knows an attachment by its address: the same one again changes its title.
+    pub(super) async fn attach(&self, id: &TicketId, url: &str, title: &str) -> Result<(), TrackerError> {
+        let input = attach::AttachmentCreateInput {
+            id: None,
+            issue_id: id.as_str().to_owned(),
+            url: url.to_owned(),
+            title: title.to_owned(),
+        };
+        match self.client.tell::<Attach>(attach::Variables { input }).await {
+            Ok(_) => Ok(()),
+            Err(WriteFailure::Missing(_)) => Err(TrackerError::NotFound(id.clone())),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
+    pub(super) async fn create(&self, new: &NewTicket, key: &str) -> Result<TicketId, TrackerError> {
+        let labels = normalise_labels(&new.labels);
+        let (team, known) = self.home_of(new.parent.as_ref(), &labels).await?;
+        let state =
+            self.states.active.iter().find_map(|wanted| {
+                team.states.iter().find(|(_, name)| same_state(name, wanted)).map(|(id, _)| id.clone())
+            });
+        let own = own_id(&["issue", &team.id, key]);
+        let label_ids = self.label_ids(&team.id, &team.key, &labels, &known).await?;
+        let input = make_issue::IssueCreateInput {
+            id: Some(own.clone()),
+            team_id: team.id,
+            title: Some(new.title.clone()),
+            description: Some(new.description.replace('\0', "")),
+            priority: new.priority,
+            state_id: state,
+            label_ids: (!label_ids.is_empty()).then_some(label_ids),
+            parent_id: new.parent.as_ref().map(|parent| parent.as_str().to_owned()),
+            project_id: team.project,
+        };
+        let id = TicketId::new(own);
+        let existed = match self.client.tell::<MakeIssue>(make_issue::Variables { input }).await {
+            Ok(_) => false,
+            Err(WriteFailure::Other(error)) => return Err(error),
+            Err(WriteFailure::Missing(why) | WriteFailure::Refused(why)) => {
+                // A change that changes nothing is answered by whoever knows whether it is there.
+                match self.change(&id, change_issue::IssueUpdateInput::default()).await {
+                    Ok(_) => true,
+                    Err(TrackerError::NotFound(_)) => return Err(TrackerError::Refused(why)),
+                    Err(error) => return Err(error),
+                }
+            }
+        };
+        for blocker in &new.blocked_by {
+            let input = relate::IssueRelationCreateInput {
+                id: Some(own_id(&["blocks", blocker.as_str(), id.as_str()])),
+                issue_id: blocker.as_str().to_owned(),
+                related_issue_id: id.as_str().to_owned(),
+                type_: relate::IssueRelationType::blocks,
+            };
+            match self.client.tell::<Relate>(relate::Variables { input }).await {
+                Ok(_) => {}
+                Err(WriteFailure::Refused(_)) if existed => {}
+                Err(WriteFailure::Missing(_)) => return Err(TrackerError::NotFound(blocker.clone())),
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+        Ok(id)
+    }
+
+    /// The team of the parent, else the one that the workflow names.
+    async fn home_of(
+        &self,
+        parent: Option<&TicketId>,
+        labels: &[String],
+    ) -> Result<(Team, Vec<LabelNode>), TrackerError> {
+        if let Some(parent) = parent {
+            let (node, known) = self.place(parent, labels).await?;
+            let states = node.team.states.nodes.into_iter().map(|state| (state.id, state.name)).collect();
+            let project = node.project.map(|project| project.id);
+            return Ok((Team { id: node.team.id, key: node.team.key, states, project }, known));
+        }
+        let by_key = |key: &String| home::TeamFilter {
+            key: Some(home::StringComparator { eq_ignore_case: Some(key.clone()), ..Default::default() }),
+            ..Default::default()
+        };
+        let project = self.scope.project_slug.as_deref().map(|slug| recast(&project_filter(slug))).transpose()?;
+        let has_project = project.is_some();
+        let asked = home::Variables {
+            teams: self.scope.team_key.as_ref().map(by_key),
+            project,
+            labels: Some(recast(&named(labels))?),
+        };
+        let found = self.client.ask::<Home>(asked).await?.data;
+        let project = found.projects.nodes.into_iter().next().filter(|_| has_project);
+        let project_id = project.as_ref().map(|project| project.id.clone());
+        let team = match (&self.scope.team_key, project) {
+            (None, Some(project)) => project.teams.nodes.into_iter().next().map(|team| Team {
+                states: team.states.nodes.into_iter().map(|state| (state.id, state.name)).collect(),
+                id: team.id,
+                key: team.key,
+                project: project_id,
+            }),
+            _ => found.teams.nodes.into_iter().next().map(|team| Team {
+                states: team.states.nodes.into_iter().map(|state| (state.id, state.name)).collect(),
+                id: team.id,
+                key: team.key,
+                project: project_id,
+            }),
+        };
+        let team = team.ok_or_else(|| TrackerError::Refused("there is no team to make a ticket in".to_owned()))?;
+        let known = found.issue_labels.nodes.into_iter().map(|label| LabelNode {
+            id: label.id,
+            name: label.name,
+            is_group: label.is_group,
+            team: label.team.map(|team| place::PlaceIssueLabelsNodesTeam { id: team.id }),
+        });
+        Ok((team, known.collect()))
+    }
+}
+
+/// Labels of these names, whatever team they belong to. No name is no label.
+fn named(names: &[String]) -> IssueLabelFilter {
+    let named = |name: &String| IssueLabelFilter {
+        name: Some(StringComparator { eq_ignore_case: Some(name.clone()), ..Default::default() }),
+        ..Default::default()
+    };
+    match names {
+        [] => IssueLabelFilter {
+            name: Some(StringComparator { in_: Some(Vec::new()), ..Default::default() }),
+            team: Some(NullableTeamFilter { null: Some(true), ..Default::default() }),
+            ..Default::default()
+        },
+        names => IssueLabelFilter { or: Some(names.iter().map(named).collect()), ..Default::default() },
+    }
+}

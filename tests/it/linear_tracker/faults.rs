@@ -1,0 +1,161 @@
+//! Everything that can go wrong between us and Linear means what it should.
+
+use std::time::Duration;
+
+use dirigent::domain::ids::TicketId;
+use dirigent::domain::time::Timestamp;
+use dirigent::engine::permit::EffectKind;
+use dirigent::tracker::{BoardAnswer, Found, Tracker, TrackerError};
+use serde_json::json;
+
+use super::{active, first_mark, found, listed, team, titles, tracker};
+use crate::linear::{Instead, KEY, Linear, When};
+use crate::support::allowed;
+
+type Check = fn(&TrackerError) -> bool;
+
+#[tokio::test]
+async fn a_read_that_fails_is_an_error_and_never_a_part() {
+    let linear = Linear::start();
+    for number in 0..80 {
+        linear.add_issue(&format!("ticket {number}"), "Todo", &[]);
+    }
+    let tracker = tracker(&linear, team("ENG"));
+    let cases: Vec<(&str, Instead, Check)> = vec![
+        ("partial", Instead::Partial, |e| matches!(e, TrackerError::Response(why) if why.contains("a part could not"))),
+        ("200 with errors", Instead::Errors("INTERNAL_SERVER_ERROR", "oh"), |e| matches!(e, TrackerError::Response(_))),
+        ("400", Instead::Status(400), |e| matches!(e, TrackerError::Response(_))),
+        ("401", Instead::Status(401), |e| matches!(e, TrackerError::Auth(_))),
+        ("403", Instead::Status(403), |e| matches!(e, TrackerError::Auth(_))),
+        ("429", Instead::TooMany, |e| matches!(e, TrackerError::RateLimited { .. })),
+        ("500", Instead::Status(500), |e| matches!(e, TrackerError::Status { status: 500, .. }) && e.is_transient()),
+        ("502", Instead::Html(502), |e| matches!(e, TrackerError::Status { status: 502, .. })),
+        ("an HTML page", Instead::Html(200), |e| matches!(e, TrackerError::Response(why) if why.contains("<html>"))),
+        ("cut off", Instead::Truncated, |e| matches!(e, TrackerError::Request(_)) && e.is_transient()),
+        ("disconnected", Instead::Disconnect, |e| matches!(e, TrackerError::Request(_))),
+        // Last: after it no poll leaves before its time.
+        ("400 RATELIMITED", Instead::RateLimited(Duration::from_secs(90)), |e| {
+            *e == TrackerError::RateLimited { retry_after: Some(Duration::from_secs(90)) }
+        }),
+    ];
+    for (what, instead, expected) in cases {
+        // The second page of the list.
+        linear.fault_later("Issues", When::After, instead, 1, 1);
+        let error = tracker.poll(&active(), None).await.unwrap_err();
+        assert!(expected(&error), "{what}: {error:?}");
+        linear.heal();
+    }
+    assert_eq!(listed(&tracker).await.len(), 80, "and then it works again");
+}
+
+#[tokio::test]
+async fn a_write_that_fails_says_whether_it_may_have_been_done() {
+    let linear = Linear::start();
+    let id = TicketId::new(linear.add_issue("one", "Todo", &[]));
+    let tracker = tracker(&linear, team("ENG"));
+    let permit = allowed(EffectKind::Comment);
+    let cases: Vec<(&str, Instead, Check)> = vec![
+        ("200 with errors", Instead::Errors("INTERNAL_SERVER_ERROR", "oh"), |e| {
+            matches!(e, TrackerError::MaybeDone(_))
+        }),
+        ("partial", Instead::Partial, |e| matches!(e, TrackerError::MaybeDone(_))),
+        ("RATELIMITED", Instead::RateLimited(Duration::from_secs(5)), |e| {
+            matches!(e, TrackerError::RateLimited { .. })
+        }),
+        ("401", Instead::Status(401), |e| matches!(e, TrackerError::Auth(_))),
+        ("500", Instead::Status(500), |e| matches!(e, TrackerError::MaybeDone(_))),
+        ("502", Instead::Html(502), |e| matches!(e, TrackerError::MaybeDone(_))),
+        ("an HTML page", Instead::Html(200), |e| matches!(e, TrackerError::MaybeDone(_))),
+        ("cut off", Instead::Truncated, |e| matches!(e, TrackerError::MaybeDone(_))),
+        ("disconnected", Instead::Disconnect, |e| matches!(e, TrackerError::MaybeDone(_))),
+    ];
+    let now = Timestamp(linear.now().as_millisecond());
+    for (what, instead, expected) in cases {
+        linear.fault("WriteComment", When::After, instead);
+        let error = tracker.comment(&permit, &id, what, "Started.", now).await.unwrap_err();
+        assert!(expected(&error), "{what}: {error:?}");
+        assert_eq!(linear.comments(id.as_str()).len(), 1, "{what}: it was done");
+        let again = tracker.comment(&permit, &id, what, "Started.", now).await.unwrap();
+        assert!(again.existed, "{what}");
+        assert_eq!(linear.comments(id.as_str()).len(), 1, "{what}: and not once more");
+        linear.unsay(id.as_str(), again.id.as_str());
+    }
+    linear.fault("WriteComment", When::Before, Instead::Errors("FORBIDDEN", "You may not comment"));
+    let refused = tracker.comment(&permit, &id, "refused", "Started.", now).await;
+    assert!(matches!(&refused, Err(TrackerError::Refused(why)) if why.contains("may not")), "{refused:?}");
+}
+
+#[tokio::test]
+async fn nobody_there_means_that_nothing_was_done() {
+    let linear = Linear::start();
+    let id = TicketId::new(linear.add_issue("one", "Todo", &[]));
+    let tracker = tracker(&linear, team("ENG"));
+    drop(linear);
+    let error = tracker.attach_link(&allowed(EffectKind::Comment), &id, "https://x.invalid", "x").await.unwrap_err();
+    assert!(matches!(&error, TrackerError::Request(_)), "{error:?}");
+    assert!(!error.to_string().contains(KEY), "{error}");
+}
+
+#[tokio::test]
+async fn a_cursor_that_repeats_ends_the_reading() {
+    let linear = Linear::start();
+    for number in 0..80 {
+        linear.add_issue(&format!("ticket {number}"), "Todo", &[]);
+    }
+    let tracker = tracker(&linear, team("ENG"));
+    let looping = Instead::Edited(Box::new(|body| {
+        body["data"]["issues"]["pageInfo"] = json!({"hasNextPage": true, "endCursor": "cursor:3"});
+    }));
+    linear.fault_later("Issues", When::After, looping, 0, 50);
+    let error = tracker.fetch_by_states(&active()).await.unwrap_err();
+    assert!(matches!(error, TrackerError::Pagination(_)), "{error:?}");
+    assert!(linear.journal().len() < 5, "it does not go on for ever");
+}
+
+#[tokio::test]
+async fn a_malformed_record_is_left_out_of_a_list_and_said() {
+    let linear = Linear::start();
+    let broken = linear.add_issue("broken", "Todo", &[]);
+    linear.add_issue("fine", "Todo", &[]);
+    let tracker = tracker(&linear, team("ENG"));
+    let mark = first_mark(&tracker).await;
+    linear.garble(&broken);
+    assert_eq!(titles(&listed(&tracker).await), ["fine"]);
+    assert!(tracker.left_out()[0].contains(&broken), "{:?}", tracker.left_out());
+    assert!(
+        matches!(found(&tracker, &broken).await, Found::Unreadable(why) if why.contains("title") || why.contains("null"))
+    );
+    linear.edit(&broken, |issue| issue.priority = 1);
+    let answer = tracker.poll(&active(), Some(&mark)).await.unwrap().answer;
+    assert!(matches!(answer, BoardAnswer::Changed { ref tickets, .. } if tickets.is_empty()), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_limit_that_is_near_makes_polls_wait() {
+    let linear = Linear::start();
+    linear.add_issue("one", "Todo", &[]);
+    let tracker = tracker(&linear, team("ENG"));
+    linear.allow_requests(60);
+    let mut refused = None;
+    let mut mark = first_mark(&tracker).await;
+    for _ in 0..70 {
+        match tracker.poll(&active(), Some(&mark)).await.map(|reading| reading.answer) {
+            Ok(BoardAnswer::Changed { mark: next, .. }) => mark = next,
+            Ok(_) => {}
+            Err(error) => {
+                refused = Some(error);
+                break;
+            }
+        }
+    }
+    match refused {
+        Some(TrackerError::RateLimited { retry_after: Some(wait) }) => {
+            assert!(wait > Duration::from_secs(3000), "{wait:?}");
+        }
+        other => panic!("{other:?}"),
+    }
+    let asked = linear.journal().len();
+    assert!(tracker.poll(&active(), Some(&mark)).await.is_err());
+    assert_eq!(linear.journal().len(), asked, "nothing is asked meanwhile");
+    assert!(tracker.whoami().await.is_ok(), "and what is left is for what is under way");
+}
