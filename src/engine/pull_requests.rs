@@ -76,6 +76,7 @@ impl Step<'_> {
             return;
         }
         let before = self.state.jobs.get(ticket).and_then(|job| job.delivery.pr.clone());
+        let another_head = before.as_ref().is_none_or(|known| known.head != pr.head);
         let known = before.as_ref().is_some_and(|facts| facts.head == pr.head && facts.head_shown.is_some());
         let shown = (!known).then(|| Basis { after: self.state.next_moment(), ..basis });
         let Some(job) = self.state.jobs.get(ticket) else { return };
@@ -90,8 +91,10 @@ impl Step<'_> {
         }
         let approval = approval_by_review(job, &pr, self.policy, self.now);
         let judges = phases::judges_pr(&job.stage);
-        let another_head = before.as_ref().is_none_or(|known| known.head != facts.head);
         self.state.jobs.edit(ticket, |job| {
+            if judges {
+                job.delivery.head = Some(pr.head.clone());
+            }
             if job.people.approval != approval {
                 if let Some(approval) = &approval {
                     remarks::accept(job, &approval.by, &approval.head, &[]);
@@ -99,9 +102,6 @@ impl Step<'_> {
                     job.delivery.update_attempts = 0;
                 }
                 job.people.approval = approval;
-            }
-            if judges {
-                job.delivery.head = Some(pr.head.clone());
             }
             if another_head {
                 job.delivery.merge_attempts = 0;

@@ -6,7 +6,7 @@ use dirigent::config::policy::ClosedPrPolicy;
 use dirigent::domain::comment::TrustLevel;
 use dirigent::domain::job::{ReleaseReason, Stage};
 use dirigent::domain::phase::Phase;
-use dirigent::domain::pr::{PrState, PullRequest};
+use dirigent::domain::pr::{PrState, PullRequest, Verdict};
 use dirigent::domain::run::StopReason;
 use dirigent::domain::ticket::Ticket;
 use dirigent::domain::time::Timestamp;
@@ -14,7 +14,10 @@ use dirigent::engine::effect::Action;
 use dirigent::engine::event::{EffectError, EffectResult, OperatorCommand};
 use dirigent::engine::select;
 
-use super::fixtures::{SWITCH_LABEL, at_head, blocker, comment, commit, id, in_state, labelled, policy, ticket};
+use super::fixtures::{
+    SWITCH_LABEL, at_head, blocker, comment, commit, done_report, id, in_state, labelled, policy,
+    review, thread, ticket,
+};
 use super::machine::Machine;
 
 fn is_reopen(action: &Action) -> bool {
@@ -296,4 +299,36 @@ fn a_head_that_failed_its_gates_is_gated_again_when_its_ticket_comes_back() {
     machine.observe("a", pushed);
     assert_eq!(machine.emitted(|action| matches!(action, Action::MergePr { .. })), 0);
     assert!(machine.pending(of).is_some(), "{}", machine.code("a"));
+}
+
+/// The run ends well with this head, and the gates let it through.
+fn passes_the_gates(machine: &mut Machine, head: &str) {
+    machine.run_ends("a", done_report(&commit(head)));
+    let result = EffectResult::Gated { results: Vec::new() };
+    machine.succeed(|action| matches!(action, Action::RunGate { .. }), result);
+}
+
+#[test]
+fn an_approval_of_the_published_head_does_not_accept_what_was_made_since() {
+    let mut workflow = policy();
+    workflow.gates.has_task_gates = true;
+    let mut machine = Machine::working(workflow);
+    passes_the_gates(&mut machine, "one");
+    machine.publish("a");
+    let with_thread = |pr: PullRequest| PullRequest { threads: Some(vec![thread(1, false)]), ..pr };
+    machine.observe("a", with_thread(machine.good_pr("a")));
+    machine.run_starts("a");
+    machine.delivers("a");
+    machine.run_ends("a", done_report(&commit("two")));
+    // The second commit is at the gates when somebody approves the first.
+    let approval = review(1, TrustLevel::Member, Verdict::Approved, &commit("one"));
+    let approved = |pr: PullRequest| PullRequest { reviews: Some(vec![approval.clone()]), ..with_thread(pr) };
+    machine.observe("a", approved(machine.good_pr("a")));
+    let result = EffectResult::Gated { results: Vec::new() };
+    machine.succeed(|action| matches!(action, Action::RunGate { .. }), result);
+    machine.publish("a");
+    machine.observe("a", approved(machine.good_pr("a")));
+    machine.seconds(61);
+    machine.observe("a", approved(machine.good_pr("a")));
+    assert_eq!(machine.code("a"), "remarks", "nobody has seen what the second commit made of it");
 }
