@@ -4,6 +4,7 @@
 //! the answers to our own writes, and that shows the head which the git remote has.
 
 use super::assess;
+use super::delivery;
 use super::effect::Action;
 use super::landing;
 use super::phases::{self, Observation};
@@ -77,6 +78,7 @@ impl Step<'_> {
         }
         let before = self.state.jobs.get(ticket).and_then(|job| job.delivery.pr.clone());
         let another_head = before.as_ref().is_none_or(|known| known.head != pr.head);
+        self.decide_with(ticket, |job, out| delivery::overtaken(job, &pr.head, out));
         let known = before.as_ref().is_some_and(|facts| facts.head == pr.head && facts.head_shown.is_some());
         let shown = (!known).then(|| Basis { after: self.state.next_moment(), ..basis });
         let Some(job) = self.state.jobs.get(ticket) else { return };
