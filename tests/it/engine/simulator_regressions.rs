@@ -366,3 +366,13 @@ fn a_retry_of_a_rework_looks_at_the_head_that_somebody_has_pushed_since() {
     machine.operator(OperatorCommand::Retry { ticket: id("a") });
     assert_eq!(machine.phase("a"), Phase::WaitingForChecks, "it may be mended: nobody is paid before that is known");
 }
+
+#[test]
+fn a_listing_that_has_a_ticket_twice_is_read_to_its_newer_words() {
+    let mut machine = Machine::with_pr(policy());
+    machine.poll(vec![at(2_000, ticket("a"))]);
+    let words = vec![comment(1, TrustLevel::Member, "@dirigent not like this")];
+    let newer = Ticket { comments: Some(words), ..at(3_000, ticket("a")) };
+    machine.poll(vec![at(2_000, ticket("a")), newer]);
+    assert_eq!(machine.phase("a"), Phase::Rework, "the second page had the comment");
+}
