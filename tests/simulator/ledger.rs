@@ -48,6 +48,11 @@ impl Ledger {
         }
     }
 
+    /// What is written down and not confirmed.
+    pub fn pending(&self) -> impl Iterator<Item = &Pending> {
+        self.outbox.values()
+    }
+
     /// The state that a new life begins with.
     pub fn reopened(&self) -> State {
         State {
