@@ -33,7 +33,7 @@ fn on_the_board(simulation: &mut Simulation, now: Timestamp, chance: &mut Chance
     let ticket = chance.pick(&ids).clone();
     match chance.below(9) {
         0..=2 => {
-            let states = ["Todo", "In Progress", "Backlog", "Rework", "Approved", "Done", "Todo"];
+            let states = ["Todo", "In Progress", "Backlog", "Rework", "Approved", "Approved", "Done"];
             let state = *chance.pick(&states);
             if state == "Approved" {
                 approve(simulation, &ticket, &[]);

@@ -145,9 +145,10 @@ fn settles_thread(world: &mut World, number: u64, resolve: bool, now: Timestamp)
     let (id, said) = (last.id.clone(), last.comments.last().cloned());
     if resolve {
         world.wishes.end_one(now, RemarkKind::Thread, &id);
+        world.resolved.insert(id.clone(), now);
     } else if let Some(said) = said {
         let key = RemarkKey { kind: RemarkKind::Thread, id: id.clone(), version: said.version() };
-        world.wishes.say(&ticket, key, &said.author.name, true);
+        world.wishes.reopen(&ticket, key, &said.author.name, world.resolved.get(&id).copied());
     }
     format!("{id} of #{number} is {}", if resolve { "resolved" } else { "opened again" })
 }

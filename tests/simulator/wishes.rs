@@ -41,6 +41,8 @@ pub struct Wish {
 #[derive(Debug, Clone, Default)]
 pub struct Wishes {
     all: Vec<Wish>,
+    /// Conversations that the runner has seen resolved.
+    pub seen_resolved: BTreeSet<CommentId>,
     unwritten: Vec<(usize, Book)>,
 }
 
@@ -77,6 +79,17 @@ impl Wishes {
 
     pub fn end_one(&mut self, now: Timestamp, kind: RemarkKind, id: &CommentId) {
         self.end(now, |wish| wish.key.kind == kind && wish.key.id == *id);
+    }
+
+    /// A conversation is open again. To whoever never saw it resolved, nothing has happened.
+    pub fn reopen(&mut self, ticket: &TicketId, key: RemarkKey, author: &str, resolved_at: Option<Timestamp>) {
+        if self.seen_resolved.remove(&key.id) {
+            self.say(ticket, key, author, true);
+            return;
+        }
+        for wish in self.all.iter_mut().filter(|wish| wish.key == key && wish.ended == resolved_at) {
+            wish.ended = None;
+        }
     }
 
     pub fn of<'a>(&'a self, ticket: &'a TicketId) -> impl Iterator<Item = &'a Wish> {

@@ -197,7 +197,7 @@ impl Simulation {
     fn pr_is_shown(&mut self, ticket: &TicketId, pr: &PullRequest) {
         let known = self.state.jobs.get(ticket).filter(|job| !job.stage.phase().is_terminal());
         let current = known.and_then(|job| job.delivery.pr.as_ref()).is_some_and(|facts| facts.number == pr.number);
-        if !current || pr.state != PrState::Open || !self.world.wishes.has_unshown(ticket) {
+        if !current || pr.state != PrState::Open {
             return;
         }
         let wishes = &mut self.world.wishes;
@@ -205,8 +205,10 @@ impl Simulation {
             let version = dirigent::domain::comment::text_version(&review.body);
             wishes.shown(ticket, &RemarkKey { kind: RemarkKind::Verdict, id: review.id.clone(), version }, false);
         }
-        for thread in pr.threads.iter().flatten().filter(|thread| !thread.resolved) {
-            if let Some(last) = thread.comments.last() {
+        for thread in pr.threads.iter().flatten() {
+            if thread.resolved {
+                wishes.seen_resolved.insert(thread.id.clone());
+            } else if let Some(last) = thread.comments.last() {
                 let key = RemarkKey { kind: RemarkKind::Thread, id: thread.id.clone(), version: last.version() };
                 wishes.shown(ticket, &key, false);
             }
@@ -223,12 +225,8 @@ impl Simulation {
             self.overtake(look);
         }
         for effect in effects {
-            match (&effect.action, &effect.ticket) {
-                (Action::MergePr { number, head, .. }, Some(ticket)) => {
-                    promises::merging::is_sound(self, heard, ticket, number.0, head)?;
-                }
-                (Action::StartRun { work, .. }, Some(ticket)) => promises::working::has_a_cause(self, ticket, work)?,
-                _ => {}
+            if let (Action::MergePr { number, head, .. }, Some(ticket)) = (&effect.action, &effect.ticket) {
+                promises::merging::is_sound(self, heard, ticket, number.0, head)?;
             }
         }
         if let Some((id, ticket, was_blocked)) = &heard.locked_out {
@@ -236,6 +234,11 @@ impl Simulation {
         }
         for id in &changes.jobs {
             self.follow(id, heard)?;
+        }
+        for effect in effects {
+            if let (Action::StartRun { work, .. }, Some(ticket)) = (&effect.action, &effect.ticket) {
+                promises::working::has_a_cause(self, ticket, work)?;
+            }
         }
         Ok(())
     }

@@ -59,6 +59,7 @@ pub struct World {
     pub performed: BTreeSet<EffectId>,
     pub merges: BTreeMap<u64, u32>,
     pub wishes: Wishes,
+    pub resolved: BTreeMap<CommentId, Timestamp>,
     /// Heads that were green and clean, red, or in conflict at some time since they were pushed.
     pub was_good: BTreeSet<(u64, CommitId)>,
     pub was_red: BTreeSet<(u64, CommitId)>,
