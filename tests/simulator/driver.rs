@@ -197,6 +197,7 @@ impl Simulation {
         self.state = self.ledger.reopened();
         self.witness.begin_life(&self.state);
         let agents = std::mem::take(&mut self.agents);
+        self.world.ended.extend(agents.values().map(|agent| (agent.run.clone(), agent.committed.clone())));
         // Whoever buries a run saves its work, or finds what was saved before its end could be written down.
         for agent in agents.values().filter(|agent| agent.is_dirty()) {
             self.world.salvaged.insert(agent.run.clone(), agent.ticket.clone());

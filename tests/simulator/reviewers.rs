@@ -182,8 +182,10 @@ fn rewrites(world: &mut World, number: u64, delete: bool, now: Timestamp) -> Str
         last.updated_at = Some(now);
         pr.comments.get_or_insert_default().push(last.clone());
     }
-    world.wishes.end_one(now, RemarkKind::PrComment, &id);
-    if !delete {
+    if delete {
+        world.wishes.vanish(now, RemarkKind::PrComment, &id);
+    } else {
+        world.wishes.end_one(now, RemarkKind::PrComment, &id);
         let key = RemarkKey { kind: RemarkKind::PrComment, id: id.clone(), version: last.version() };
         world.wishes.say(&ticket, key, &last.author.name, true);
     }

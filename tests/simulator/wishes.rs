@@ -35,6 +35,8 @@ pub struct Wish {
     pub author: String,
     pub wants_rework: bool,
     pub ended: Option<Timestamp>,
+    /// Deleted: whoever knows of it has to ask for it by its id to learn that, and may not get an answer.
+    pub vanished: bool,
     pub book: Book,
 }
 
@@ -67,13 +69,20 @@ impl Wishes {
     pub fn say(&mut self, ticket: &TicketId, key: RemarkKey, author: &str, wants_rework: bool) {
         let book = Book { shown: false, dealt: Dealt::Open, matters: true };
         let (ticket, author) = (ticket.clone(), author.to_owned());
-        self.all.push(Wish { key, ticket, author, wants_rework, ended: None, book });
+        self.all.push(Wish { key, ticket, author, wants_rework, ended: None, vanished: false, book });
     }
 
     /// Somebody took these back, or put something else in their place.
     pub fn end(&mut self, now: Timestamp, which: impl Fn(&Wish) -> bool) {
         for wish in self.all.iter_mut().filter(|wish| wish.ended.is_none() && which(wish)) {
             wish.ended = Some(now);
+        }
+    }
+
+    pub fn vanish(&mut self, now: Timestamp, kind: RemarkKind, id: &CommentId) {
+        for wish in self.all.iter_mut().filter(|wish| wish.key.kind == kind && wish.key.id == *id) {
+            wish.ended.get_or_insert(now);
+            wish.vanished = true;
         }
     }
 
@@ -188,7 +197,7 @@ impl Wishes {
     /// Whether somebody's words are a reason to work: now, or a moment ago as far as the runner can know.
     pub fn ask_for_work(&self, ticket: &TicketId, lately: Timestamp) -> bool {
         let open = |wish: &Wish| matches!(wish.book.dealt, Dealt::Open | Dealt::Delivered(_));
-        let recent = |wish: &Wish| wish.ended.is_none_or(|at| at >= lately);
+        let recent = |wish: &Wish| wish.vanished || wish.ended.is_none_or(|at| at >= lately);
         self.of(ticket).any(|wish| wish.wants_rework && open(wish) && recent(wish))
     }
 

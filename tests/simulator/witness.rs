@@ -151,7 +151,12 @@ impl Simulation {
             Err(EffectError::Auth { .. }) => {
                 let job = self.state.jobs.get(&ticket);
                 let blocked = job.is_some_and(|job| {
-                    matches!(job.stage, Stage::Blocked { .. } | Stage::Merging { withdrawn: true, .. })
+                    matches!(
+                        job.stage,
+                        Stage::Blocked { .. }
+                            | Stage::Merging { withdrawn: true, .. }
+                            | Stage::Working { stopping: Some(_), .. }
+                    )
                 });
                 heard.locked_out = Some((id, ticket, blocked));
             }
@@ -178,8 +183,8 @@ impl Simulation {
         let starting = match self.state.jobs.get(&ticket.id) {
             None if !state_in(&ticket.state, &self.policy.tracker.active_states) => return,
             None => true,
+            Some(job) if job.attempts == 0 => true,
             Some(job) => match &job.stage {
-                Stage::Queued { .. } => job.attempts == 0,
                 Stage::Working { run, .. } => {
                     let live = self.state.runs.get(run);
                     job.attempts == 1 && live.is_some_and(|live| matches!(live.life, Life::Spawning))

@@ -191,7 +191,7 @@ impl World {
         let last: CommentId = comments[at].id.clone();
         if delete {
             comments.remove(at);
-            self.wishes.end_one(now, RemarkKind::TicketComment, &last);
+            self.wishes.vanish(now, RemarkKind::TicketComment, &last);
             return true;
         }
         comments[at].body = format!("@dirigent otherwise, {number}");
