@@ -66,10 +66,15 @@ impl Step<'_> {
         state.changes.archived.insert(id.clone(), Arc::unwrap_or_clone(job));
     }
 
-    /// The ledger's records of tickets that the next event is about.
+    /// The ledger's records of tickets that the next event is about. What they say of the board is old: nothing is started on it.
     pub fn recalled(&mut self, jobs: Vec<Job>) {
         for job in jobs {
-            self.state.jobs.recall(job);
+            let id = job.ticket.id.clone();
+            if !self.state.jobs.contains(&id) {
+                self.state.jobs.recall(job);
+                self.state.unseen.insert(id.clone());
+                self.state.off_list.insert(id);
+            }
         }
     }
 }

@@ -157,7 +157,7 @@ pub fn pr_assessed(job: &mut Job, assessment: Assessment, asked_in_turn: bool, o
         return;
     }
     match assessment {
-        Assessment::Rework(cause) => out.rework(job, cause),
+        Assessment::Rework(cause) => rework_of_head(job, cause, out),
         Assessment::Checks(on) => wait_for_checks(job, on, out),
         Assessment::Human(on) => wait_for_human(job, on, out),
         Assessment::NeedsUpdate { number, head } => {
@@ -188,6 +188,27 @@ pub fn pr_assessed(job: &mut Job, assessment: Assessment, asked_in_turn: bool, o
             out.queue(job, Work::Review { head }, Wait::Ready);
         }
         Assessment::Ready { head } => landing::ready(job, head, asked_in_turn, out),
+    }
+}
+
+/// What has to be mended on this very head, and what people want of whichever head there is.
+fn rework_of_head(job: &mut Job, cause: ReworkCause, out: &mut Decided<'_>) {
+    let is_bound = matches!(cause.trigger, ReworkTrigger::CheckFailed | ReworkTrigger::MergeConflict);
+    out.rework(job, cause);
+    job.delivery.rework_head = job.delivery.pr.as_ref().filter(|_| is_bound).map(|pr| pr.head.clone());
+}
+
+/// Whether a rework waits that is about another head than this one.
+pub fn is_overtaken(job: &Job, head: &CommitId) -> bool {
+    let is_queued = matches!(&job.stage, Stage::Queued { work: Work::Rework { .. }, .. });
+    is_queued && job.delivery.rework_head.as_ref().is_some_and(|bound| bound != head)
+}
+
+/// Somebody pushed before a rework of the old head began: their commit is judged first, and may have made it unnecessary.
+pub fn overtaken(job: &mut Job, head: &CommitId, out: &mut Decided<'_>) {
+    if is_overtaken(job, head) {
+        job.rework_cycles = job.rework_cycles.saturating_sub(1);
+        wait_for_checks(job, CheckWait::Mergeability { head: head.clone() }, out);
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::budget::{self, Level};
+use super::delivery;
 use super::effect::Action;
 use super::fingerprint;
 use super::hindrance;
@@ -10,6 +11,7 @@ use super::route;
 use super::step::Step;
 use crate::domain::ids::{RunId, TicketId};
 use crate::domain::job::{BlockCause, Stage};
+use crate::domain::pr::PrState;
 use crate::domain::run::{Life, LiveRun, Progress};
 use crate::domain::time::Timestamp;
 
@@ -47,6 +49,16 @@ impl Step<'_> {
                 self.decide_with(id, |job, out| out.block(job, cause, work));
                 return false;
             }
+        }
+        let shown =
+            job.delivery.pr.as_ref().filter(|pr| pr.state == PrState::Open).map(|pr| (pr.number, pr.head.clone()));
+        if let Some((number, head)) = shown.filter(|(_, head)| delivery::is_overtaken(job, head)) {
+            // Pushed while a run was at the old head, or while it was blocked.
+            self.decide_with(id, |job, out| {
+                delivery::overtaken(job, &head, out);
+                out.act(Action::InspectPr { number });
+            });
+            return false;
         }
         let Some(route) = route::choose(self.policy, &job.ticket, work.kind()).cloned() else { return false };
         let number = self.state.meta.next_run;

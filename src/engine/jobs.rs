@@ -90,10 +90,8 @@ impl Jobs {
     /// A job that the ledger has archived comes back as it was.
     pub(super) fn recall(&mut self, job: Job) {
         let id = job.ticket.id.clone();
-        if !self.all.contains_key(&id) {
-            self.file(job);
-            self.mark_dirty(&id);
-        }
+        self.file(job);
+        self.mark_dirty(&id);
     }
 
     pub fn remove(&mut self, id: &TicketId) -> Option<Arc<Job>> {

@@ -4,6 +4,7 @@
 //! the answers to our own writes, and that shows the head which the git remote has.
 
 use super::assess;
+use super::delivery;
 use super::effect::Action;
 use super::landing;
 use super::phases::{self, Observation};
@@ -76,6 +77,8 @@ impl Step<'_> {
             return;
         }
         let before = self.state.jobs.get(ticket).and_then(|job| job.delivery.pr.clone());
+        let another_head = before.as_ref().is_none_or(|known| known.head != pr.head);
+        self.decide_with(ticket, |job, out| delivery::overtaken(job, &pr.head, out));
         let known = before.as_ref().is_some_and(|facts| facts.head == pr.head && facts.head_shown.is_some());
         let shown = (!known).then(|| Basis { after: self.state.next_moment(), ..basis });
         let Some(job) = self.state.jobs.get(ticket) else { return };
@@ -90,8 +93,10 @@ impl Step<'_> {
         }
         let approval = approval_by_review(job, &pr, self.policy, self.now);
         let judges = phases::judges_pr(&job.stage);
-        let another_head = before.as_ref().is_none_or(|known| known.head != facts.head);
         self.state.jobs.edit(ticket, |job| {
+            if judges {
+                job.delivery.head = Some(pr.head.clone());
+            }
             if job.people.approval != approval {
                 if let Some(approval) = &approval {
                     remarks::accept(job, &approval.by, &approval.head, &[]);
@@ -99,9 +104,6 @@ impl Step<'_> {
                     job.delivery.update_attempts = 0;
                 }
                 job.people.approval = approval;
-            }
-            if judges {
-                job.delivery.head = Some(pr.head.clone());
             }
             if another_head {
                 job.delivery.merge_attempts = 0;

@@ -39,8 +39,9 @@ impl Step<'_> {
         self.state.jobs.take_unread();
         let mut seen = BTreeSet::new();
         for ticket in tickets {
-            // A listing that has a ticket twice says the same thing twice.
-            if seen.insert(ticket.id.clone()) {
+            // A listing that has a ticket twice says the same thing twice, unless somebody changed it between two pages.
+            let known = self.state.jobs.get(&ticket.id).and_then(|job| job.ticket.updated_at);
+            if seen.insert(ticket.id.clone()) || ticket.updated_at > known {
                 self.ticket_seen(ticket, basis);
             }
         }

@@ -260,9 +260,11 @@ pub fn after_run(job: &mut Job, run: &RunId, made_commits: bool) {
 /// An approval accepts what was dealt with, and overrules what it names.
 pub fn accept(job: &mut Job, by: &str, head: &CommitId, overruled: &[RemarkKey]) {
     let live = job.stage.run().cloned();
+    // What was made since, and is not published yet, is not in the head that the person saw.
+    let saw_the_last = job.delivery.head.as_ref().is_none_or(|last| last == head);
     for remark in &mut job.people.remarks {
-        // What the live run makes of it is not in the head that the person saw.
-        let dealt_with = remark.is_accepted_by_approval() && remark.dealt_with_by() != live.as_ref();
+        // Nor is what the live run makes of it.
+        let dealt_with = saw_the_last && remark.is_accepted_by_approval() && remark.dealt_with_by() != live.as_ref();
         // In that very version: an edit after the person looked is something else.
         if dealt_with || overruled.contains(&remark.key) && !remark.is_over() {
             remark.status = RemarkStatus::Overruled { by: by.to_owned(), head: head.clone() };

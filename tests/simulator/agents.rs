@@ -2,7 +2,7 @@
 
 use dirigent::domain::failure::{RunFailure, TurnError};
 use dirigent::domain::ids::{CommitId, RunId, SessionId, TicketId};
-use dirigent::domain::remark::RemarkKey;
+use dirigent::domain::remark::{RemarkAnswer, RemarkKey};
 use dirigent::domain::run::{Activity, Declared, ProcessMark, RunOutcome, RunReport, Salvage, StopReason};
 use dirigent::domain::ticket::NewTicket;
 use dirigent::domain::time::Timestamp;
@@ -27,6 +27,10 @@ pub enum Temper {
     LoggedOut,
     Refuses,
     Idle,
+    /// Commits on its way, and says of each remark that it is fixed.
+    Answers,
+    /// Explains or declines what it was told, and changes nothing if there is something to explain.
+    Explains,
 }
 
 #[derive(Debug, Clone)]
@@ -36,8 +40,12 @@ pub struct Agent {
     pub branch: String,
     pub review: Option<CommitId>,
     pub temper: Temper,
-    /// Remarks that its prompt carries.
+    /// Remarks that its prompt carries, or that it was told.
     pub undelivered: Vec<RemarkKey>,
+    /// Those that have reached it.
+    pub delivered: Vec<RemarkKey>,
+    pub explained: bool,
+    pub committed: Option<CommitId>,
     pub next_at: Timestamp,
     pub beats: u32,
     pub started: bool,
@@ -53,7 +61,7 @@ const FLOOD: u32 = 400;
 
 impl Agent {
     pub fn temper(chance: &mut Chance) -> Temper {
-        match chance.below(22) {
+        match chance.below(26) {
             0 => Temper::Fails,
             1 => Temper::Stalls,
             2 => Temper::Lies,
@@ -65,6 +73,8 @@ impl Agent {
             8 => Temper::Refuses,
             9 | 10 => Temper::Chatty,
             11 | 12 => Temper::Floods,
+            13..=15 => Temper::Answers,
+            16 | 17 => Temper::Explains,
             _ => Temper::Good,
         }
     }
@@ -109,7 +119,7 @@ impl Agent {
         }
         if !self.started {
             self.started = true;
-            self.head_before = world.branches.get(&self.branch).cloned();
+            self.head_before = world.begin_with(&self.branch);
             let head = self.head_before.clone().unwrap_or_else(|| commit("base"));
             let process = ProcessMark { pid: 1, started_ticks: 1 };
             let event =
@@ -118,7 +128,17 @@ impl Agent {
         }
         if !self.undelivered.is_empty() {
             let remarks = std::mem::take(&mut self.undelivered);
+            if self.beats % 8 == 3 && self.beats > 3 {
+                // Told in the middle of a turn, and not taken.
+                return (Event::RunProgress { run, activity: Activity::NotDelivered { remarks } }, false);
+            }
+            self.delivered.extend(remarks.iter().cloned());
             return (Event::RunProgress { run, activity: Activity::Delivered { remarks } }, false);
+        }
+        if self.beats >= 2
+            && let Some(activity) = self.answers()
+        {
+            return (Event::RunProgress { run, activity }, false);
         }
         self.beats += 1;
         let activity = match (self.beats, self.temper) {
@@ -142,6 +162,7 @@ impl Agent {
                 *world.worker_words.entry(self.ticket.clone()).or_default() += 1;
                 Activity::Asked { question: "may I?".into() }
             }
+            (2, Temper::Answers) if self.review.is_none() => Activity::Committed { head: self.commits(world) },
             (2..=4, _) => spent(BEAT_TOKENS, None),
             (5..FLOOD, Temper::Floods) => spent(0, self.beats.is_multiple_of(9).then_some(now)),
             (5 | FLOOD, _) => Activity::TurnEnded { turns: 1 },
@@ -150,7 +171,31 @@ impl Agent {
         (Event::RunProgress { run, activity }, false)
     }
 
-    fn ends(&self, world: &mut World, now: Timestamp) -> RunReport {
+    fn answers(&mut self) -> Option<Activity> {
+        if !matches!(self.temper, Temper::Answers | Temper::Explains) || self.review.is_some() {
+            return None;
+        }
+        let remark = self.delivered.pop()?;
+        let text = "see there".to_owned();
+        let answer = match self.temper {
+            Temper::Answers => RemarkAnswer::Fixed { text },
+            _ if self.delivered.len().is_multiple_of(2) => RemarkAnswer::Explained { text },
+            _ => RemarkAnswer::Declined { text },
+        };
+        self.explained |= self.temper == Temper::Explains;
+        Some(Activity::AnsweredRemark { remark, answer })
+    }
+
+    fn commits(&mut self, world: &mut World) -> CommitId {
+        let last = self.committed.clone().or_else(|| self.head_before.clone());
+        let head = world.new_commit(last.into_iter().collect());
+        world.branches.insert(self.branch.clone(), head.clone());
+        world.by_worker.insert(head.clone());
+        self.committed = Some(head.clone());
+        head
+    }
+
+    fn ends(&mut self, world: &mut World, now: Timestamp) -> RunReport {
         let before = self.head_before.clone();
         let done = |head: Option<CommitId>, commits_ahead| RunReport {
             declared: Some(Declared::Done { summary: "did it".into() }),
@@ -163,19 +208,27 @@ impl Agent {
         };
         let turn = |class, reset_at| failed(RunFailure::Turn { class, detail: "the agent said so".into(), reset_at });
         let mut ended = match self.temper {
-            Temper::Good | Temper::Stalls | Temper::Chatty | Temper::Floods => match &self.review {
-                Some(head) => {
-                    world.reviewed.insert(head.clone());
-                    done(before.clone(), 1)
+            // Done without a commit: whether that is so depends on whether its explanation counts.
+            Temper::Explains if self.explained => {
+                world.lied_about.insert(self.ticket.clone());
+                done(before.clone(), u32::from(before.is_some()))
+            }
+            Temper::Good | Temper::Stalls | Temper::Chatty | Temper::Floods | Temper::Answers | Temper::Explains => {
+                match self.review.clone() {
+                    Some(head) => {
+                        world.reviewed.insert(head);
+                        done(before.clone(), 1)
+                    }
+                    None => {
+                        let head = self.commits(world);
+                        done(Some(head), 1)
+                    }
                 }
-                None => {
-                    let head = world.new_commit();
-                    world.branches.insert(self.branch.clone(), head.clone());
-                    world.by_worker.insert(head.clone());
-                    done(Some(head), 1)
-                }
-            },
-            Temper::Lies => done(before.clone(), u32::from(before.is_some())),
+            }
+            Temper::Lies => {
+                world.lied_about.insert(self.ticket.clone());
+                done(before.clone(), u32::from(before.is_some()))
+            }
             Temper::Fails => failed(exit()),
             Temper::Dies => failed(RunFailure::Signal { signal: 9, said: None }),
             Temper::Idle => report(RunOutcome::Done),

@@ -56,6 +56,11 @@ impl Ledger {
         ids.iter().filter_map(|id| self.archived.get(id).or_else(|| self.jobs.get(id))).cloned().collect()
     }
 
+    /// What is written down and not confirmed.
+    pub fn pending(&self) -> impl Iterator<Item = &Pending> {
+        self.outbox.values()
+    }
+
     /// The state that a new life begins with.
     pub fn reopened(&self) -> State {
         State {

@@ -9,10 +9,18 @@ mod arguments;
 mod chance;
 mod driver;
 mod engine;
+mod forge;
 mod ledger;
+mod peace;
 mod people;
+mod performer;
 mod policies;
 mod promises;
+mod reader;
+mod reviewers;
+mod simulation;
+mod wishes;
+mod witness;
 mod world;
 
 use std::collections::BTreeSet;
@@ -20,7 +28,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use arguments::{Arguments, Order};
-use driver::Simulation;
+use simulation::Simulation;
 
 /// Disturbances of one story: what people, faults and crashes do.
 const DISTURBANCES: usize = 120;
@@ -41,7 +49,7 @@ fn play(seed: u64, without: &BTreeSet<usize>, trace: bool) -> Outcome {
         // Each disturbance has its own source of chance, so that leaving one out does not change the others.
         simulation.disturb(seed, number, without.contains(&number));
     }
-    simulation.calm_down();
+    simulation.calm_down(seed);
     let broken = simulation.broken().cloned();
     Outcome { steps: simulation.steps, broken, story: simulation.story }
 }

@@ -14,6 +14,9 @@ pub fn policy_of(seed: u64) -> Policy {
     policy.agent.max_concurrent = 1 + (seed % 3) as usize;
     policy.agent.max_retries = 3;
     policy.gates.has_task_gates = seed.is_multiple_of(2);
+    if policy.gates.has_task_gates {
+        policy.gates.task_names = vec!["make check".into()];
+    }
     policy.merge.require_human_approval = seed % 5 == 1;
     policy.review.enabled = seed % 7 == 3;
     policy.orchestration.workpad = seed % 3 == 1;

@@ -23,6 +23,9 @@ pub struct Delivery {
     /// The head that a review run read and found good.
     pub reviewed_head: Option<CommitId>,
     pub review_passes: u32,
+    /// The head that the rework which is asked for is about: red, or in conflict. Nothing is to be mended on another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rework_head: Option<CommitId>,
 }
 
 /// `generation` grows when a closed pull request asks for a new branch.
@@ -124,6 +127,7 @@ impl Delivery {
             merge_attempts: 0,
             reviewed_head: None,
             review_passes: 0,
+            rework_head: None,
         }
     }
 

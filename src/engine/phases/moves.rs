@@ -75,12 +75,14 @@ impl Decided<'_> {
             return;
         }
         job.rework_cycles += 1;
+        job.delivery.rework_head = None;
         job.failures = 0;
         // Another round is another landing.
         job.delivery.update_attempts = 0;
         job.delivery.merge_attempts = 0;
         self.act(Action::Comment {
-            key: format!("rework:{}:{}", job.attempts, job.rework_cycles),
+            // With its time: a round that somebody's push made unnecessary is not counted, and the next one is news.
+            key: format!("rework:{}:{}:{}", job.attempts, job.rework_cycles, self.now.0),
             said: Said::Rework { cycle: job.rework_cycles, limit, cause: cause.clone() },
         });
         self.queue(job, Work::Rework { cause }, Wait::Ready);

@@ -87,6 +87,26 @@ fn a_ticket_that_is_still_listed_keeps_its_job() {
     assert_eq!(archived_after(&mut machine, DAY).len(), 1);
 }
 
+/// What an archived record says of its ticket may be long out of date.
+#[test]
+fn a_retry_of_an_archived_job_starts_nothing_before_the_board_was_asked() {
+    let mut machine = Machine::new(with_a_rest_of_one_day());
+    machine.poll(vec![ticket("a")]);
+    machine.run_starts("a");
+    machine.operator(OperatorCommand::Forget { ticket: id("a") });
+    machine.run_ends("a", report(RunOutcome::Killed { reason: StopReason::Operator }));
+    machine.poll(vec![]);
+    machine.perform_small();
+    let jobs = archived_after(&mut machine, DAY);
+    let starts = |machine: &Machine| machine.emitted(|action| matches!(action, Action::StartRun { .. }));
+    let before = starts(&machine);
+    machine.step(Event::Recalled { jobs });
+    machine.operator(OperatorCommand::Retry { ticket: id("a") });
+    assert_eq!(starts(&machine), before, "somebody may have moved it to the backlog meanwhile");
+    machine.refresh(ticket("a"));
+    assert_eq!(starts(&machine), before + 1);
+}
+
 #[test]
 fn a_ticket_that_comes_back_goes_on_with_its_past() {
     let mut machine = merged(with_a_rest_of_one_day());

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use dirigent::config::policy::ClosedPrPolicy;
 use dirigent::domain::comment::TrustLevel;
-use dirigent::domain::job::{ReleaseReason, Stage};
+use dirigent::domain::job::{ReleaseReason, Stage, Work};
 use dirigent::domain::phase::Phase;
-use dirigent::domain::pr::{PrState, PullRequest};
+use dirigent::domain::pr::{CheckStatus, PrState, PullRequest, Verdict};
 use dirigent::domain::run::StopReason;
 use dirigent::domain::ticket::Ticket;
 use dirigent::domain::time::Timestamp;
@@ -14,7 +14,10 @@ use dirigent::engine::effect::Action;
 use dirigent::engine::event::{EffectError, EffectResult, OperatorCommand};
 use dirigent::engine::select;
 
-use super::fixtures::{SWITCH_LABEL, at_head, blocker, comment, commit, id, in_state, labelled, policy, ticket};
+use super::fixtures::{
+    SWITCH_LABEL, at_head, blocker, check, comment, commit, done_report, exit, failed, id, in_state, labelled, policy,
+    review, thread, ticket,
+};
 use super::machine::Machine;
 
 fn is_reopen(action: &Action) -> bool {
@@ -299,4 +302,80 @@ fn a_head_that_failed_its_gates_is_gated_again_when_its_ticket_comes_back() {
     machine.observe("a", pushed);
     assert_eq!(machine.emitted(|action| matches!(action, Action::MergePr { .. })), 0);
     assert!(machine.pending(of).is_some(), "{}", machine.code("a"));
+}
+
+/// The run ends well with this head, and the gates let it through.
+fn passes_the_gates(machine: &mut Machine, head: &str) {
+    machine.run_ends("a", done_report(&commit(head)));
+    let result = EffectResult::Gated { results: Vec::new() };
+    machine.succeed(|action| matches!(action, Action::RunGate { .. }), result);
+}
+
+#[test]
+fn an_approval_of_the_published_head_does_not_accept_what_was_made_since() {
+    let mut workflow = policy();
+    workflow.gates.has_task_gates = true;
+    let mut machine = Machine::working(workflow);
+    passes_the_gates(&mut machine, "one");
+    machine.publish("a");
+    let with_thread = |pr: PullRequest| PullRequest { threads: Some(vec![thread(1, false)]), ..pr };
+    machine.observe("a", with_thread(machine.good_pr("a")));
+    machine.run_starts("a");
+    machine.delivers("a");
+    machine.run_ends("a", done_report(&commit("two")));
+    // The second commit is at the gates when somebody approves the first.
+    let approval = review(1, TrustLevel::Member, Verdict::Approved, &commit("one"));
+    let approved = |pr: PullRequest| PullRequest { reviews: Some(vec![approval.clone()]), ..with_thread(pr) };
+    machine.observe("a", approved(machine.good_pr("a")));
+    let result = EffectResult::Gated { results: Vec::new() };
+    machine.succeed(|action| matches!(action, Action::RunGate { .. }), result);
+    machine.publish("a");
+    machine.observe("a", approved(machine.good_pr("a")));
+    machine.seconds(61);
+    machine.observe("a", approved(machine.good_pr("a")));
+    assert_eq!(machine.code("a"), "remarks", "nobody has seen what the second commit made of it");
+}
+
+#[test]
+fn a_rework_is_not_begun_for_a_head_that_somebody_has_replaced() {
+    let mut workflow = policy();
+    workflow.agent.max_concurrent = 1;
+    let mut machine = Machine::with_pr(workflow);
+    machine.poll(vec![ticket("a"), ticket("b")]);
+    machine.run_starts("b");
+    let red = PullRequest { checks: Some(vec![check("build", CheckStatus::Failed)]), ..machine.good_pr("a") };
+    machine.observe("a", red);
+    assert_eq!(machine.phase("a"), Phase::Queued, "the only slot is taken");
+    machine.observe("a", at_head(machine.good_pr("a"), "theirs"));
+    assert_eq!(machine.phase("a"), Phase::ReadyToMerge, "their commit is judged first");
+    assert_eq!(machine.job("a").rework_cycles, 0, "no run was spent on it");
+    machine.run_ends("b", failed(exit()));
+    let reworks = |action: &Action| matches!(action, Action::StartRun { work: Work::Rework { .. }, .. });
+    assert_eq!(machine.emitted(reworks), 0, "no worker for what is mended");
+}
+
+#[test]
+fn a_retry_of_a_rework_looks_at_the_head_that_somebody_has_pushed_since() {
+    let mut workflow = policy();
+    workflow.orchestration.max_rework_cycles = 1;
+    workflow.agent.max_retries = 0;
+    let mut machine = Machine::with_pr(workflow);
+    let red = PullRequest { checks: Some(vec![check("build", CheckStatus::Failed)]), ..machine.good_pr("a") };
+    machine.observe("a", red);
+    machine.run_starts("a");
+    machine.run_ends("a", failed(exit()));
+    assert_eq!(machine.phase("a"), Phase::Blocked);
+    machine.observe("a", at_head(machine.good_pr("a"), "theirs"));
+    machine.operator(OperatorCommand::Retry { ticket: id("a") });
+    assert_eq!(machine.phase("a"), Phase::WaitingForChecks, "it may be mended: nobody is paid before that is known");
+}
+
+#[test]
+fn a_listing_that_has_a_ticket_twice_is_read_to_its_newer_words() {
+    let mut machine = Machine::with_pr(policy());
+    machine.poll(vec![at(2_000, ticket("a"))]);
+    let words = vec![comment(1, TrustLevel::Member, "@dirigent not like this")];
+    let newer = Ticket { comments: Some(words), ..at(3_000, ticket("a")) };
+    machine.poll(vec![at(2_000, ticket("a")), newer]);
+    assert_eq!(machine.phase("a"), Phase::Rework, "the second page had the comment");
 }

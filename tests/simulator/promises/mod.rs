@@ -10,9 +10,12 @@ use dirigent::domain::ticket::{same_state, state_in};
 use dirigent::engine::effect::Action;
 use dirigent::engine::{hindrance, reason};
 
+pub mod merging;
+pub mod working;
+
 use super::agents::BEAT_TOKENS;
-use super::driver::Simulation;
 use super::engine::fixtures::SWITCH_LABEL;
+use super::simulation::Simulation;
 
 /// Asked right before a write reaches the world, independently of the permit.
 pub fn may_be_written(simulation: &Simulation, ticket: &TicketId, action: &Action) -> Result<(), String> {
@@ -46,11 +49,11 @@ pub fn may_be_written(simulation: &Simulation, ticket: &TicketId, action: &Actio
             if policy.gates.has_task_gates && judged && !world.gated.contains(head) {
                 return refuse("the gates never passed on this head");
             }
-            let approved = world.approved.contains(head) || world.approved_tickets.contains(ticket);
+            let approved = world.approved.contains(&(ticket.clone(), head.clone()));
             if policy.merge.require_human_approval && !approved {
                 return refuse("nobody approved this head");
             }
-            if policy.review.enabled && !world.reviewed.contains(head) && !world.approved_tickets.contains(ticket) {
+            if policy.review.enabled && !world.reviewed.contains(head) && !approved {
                 return refuse("no review read this head");
             }
         }
@@ -78,7 +81,7 @@ pub fn world_holds(simulation: &Simulation, ticket: &TicketId) -> Result<(), Str
     if let Some((number, times)) = world.merges.iter().find(|(_, times)| **times > 1) {
         return Err(format!("#{number} was merged {times} times"));
     }
-    if world.open_prs_of(ticket) > 1 {
+    if world.open_prs_of(ticket).count() > 1 {
         return Err(format!("{ticket} has two open pull requests"));
     }
     let posted = world.posted.get(ticket).map(Vec::as_slice).unwrap_or_default();
@@ -168,7 +171,8 @@ pub fn settled(simulation: &Simulation) -> Result<(), String> {
 
 /// Asked after everybody has answered everything: what is active is finished.
 pub fn finished(simulation: &Simulation) -> Result<(), String> {
-    for (id, ticket) in &simulation.world.tickets {
+    let stuck = simulation.world.stuck.as_ref().map(|(stuck, _)| stuck);
+    for (id, ticket) in simulation.world.tickets.iter().filter(|(id, _)| Some(*id) != stuck) {
         let active = state_in(&ticket.state, &simulation.policy.tracker.active_states);
         let Some(job) = simulation.state.jobs.get(id) else { continue };
         let waits_for_another = matches!(job.stage, Stage::Queued { wait: Wait::Blockers { .. }, .. });
@@ -187,6 +191,16 @@ pub fn finished(simulation: &Simulation) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Asked at the end: what was written down while our access was refused is done, unless the ticket was taken from us.
+pub fn debts_are_paid(simulation: &Simulation) -> Result<(), String> {
+    let world = &simulation.world;
+    let mut owed = simulation.owed.iter().filter(|(_, ticket)| !world.given_back.contains(*ticket));
+    match owed.find(|(effect, _)| !world.performed.contains(effect)) {
+        Some((effect, ticket)) => Err(format!("{effect:?} for {ticket} was dropped by a 401")),
+        None => Ok(()),
+    }
 }
 
 /// Asked at the end: what was saved is named on its ticket.
