@@ -1,6 +1,6 @@
 //! The board as it is now against what we believed: closed, moved, relabelled, commented on, gone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::effect::Action;
 use super::event::Lookup;
@@ -31,21 +31,29 @@ impl Step<'_> {
         self.board_answered(base);
         if basis.after < self.state.listed {
             // An earlier question that was answered later.
+            tickets.iter().for_each(|ticket| self.hear_words(ticket));
             return;
         }
         self.state.listed = basis.after;
         self.state.read.retain(|_, moment| *moment >= basis.after);
         // What happens to the jobs from here on is news to the next reading.
         self.state.jobs.take_unread();
-        let mut seen = BTreeSet::new();
+        // A listing that has a ticket twice went on between two pages: the newer of the two counts, whole.
+        let mut seen: BTreeMap<TicketId, (Option<Timestamp>, bool)> = BTreeMap::new();
+        let age = |ticket: &Ticket| (ticket.updated_at, ticket.comments.is_some());
+        for ticket in &tickets {
+            let newest = seen.entry(ticket.id.clone()).or_insert_with(|| age(ticket));
+            *newest = age(ticket).max(*newest);
+        }
+        let mut taken = BTreeSet::new();
+        let twice = seen.len() < tickets.len();
         for ticket in tickets {
-            // A listing that has a ticket twice says the same thing twice, unless somebody changed it between two pages.
-            let known = self.state.jobs.get(&ticket.id).and_then(|job| job.ticket.updated_at);
-            if seen.insert(ticket.id.clone()) || ticket.updated_at > known {
+            let is_newest = || seen.get(&ticket.id) == Some(&age(&ticket));
+            if !twice || is_newest() && taken.insert(ticket.id.clone()) {
                 self.ticket_seen(ticket, basis);
             }
         }
-        self.state.off_list = self.state.jobs.keys().filter(|id| !seen.contains(*id)).cloned().collect();
+        self.state.off_list = self.state.jobs.keys().filter(|id| !seen.contains_key(*id)).cloned().collect();
         self.ask_for_the_rest();
     }
 
@@ -155,6 +163,7 @@ impl Step<'_> {
                         self.state.jobs.mark_dirty(&id);
                     }
                     if self.is_out_of_order(&id, basis) {
+                        self.hear_words(&ticket);
                         continue;
                     }
                     self.blocker_seen(&ticket);
@@ -199,6 +208,7 @@ impl Step<'_> {
 
     pub(super) fn ticket_seen(&mut self, ticket: Ticket, basis: Basis) {
         if self.state.read.get(&ticket.id).is_some_and(|known| basis.after < *known) {
+            self.hear_words(&ticket);
             return;
         }
         if self.state.invisible.remove(&ticket.id) {
@@ -241,6 +251,7 @@ impl Step<'_> {
         // A reading that is older than one before comes from a replica that lags. It is believed only if it lasts.
         let is_old = facts.updated_at.is_some() && facts.updated_at < job.ticket.updated_at;
         if is_old && !self.has_lasted(&id, basis) {
+            self.hear_words(&ticket);
             return;
         }
         let moving = self.is_moving(&id);
@@ -299,23 +310,7 @@ impl Step<'_> {
         let Some(job) = self.state.jobs.get(&id) else { return };
         let moved = !same_state(&job.ticket.state, &facts.state);
         let was_closed = select::is_terminal(&job.ticket.state, self.policy);
-        let starting = is_starting(job, &self.state.runs);
-        let mut news: Vec<Remark> = Vec::new();
-        for comment in ticket.known_comments() {
-            if facts.knows(comment) {
-                continue;
-            }
-            facts.take_in(comment);
-            if is_ours(secret, &id, comment) || !is_trusted(&comment.author, self.policy) {
-                continue;
-            }
-            let mut remark = remarks::from_comment(RemarkKind::TicketComment, comment, self.policy, self.now);
-            if starting {
-                // It is part of the task, not a word about work that waits.
-                remark.effect = RemarkEffect::None;
-            }
-            news.push(remark);
-        }
+        let news = self.news_in(ticket, &mut facts, secret);
         let unapproved = !state_in(&facts.state, &self.policy.merge.approval_states);
         self.state.jobs.edit(&id, |job| {
             if by_people && was_closed {
@@ -343,6 +338,44 @@ impl Step<'_> {
         if ticket.comments.is_some() {
             let present: Vec<CommentId> = ticket.known_comments().iter().map(|comment| comment.id.clone()).collect();
             self.check_missing(&id, RemarkKind::TicketComment, &present);
+        }
+    }
+
+    /// What trusted people wrote and nobody has taken in yet. All of it is known afterwards.
+    fn news_in(&self, ticket: &Ticket, facts: &mut TicketFacts, secret: &str) -> Vec<Remark> {
+        let job = self.state.jobs.get(&ticket.id);
+        let starting = job.is_some_and(|job| is_starting(job, &self.state.runs));
+        let mut news: Vec<Remark> = Vec::new();
+        for comment in ticket.known_comments() {
+            if facts.knows(comment) {
+                continue;
+            }
+            facts.take_in(comment);
+            if is_ours(secret, &ticket.id, comment) || !is_trusted(&comment.author, self.policy) {
+                continue;
+            }
+            let mut remark = remarks::from_comment(RemarkKind::TicketComment, comment, self.policy, self.now);
+            if starting {
+                // It is part of the task, not a word about work that waits.
+                remark.effect = RemarkEffect::None;
+            }
+            news.push(remark);
+        }
+        news
+    }
+
+    /// People's words count, however old the reading is that brings them: nobody takes them back by reading something newer.
+    fn hear_words(&mut self, ticket: &Ticket) {
+        let Some(job) = self.state.jobs.get(&ticket.id) else { return };
+        if ticket.known_comments().iter().all(|comment| job.ticket.knows(comment)) {
+            return;
+        }
+        let mut facts = job.ticket.clone();
+        let secret = self.state.meta.comment_key.clone();
+        let news = self.news_in(ticket, &mut facts, &secret);
+        self.state.jobs.edit(&ticket.id, |job| job.ticket.known_comments = facts.known_comments);
+        for remark in news {
+            self.remark_came(&ticket.id, remark);
         }
     }
 

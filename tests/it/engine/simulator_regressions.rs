@@ -379,3 +379,16 @@ fn a_listing_that_has_a_ticket_twice_is_read_to_its_newer_words() {
     machine.poll(vec![at(2_000, ticket("a")), newer]);
     assert_eq!(machine.phase("a"), Phase::Rework, "the second page had the comment");
 }
+
+#[test]
+fn words_in_a_reading_that_is_older_than_our_own_move_are_heard() {
+    let mut workflow = policy();
+    workflow.orchestration.states.insert(Phase::WaitingForChecks, "In Review".into());
+    let mut machine = Machine::working(workflow);
+    let asked = machine.basis();
+    machine.run_delivers("a", "one");
+    let words = vec![comment(1, TrustLevel::Member, "wait for me")];
+    machine.poll_asked(vec![Ticket { comments: Some(words), ..ticket("a") }], asked);
+    machine.observe("a", machine.good_pr("a"));
+    assert_eq!(machine.code("a"), "remarks", "the column in it is old, and the comment is not");
+}
