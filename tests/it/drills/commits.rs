@@ -24,12 +24,14 @@ fn commits_of_workers_and_merges_have_the_author_and_the_sign_off_of_the_file() 
     std::fs::create_dir_all(hook.parent().unwrap()).unwrap();
     std::fs::write(&hook, "#!/bin/sh\necho called >> \"$HOME/hooked\"\n").unwrap();
     std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let before = format!("^{}", board.scratch.head("main"));
     board.ticket("t-1", "Half");
     board.ok(&["run", "--once"]);
     assert_eq!(board.phase("t-1"), "done");
     let format = "--format=%an <%ae>|%cn|%(trailers:key=Signed-off-by,valueonly,separator=%x2C)|%s";
-    let log = board.scratch.git(["log", "-3", format, "main"]);
+    let log = board.scratch.git(["log", format, "main", &before]);
     let lines: Vec<&str> = log.lines().collect();
+    assert_eq!(lines.len(), 3, "{log}");
     for line in &lines {
         assert!(
             line.starts_with("Ada Lovelace <ada@example.org>|Ada Lovelace|Ada Lovelace <ada@example.org>|"),
@@ -59,10 +61,11 @@ fn commits_are_signed_by_the_users_git() {
     let board = Board::new(HALF, KEEP_HISTORY);
     with_key(&board, "");
     board.workflow(&format!("{KEEP_HISTORY}workspace: {{commit: {{sign: true}}}}\n"));
+    let before = format!("^{}", board.scratch.head("main"));
     board.ticket("t-1", "Half");
     board.ok(&["run", "--once"]);
     assert_eq!(board.phase("t-1"), "done");
-    let heads = board.scratch.git(["rev-list", "-3", "main"]);
+    let heads = board.scratch.git(["rev-list", "main", &before]);
     assert_eq!(heads.lines().count(), 3);
     for head in heads.lines() {
         let commit = board.scratch.git(["cat-file", "commit", head]);
