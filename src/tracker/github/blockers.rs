@@ -118,7 +118,7 @@ impl GithubTracker {
     fn blocker(&self, of: u64, which: IssueRef, state: Option<BlockerState>) -> Blocker {
         let id = which.id();
         if state.as_ref().is_some_and(|state| state.not_planned) {
-            self.say_left_out(of, Some(format!("GH-{of} does not wait for {id}, which was closed as not planned")));
+            self.say_left_out(of, Some(format!("the blocker {id} of GH-{of}, which was closed as not planned")));
         }
         Blocker { key: TicketKey::new(id.as_str()), id, state: state.map(|state| state.state), failed: false }
     }
