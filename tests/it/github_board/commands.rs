@@ -216,5 +216,6 @@ fn an_idle_runner_on_a_thousand_issues_is_small_and_asks_one_thing() {
     println!("{idle} idle polls, {asked} requests, {} ms of processor time per poll", spent * 10 / idle as u64);
     println!("{all} kB resident, {own} kB of it its own");
     assert!(idle >= POLLS && asked == idle, "{}", hub.print());
-    assert!(own < 15 * 1024, "{own} kB");
+    // Measured: 12 to 15 MB in a debug build, by what the allocator keeps of the first listing.
+    assert!(own < 24 * 1024, "{own} kB");
 }
