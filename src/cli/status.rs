@@ -126,6 +126,9 @@ fn heading(seen: &SnapshotSource) -> String {
         lines.push(format!("the board could not be read: {error}"));
     }
     lines.extend(snapshot.lanes.iter().filter_map(lane_trouble));
+    if let Some(usage) = &snapshot.tracker.usage {
+        lines.push(format!("the board: {usage}"));
+    }
     for ticket in &snapshot.tracker.left_out {
         lines.push(format!("left out: {ticket}"));
     }

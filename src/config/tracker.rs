@@ -212,7 +212,8 @@ impl Provider {
 pub fn split_slug(slug: &str) -> Option<(&str, &str)> {
     let (owner, name) = slug.trim().split_once('/')?;
     let is_name = |part: &str| {
-        !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+        !part.trim_matches('.').is_empty()
+            && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
     };
     (is_name(owner) && is_name(name)).then_some((owner, name))
 }
@@ -396,7 +397,7 @@ mod tests {
         ] {
             assert_eq!(slug_of_remote(url).as_deref(), Some("acme/widgets"), "{url}");
         }
-        for url in ["/srv/git/widgets", "https://github.com/acme", "git@github.com:a/b/c"] {
+        for url in ["/srv/git/widgets", "https://github.com/acme", "git@github.com:a/b/c", "git@github.com:../b"] {
             assert_eq!(slug_of_remote(url), None, "{url}");
         }
     }

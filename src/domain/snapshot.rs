@@ -138,6 +138,9 @@ pub struct TrackerView {
     /// Tickets that could not be read, with the reason.
     #[serde(default)]
     pub left_out: Vec<String>,
+    /// What was asked of it so far, and what is left of its limits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<String>,
 }
 
 /// How the calls to one adapter have been going.

@@ -40,6 +40,7 @@ pub fn snapshot(state: &State, policy: &Policy, now: Timestamp) -> Snapshot {
             last_ok: state.tracker.last_ok,
             last_error: state.tracker.last_error.clone(),
             left_out: Vec::new(),
+            usage: None,
         },
         workflow: WorkflowView { hash: policy.hash.clone(), ..WorkflowView::default() },
         ledger_error: None,

@@ -106,6 +106,7 @@ pub struct Driver {
     unanswered: Vec<(oneshot::Sender<CommandAnswer>, CommandAnswer)>,
     /// What of the board could not be read.
     left_out: Vec<String>,
+    usage: Option<String>,
     reload_error: Option<String>,
     warnings: Vec<String>,
     soft_since: Option<Instant>,
@@ -148,6 +149,7 @@ impl Driver {
             unperformed: Vec::new(),
             unanswered: Vec::new(),
             left_out: Vec::new(),
+            usage: None,
             reload_error: None,
             warnings: parts.warnings,
             soft_since: None,
@@ -241,8 +243,10 @@ impl Driver {
                 let answer = self.command(command, by);
                 self.unanswered.push((reply, answer));
             }
-            Message::PollOver { left_out } => {
+            Message::PollOver { left_out, usage } => {
                 self.poll_is_over = true;
+                // It changes with every poll, which is not worth a picture of its own.
+                self.usage = usage;
                 if self.left_out != left_out {
                     self.left_out = left_out;
                     self.stale_since.get_or_insert_with(Instant::now);
@@ -453,6 +457,7 @@ impl Driver {
         picture.workflow.reload_error = self.reload_error.clone();
         picture.workflow.warnings.clone_from(&self.warnings);
         picture.tracker.left_out.clone_from(&self.left_out);
+        picture.tracker.usage.clone_from(&self.usage);
         picture.ledger_error = self.write_error.clone();
         picture.lanes = self.performer.lanes().view();
         self.published.send_replace(Arc::new(picture));

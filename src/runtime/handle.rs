@@ -39,6 +39,8 @@ pub enum Message {
     PollOver {
         /// What of the board could not be read.
         left_out: Vec<String>,
+        /// What was asked of it so far.
+        usage: Option<String>,
     },
 }
 

@@ -80,7 +80,7 @@ pub async fn poll(mut parts: PollerParts) {
         }
         let (event, pause) = ask(&parts, plan, &mut told).await;
         due = due.max(Instant::now() + pause);
-        let over = Message::PollOver { left_out: parts.tracker.left_out() };
+        let over = Message::PollOver { left_out: parts.tracker.left_out(), usage: parts.tracker.usage() };
         if parts.inbox.send(Message::Event(event)).await.is_err() || parts.inbox.send(over).await.is_err() {
             return;
         }

@@ -116,6 +116,11 @@ pub trait Tracker: Send + Sync {
         Vec::new()
     }
 
+    /// What was asked of the tracker so far and what is left of its limits, in one line, where there are any.
+    fn usage(&self) -> Option<String> {
+        None
+    }
+
     /// A look at whether the board can be reached at all, for `doctor`.
     async fn probe(&self) -> Result<String, TrackerError>;
 }

@@ -115,6 +115,16 @@ impl Tracker for GithubTracker {
         left_out.values().cloned().collect()
     }
 
+    fn usage(&self) -> Option<String> {
+        let spent = self.github.spent();
+        let left = |of: &str, left: Option<(u64, u64)>| {
+            left.map(|(left, limit)| format!(", {left} of {limit} {of} requests left this hour")).unwrap_or_default()
+        };
+        let (rest, graphql) = (left("REST", spent.rest_left), left("GraphQL", spent.graphql_left));
+        let (asked, unchanged, writes) = (spent.requests, spent.unchanged, spent.writes);
+        Some(format!("{asked} requests, {unchanged} of them unchanged and {writes} writes{rest}{graphql}"))
+    }
+
     async fn probe(&self) -> Result<String, TrackerError> {
         let report = self.check_setup().await?;
         if report.wrong.is_empty() {

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::GithubTracker;
 use super::columns::{CLOSED, Columns, OPEN};
-use super::ids::IssueRef;
+use super::ids::{IssueRef, issue_number};
 use super::ticket::Issue;
 use super::wire::RestIssue;
 use crate::domain::ids::TicketKey;
@@ -15,6 +15,9 @@ use crate::github::{GithubError, Purpose, with_query};
 
 /// More issues than this are not remembered: they are asked for again.
 const MOST_KNOWN: usize = 5000;
+
+/// More blockers than this are not read from the text of one issue.
+const MOST_NAMED: usize = 50;
 
 /// How many dependencies each version of an issue has. GraphQL does not tell, and asking for each issue alone would be dear.
 #[derive(Default)]
@@ -118,7 +121,7 @@ impl GithubTracker {
     fn blocker(&self, of: u64, which: IssueRef, state: Option<BlockerState>) -> Blocker {
         let id = which.id();
         if state.as_ref().is_some_and(|state| state.not_planned) {
-            self.say_left_out(of, Some(format!("GH-{of} does not wait for {id}, which was closed as not planned")));
+            self.say_left_out(of, Some(format!("the blocker {id} of GH-{of}, which was closed as not planned")));
         }
         Blocker { key: TicketKey::new(id.as_str()), id, state: state.map(|state| state.state), failed: false }
     }
@@ -152,7 +155,7 @@ fn refs_in(body: &str) -> Vec<IssueRef> {
         let rest = line.get(words.len()..).unwrap_or_default().trim_start_matches([':', '*', '_', ' ']);
         for word in rest.split([',', ' ', ';']).map(|word| word.trim_matches(|c: char| "().*_`".contains(c))) {
             match reference(word) {
-                Some(one) if !found.contains(&one) => found.push(one),
+                Some(one) if !found.contains(&one) && found.len() < MOST_NAMED => found.push(one),
                 Some(_) => {}
                 None if matches!(word, "" | "and" | "&" | "und") => {}
                 // The list is over; what follows is prose, in which numbers mean other things.
@@ -166,17 +169,15 @@ fn refs_in(body: &str) -> Vec<IssueRef> {
 /// `#12`, `GH-12`, `owner/name#12`, or the address of an issue.
 fn reference(word: &str) -> Option<IssueRef> {
     if let Some(number) = word.strip_prefix('#').or_else(|| word.strip_prefix("GH-")) {
-        return Some(IssueRef::here(number.parse().ok()?));
+        return Some(IssueRef::here(issue_number(number)?));
     }
     if let Some(rest) = word.split_once("://").map(|(_, rest)| rest) {
         let parts: Vec<&str> = rest.split('/').collect();
         let [_, owner, name, "issues", number] = parts.as_slice() else { return None };
-        return Some(IssueRef { elsewhere: Some(((*owner).into(), (*name).into())), number: number.parse().ok()? });
+        return IssueRef::there(&format!("{owner}/{name}"), number);
     }
     let (repository, number) = word.split_once('#')?;
-    let (owner, name) = repository.split_once('/')?;
-    let number = number.parse().ok()?;
-    Some(IssueRef { elsewhere: Some((owner.to_owned(), name.to_owned())), number })
+    IssueRef::there(repository, number)
 }
 
 #[cfg(test)]
@@ -196,5 +197,9 @@ mod tests {
         assert_eq!(ids("> Blocked by #3"), Vec::<String>::new(), "a quote");
         assert_eq!(ids("```\nBlocked by #3\n```"), Vec::<String>::new(), "code");
         assert_eq!(ids("It is not blocked by #3"), Vec::<String>::new());
+        assert_eq!(ids("Blocked by ../../user#1"), Vec::<String>::new(), "not a name");
+        assert_eq!(ids("Blocked by #99999999999"), Vec::<String>::new(), "not a number of an issue");
+        let many: String = (1..100).map(|number| format!("#{number}, ")).collect();
+        assert_eq!(ids(&format!("Blocked by {many}")).len(), MOST_NAMED);
     }
 }

@@ -1,5 +1,6 @@
 //! Issues by name: `GH-12` in this repository, `owner/name#12` in another.
 
+use crate::config::tracker::split_slug;
 use crate::domain::ids::TicketId;
 use crate::domain::time::Timestamp;
 
@@ -19,11 +20,16 @@ impl IssueRef {
     pub fn read(id: &TicketId) -> Option<Self> {
         let text = id.as_str();
         if let Some(number) = text.strip_prefix("GH-") {
-            return Some(Self::here(number.parse().ok()?));
+            return Some(Self::here(issue_number(number)?));
         }
         let (repository, number) = text.rsplit_once('#')?;
-        let (owner, name) = repository.split_once('/')?;
-        Some(Self { elsewhere: Some((owner.to_owned(), name.to_owned())), number: number.parse().ok()? })
+        Self::there(repository, number)
+    }
+
+    /// An issue of another repository. The words may be anybody's: what is not a name leads nowhere.
+    pub fn there(slug: &str, number: &str) -> Option<Self> {
+        let (owner, name) = split_slug(slug)?;
+        Some(Self { elsewhere: Some((owner.to_owned(), name.to_owned())), number: issue_number(number)? })
     }
 
     /// From the address of an issue in the API, as seen from a repository.
@@ -43,6 +49,11 @@ impl IssueRef {
             Some((owner, name)) => TicketId::new(format!("{owner}/{name}#{}", self.number)),
         }
     }
+}
+
+/// GitHub counts its issues in 32 bits, and refuses a whole question that asks for a larger number.
+pub fn issue_number(text: &str) -> Option<u64> {
+    text.parse::<i32>().ok().and_then(|number| u64::try_from(number).ok()).filter(|number| *number > 0)
 }
 
 /// GitHub's times: RFC 3339, whole seconds.
@@ -65,7 +76,7 @@ mod tests {
         for text in ["GH-12", "acme/gears#7"] {
             assert_eq!(IssueRef::read(&TicketId::new(text)).unwrap().id().as_str(), text);
         }
-        for text in ["no-such-ticket-9999", "GH-x", "12", "a#1"] {
+        for text in ["no-such-ticket-9999", "GH-x", "12", "a#1", "GH-0", "GH-99999999999", "../../user#1", "a/..#1"] {
             assert_eq!(IssueRef::read(&TicketId::new(text)), None, "{text}");
         }
         let url = "https://api.github.com/repos/Acme/Widgets/issues/3";

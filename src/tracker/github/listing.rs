@@ -90,10 +90,7 @@ impl GithubTracker {
     fn leave_out(&self, item: &str, error: &serde_json::Error) {
         let number = serde_json::from_str::<NumberAlone>(item).map_or(0, |found| found.number);
         tracing::warn!(number, %error, "an issue of the list cannot be read and is left out");
-        self.say_left_out(
-            number,
-            Some(format!("GH-{number} is left out: GitHub's description of it cannot be read ({error})")),
-        );
+        self.say_left_out(number, Some(format!("GH-{number}: GitHub's description of it cannot be read ({error})")));
     }
 
     /// A row as an issue, with what it says about its dependencies kept for later.

@@ -112,8 +112,20 @@ impl GithubTracker {
         if !unlisted {
             self.list_collaborators().await?;
         }
+        let mut hidden = None;
         for login in self.strangers(users) {
-            self.ask_permission(&login).await?;
+            if hidden.is_none() {
+                match self.ask_permission(&login).await {
+                    Ok(_) => continue,
+                    Err(GithubError::Refused(refusal)) => hidden = Some(refusal),
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            // Whose standing we may not know is nobody whose words count; but the board can be read.
+            self.remember(&login, TrustLevel::Stranger);
+        }
+        if let Some(refusal) = hidden {
+            tracing::warn!(%refusal, "GitHub does not tell us who may write here: everybody is a stranger");
         }
         Ok(())
     }

@@ -133,6 +133,7 @@ impl GithubTracker {
             return Ok(BoardReading { asked_at: None, answer: BoardAnswer::Unchanged });
         }
         let hash = columns.map(ColumnsNow::hash);
+        let asked_at = changes.as_ref().and_then(|changes| changes.rows.date);
         let (rows, position) = match changes {
             None => (Vec::new(), Position { columns: hash, ..position }),
             Some(Changes { mut rows, etag }) => {
@@ -154,7 +155,7 @@ impl GithubTracker {
             }
         }
         let answer = BoardAnswer::Changed { tickets: self.tickets(issues).await?, mark: position.mark() };
-        Ok(BoardReading { asked_at: None, answer })
+        Ok(BoardReading { asked_at, answer })
     }
 
     fn issue_in(&self, row: Row, columns: Option<&ColumnsNow>) -> Issue {

@@ -273,13 +273,13 @@ impl GithubTracker {
         ticket.labelled = self.labelled(&issue, &events);
         ticket.state_changed = self.state_changed(&issue, &ticket.state, &events, column.as_ref());
         ticket.comments = Some(comments);
-        self.say_left_out_unless_told(issue.number);
+        self.forget_unreadable(issue.number);
         Ok(Ok(ticket))
     }
 
-    fn say_left_out_unless_told(&self, number: u64) {
+    fn forget_unreadable(&self, number: u64) {
         let left_out = self.left_out.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let unreadable = left_out.get(&number).is_some_and(|why| why.contains("is left out"));
+        let unreadable = left_out.get(&number).is_some_and(|why| why.contains("cannot be read"));
         drop(left_out);
         if unreadable {
             self.say_left_out(number, None);
@@ -368,7 +368,7 @@ impl Many {
         let asked = self.repositories.iter().enumerate().filter(|(_, (_, _, numbers))| !numbers.is_empty());
         for (at, (owner, name, numbers)) in asked {
             let _ = write!(head, "$o{at}: String!, $n{at}: String!, ");
-            let _ = write!(body, "  r{at}: repository(owner: $o{at}, name: $n{at}) {{\n");
+            let _ = writeln!(body, "  r{at}: repository(owner: $o{at}, name: $n{at}) {{");
             for number in numbers {
                 let _ = writeln!(body, "    i{number}: issueOrPullRequest(number: {number}) {{ __typename ...Parts }}");
             }

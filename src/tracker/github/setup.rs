@@ -83,7 +83,7 @@ impl GithubTracker {
         }
         if matches!(role, "read" | "triage") {
             wrong.push(format!(
-                "{account} may only {role} in {wanted}: give it the role Write, or the token `Issues: read and write` and `Contents: read and write`"
+                "{account} may only {role} in {wanted}, and is not told whose words count: give it the role Write, or the token `Issues: read and write` and `Contents: read and write`"
             ));
         }
         wrong.extend(self.scopes_missing(fetched.scopes.as_deref(), repository.private));

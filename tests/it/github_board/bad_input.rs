@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use dirigent::domain::comment::TrustLevel;
 use dirigent::domain::ticket::Dispatchable;
 use dirigent::domain::time::Timestamp;
 use dirigent::tracker::{BoardAnswer, CommentFound, Found, Tracker, TrackerError};
@@ -116,6 +117,37 @@ async fn a_private_repository_without_rights_is_told_as_such() {
     assert!(refused.contains("stranger does not see acme/widgets"), "{refused}");
     let answer = tracker.fetch_by_ids(&[id(1)]).await;
     assert!(matches!(answer, Err(TrackerError::Status { status: 404, .. })), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_token_that_may_only_read_sees_the_board_and_trusts_nobody() {
+    let hub = Hub::start();
+    for n in 0..3 {
+        hub.add_issue(["ada", "zoe", "robot"][n], "A bug", "", &[]);
+    }
+    hub.grant("reader", crate::github::Permission::Read);
+    hub.add_token("reader", "reader-token");
+    let tracker = dirigent::tracker::github::GithubTracker::new(client(&hub, "reader-token"), plain_board());
+    let listed = tracker.fetch_by_states(&open()).await.unwrap();
+    let trust: Vec<_> = listed.iter().map(|one| one.author.as_ref().unwrap().trust).collect();
+    assert_eq!(trust, [TrustLevel::Stranger; 3]);
+    assert_eq!(hub.count("repos/get-collaborator-permission-level"), 1, "asked once: {}", hub.print());
+    assert!(matches!(tracker.permission("ada").await, Err(TrackerError::Refused(_))), "unknown is not an answer");
+}
+
+#[tokio::test]
+async fn what_strangers_write_into_an_issue_leads_nowhere_else() {
+    let hub = Hub::start();
+    let body = "Blocked by ../../user#1\nBlocked by #99999999999\nBlocked by nobody/nothing#7\nDepends on #2";
+    let number = hub.add_issue("zoe", "Odd", body, &["agent"]);
+    hub.add_issue("ada", "Fine", "", &["agent"]);
+    let tracker = tracker(&hub);
+    let listed = tracker.fetch_by_states(&open()).await.unwrap();
+    let blockers: Vec<_> = listed[0].blocked_by.iter().map(|one| (one.id.as_str(), one.state.as_deref())).collect();
+    assert_eq!(blockers, [("nobody/nothing#7", None), ("GH-2", Some("open"))]);
+    assert!(matches!(tracker.fetch_by_ids(&[id(number)]).await.unwrap()[0].1, Found::Ticket(_)));
+    let found = tracker.fetch_by_ids(&["nobody/nothing#7".into(), "../../user#1".into()]).await.unwrap();
+    assert!(found.iter().all(|(_, found)| *found == Found::NotVisible), "{found:?}");
 }
 
 #[tokio::test]

@@ -64,7 +64,7 @@ async fn blockers_are_dependencies_or_lines() {
     assert!(!ticket.blocked_by[0].failed);
     let told = tracker.left_out().join("\n");
     assert!(
-        told.contains(&format!("GH-{by_link} does not wait for GH-{first}, which was closed as not planned")),
+        told.contains(&format!("the blocker GH-{first} of GH-{by_link}, which was closed as not planned")),
         "{told}"
     );
 }
