@@ -124,6 +124,11 @@ impl Tracker for LinearTracker {
         self.left_out.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
+    fn budget(&self) -> Option<String> {
+        let budget = self.client.budget();
+        budget.is_known().then(|| budget.to_string())
+    }
+
     async fn probe(&self) -> Result<String, TrackerError> {
         self.survey().await
     }

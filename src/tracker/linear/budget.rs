@@ -42,6 +42,10 @@ impl Budget {
         }
     }
 
+    pub fn is_known(&self) -> bool {
+        self.requests.is_some() || self.complexity.is_some()
+    }
+
     /// How long to wait, where so little is left that only what is under way should use it.
     pub fn near_its_end(&self) -> Option<Duration> {
         let near = [self.requests, self.complexity].into_iter().flatten();
