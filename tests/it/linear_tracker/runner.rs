@@ -149,3 +149,28 @@ fn a_board_without_a_scope_is_refused() {
     let output = run(&board, &["doctor"], &[("LINEAR_API_KEY", KEY)]);
     assert!(said(&output).contains("`$NOT_SET`, which says nothing"), "{}", said(&output));
 }
+
+/// In observe mode nothing is written; the board is followed all the same.
+#[test]
+fn an_idle_runner_asks_once_per_tick_and_says_what_is_left() {
+    let linear = Linear::start();
+    for number in 0..200 {
+        linear.add_issue(&format!("ticket {number}"), "Todo", &[]);
+    }
+    linear.advance(jiff::SignedDuration::from_hours(1));
+    let key = format!("team_key: ENG\n    api_key: {KEY}");
+    let board = board_with(&symphony(&linear, "rollout: {mode: observe}\n").replace("team_key: ENG", &key));
+    let runner = board.start();
+    let ticks = || linear.journal().iter().filter(|entry| entry.operation == "Changes").count();
+    board.until("it ticks", || ticks() >= 5);
+    let journal = linear.journal();
+    let first = journal.iter().position(|entry| entry.operation == "Changes").unwrap();
+    assert!(journal[first..].iter().all(|entry| entry.operation == "Changes"), "{:?}", &journal[first..]);
+    assert!(journal.iter().all(|entry| !entry.is_mutation));
+    let status = board.ok(&["status"]);
+    assert!(status.contains("the board's limit: ") && status.contains("of 2500 requests"), "{status}");
+    let process = std::fs::read_to_string(format!("/proc/{}/status", runner.child.id())).unwrap_or_default();
+    let resident = process.lines().find(|line| line.starts_with("VmRSS"));
+    println!("an idle runner on 200 candidates, as the tests build it: {resident:?}");
+    runner.end();
+}
