@@ -125,7 +125,6 @@ fn heading(seen: &SnapshotSource) -> String {
     if let Some(error) = &snapshot.tracker.last_error {
         lines.push(format!("the board could not be read: {error}"));
     }
-    lines.extend(snapshot.tracker.budget.iter().map(|budget| format!("the board's limit: {budget}")));
     lines.extend(snapshot.lanes.iter().filter_map(lane_trouble));
     if let Some(usage) = &snapshot.tracker.usage {
         lines.push(format!("the board: {usage}"));

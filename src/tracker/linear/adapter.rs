@@ -124,7 +124,7 @@ impl Tracker for LinearTracker {
         self.left_out.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
-    fn budget(&self) -> Option<String> {
+    fn usage(&self) -> Option<String> {
         let budget = self.client.budget();
         budget.is_known().then(|| budget.to_string())
     }
