@@ -49,6 +49,10 @@ pub enum WorkspaceError {
     Libgit { doing: &'static str, path: PathBuf, source: git2::Error },
     #[error(transparent)]
     Git(#[from] GitError),
+    #[error("{url} cannot be used with a credential: {because}")]
+    BadRemote { url: String, because: String },
+    #[error("{0}")]
+    Remote(#[from] super::remote::RemoteError),
     #[error("{doing} was interrupted")]
     Interrupted { doing: &'static str },
     #[error("hook `{hook}` {detail}")]
@@ -80,6 +84,7 @@ impl WorkspaceError {
                 | Self::BadBranch { .. }
                 | Self::BranchInUse { .. }
                 | Self::Occupied { .. }
+                | Self::BadRemote { .. }
         )
     }
 }

@@ -14,10 +14,12 @@ pub mod error;
 mod filters;
 pub mod git;
 pub mod hooks;
+mod join;
 mod locks;
 pub mod path;
 mod prepare;
 mod record;
+pub mod remote;
 mod remove;
 pub mod repo;
 mod restore;
@@ -37,6 +39,7 @@ pub use base::BaseSide;
 pub use changes::Change;
 pub use collect::{GcAction, GcItem, Listed};
 pub use error::WorkspaceError;
+pub use join::{Joined, join, join_moved};
 pub use remove::Removal;
 pub use restore::{RestoreTo, SalvageEntry, conflicting_files};
 pub use stale_branches::StaleBranch;
@@ -64,6 +67,8 @@ pub struct WorkspaceConfig {
     pub salvage_limit: u64,
     /// For each call of the user's git.
     pub git_timeout: Duration,
+    /// The forge's repository, where we reach it with a credential of our own. Else the user's remotes are used as they are.
+    pub remote: Option<remote::Remote>,
 }
 
 impl WorkspaceConfig {
@@ -79,6 +84,7 @@ impl WorkspaceConfig {
             base_side: BaseSide::default(),
             salvage_limit: Self::SALVAGE_LIMIT,
             git_timeout: Self::GIT_TIMEOUT,
+            remote: None,
         }
     }
 }

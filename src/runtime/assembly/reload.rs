@@ -75,10 +75,12 @@ impl WorkflowFollower {
 }
 
 /// What the adapters were built from: another value needs another start.
-fn adapters_of(settings: &Settings) -> [(&'static str, String); 4] {
+fn adapters_of(settings: &Settings) -> [(&'static str, String); 6] {
     let workspace = &settings.workspace;
     [
         ("pr.forge", format!("{:?}", forge_kind(settings))),
+        ("pr.repo_slug", format!("{:?}", settings.pr.repo_slug)),
+        ("pr.provider.api_url", format!("{:?}", settings.pr.provider.api_url)),
         ("workspace.mode", workspace.mode.name().to_owned()),
         ("workspace.repo", workspace.repo.display().to_string()),
         ("tracker.provider.dir", format!("{:?}", settings.tracker.provider.dir)),
