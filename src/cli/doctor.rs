@@ -170,11 +170,7 @@ fn git(loaded: &Loaded, report: &mut Report) {
     match assembly::forge_kind(settings) {
         ForgeKind::Local => report.ok("forge", "local: branches are merged in this repository"),
         ForgeKind::None => report.ok("forge", "none: branches are left for you"),
-        ForgeKind::Github => report.problem(
-            "forge",
-            "the remote is on GitHub, and the GitHub forge is not available in this version",
-            "set pr.forge: local or pr.forge: none",
-        ),
+        ForgeKind::Github => github_forge(loaded, report),
     }
     if assembly::forge_kind(settings) == ForgeKind::Local && settings.gates.task.is_empty() {
         report.warn(
@@ -182,6 +178,23 @@ fn git(loaded: &Loaded, report: &mut Report) {
             "gates.task is empty: nothing checks the work before it is offered for merging",
             "name the command that tests your project under gates.task",
         );
+    }
+}
+
+/// What the token can do, asked of GitHub itself.
+fn github_forge(loaded: &Loaded, report: &mut Report) {
+    let settings = &loaded.settings;
+    let probed = assembly::github_forge(settings)
+        .map_err(Failure::from)
+        .and_then(|forge| block_on(async { forge.probe(&settings.pr.base_branch).await.map_err(Failure::plain) }));
+    match probed {
+        Ok(probe) => {
+            report.ok("forge", probe.words);
+            for missing in probe.missing {
+                report.warn("forge", missing.what, missing.fix);
+            }
+        }
+        Err(failure) => report.problem("forge", failure.text(), "see pr.provider and pr.repo_slug in WORKFLOW.md"),
     }
 }
 

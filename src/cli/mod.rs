@@ -40,12 +40,16 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 
 use crate::launcher::shield;
+use crate::workspace::remote::askpass;
 
 use args::{Args, CliCommand};
 pub use failure::Failure;
 
 /// The whole program. Called as `tk` or `ticket` it is the ticket command.
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
+    if let Some(socket) = std::env::var_os(askpass::VARIABLE) {
+        return answer_git(&socket, &arguments);
+    }
     if let Some(rest) = tk_arguments(&arguments) {
         return tk::run(rest);
     }
@@ -73,6 +77,18 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
             failure.print();
             ExitCode::from(failure.exit_code())
         }
+    }
+}
+
+/// The runner's own git asks for a user name or a password.
+fn answer_git(socket: &OsString, arguments: &[OsString]) -> ExitCode {
+    let question = arguments.get(1).map(|question| question.to_string_lossy()).unwrap_or_default();
+    match askpass::ask(std::path::Path::new(socket), &question) {
+        Ok(answer) => {
+            println!("{answer}");
+            ExitCode::SUCCESS
+        }
+        Err(_) => ExitCode::FAILURE,
     }
 }
 

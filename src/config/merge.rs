@@ -34,6 +34,8 @@ pub struct MergeSettings {
     pub checks_grace: Duration,
     /// What no checks at all means after that.
     pub no_checks: NoChecks,
+    /// How often failed jobs run again before a rework is paid for.
+    pub rerun_failed_checks: u32,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -84,6 +86,7 @@ impl Default for MergeSettings {
             completion_state: None,
             checks_grace: Duration::from_secs(120),
             no_checks: NoChecks::default(),
+            rerun_failed_checks: 0,
         }
     }
 }

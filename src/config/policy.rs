@@ -156,6 +156,14 @@ pub struct PrPolicy {
     pub draft: bool,
     pub labels: Vec<String>,
     pub reviewers: Vec<String>,
+    /// Conversations that a run has answered are resolved by us.
+    #[serde(default)]
+    pub resolve_answered: bool,
+    /// A draft becomes ready for review when its checks pass.
+    #[serde(default)]
+    pub ready_when_green: bool,
+    #[serde(default)]
+    pub publish_gates: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -194,6 +202,9 @@ pub struct MergePolicy {
     pub approval_states: Vec<String>,
     pub checks_grace: Duration,
     pub no_checks_pass: bool,
+    /// How often failed jobs run again before a rework.
+    #[serde(default)]
+    pub rerun_failed_checks: u32,
     /// Keys of guards that the file asks for and that are not in force. While there is one, nothing is merged.
     #[serde(default)]
     pub guards_not_in_force: Vec<String>,

@@ -1,12 +1,14 @@
 //! `pr`: which forge takes the branch, and how a pull request is made.
 
 use schemars::JsonSchema;
+use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
 use super::policy::{ClosedPrPolicy, ForgeKind};
 use super::problem::Problem;
+use super::wire;
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PrSettings {
     /// Default: by the repository's remote.
@@ -15,6 +17,10 @@ pub struct PrSettings {
     pub base_branch: String,
     /// `owner/name` on the forge. Default: by the remote.
     pub repo_slug: Option<String>,
+    /// The forge's own access. Default: the tracker's, else `$GITHUB_TOKEN` or `$GH_TOKEN`.
+    pub provider: ForgeProvider,
+    /// Conversations that a run has answered: resolved by us, or left to their people.
+    pub resolve_threads: ResolveThreads,
     /// Use an open pull request that the branch already has.
     pub reuse_branch_pr: bool,
     /// What to do when a person closed the pull request.
@@ -23,10 +29,52 @@ pub struct PrSettings {
     pub attach_to_tracker: bool,
     /// Labels that the pull request gets.
     pub required_labels: Vec<String>,
-    pub draft: bool,
+    /// `until_green`: opened as a draft, and ready for review when its checks pass.
+    pub draft: DraftMode,
+    /// Our gates' result as a commit status.
+    pub publish_gates: bool,
     pub reviewers: Vec<String>,
     pub review_comment_mode: ReviewCommentMode,
     pub review_comment_marker: String,
+}
+
+/// How we get into the forge.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ForgeProvider {
+    /// An access token.
+    #[serde(with = "wire::secret")]
+    #[schemars(with = "Option<wire::SecretText>")]
+    pub token: Option<SecretString>,
+    /// Another API address, such as `https://github.example.com/api/v3`.
+    pub api_url: Option<String>,
+    /// The id of a GitHub App, with `private_key` and `installation_id`.
+    pub app_id: Option<u64>,
+    /// The app's private key.
+    #[serde(with = "wire::secret")]
+    #[schemars(with = "Option<wire::SecretText>")]
+    pub private_key: Option<SecretString>,
+    /// The app's installation.
+    pub installation_id: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DraftMode {
+    #[default]
+    #[serde(rename = "false")]
+    Never,
+    #[serde(rename = "true")]
+    Always,
+    UntilGreen,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ResolveThreads {
+    #[default]
+    Never,
+    Answered,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -45,11 +93,14 @@ impl Default for PrSettings {
             auto_create: true,
             base_branch: "main".to_owned(),
             repo_slug: None,
+            provider: ForgeProvider::default(),
+            resolve_threads: ResolveThreads::default(),
             reuse_branch_pr: true,
             closed_pr_policy: ClosedPrPolicy::NewBranch,
             attach_to_tracker: true,
             required_labels: Vec::new(),
-            draft: false,
+            draft: DraftMode::default(),
+            publish_gates: false,
             reviewers: Vec::new(),
             review_comment_mode: ReviewCommentMode::default(),
             review_comment_marker: "<!-- dirigent-review -->".to_owned(),
@@ -61,9 +112,27 @@ impl PrSettings {
     /// What the file says, else what the remote's address suggests.
     pub fn resolve_forge(&self, remote_url: Option<&str>) -> ForgeKind {
         self.forge.unwrap_or(match remote_url {
-            Some(url) if is_github(url) => ForgeKind::Github,
+            _ if self.repo_slug.is_some() => ForgeKind::Github,
+            Some(url) if is_github(url) || host(url).eq_ignore_ascii_case(host(&self.git_address())) => {
+                ForgeKind::Github
+            }
             _ => ForgeKind::Local,
         })
+    }
+
+    /// `owner/name` on the forge: as it is written, else by the remote.
+    pub fn slug(&self, remote_url: Option<&str>) -> Option<String> {
+        self.repo_slug.clone().or_else(|| slug_of(remote_url?))
+    }
+
+    /// Where the forge's repositories are for git: `https://github.com`, or the Enterprise server itself.
+    pub fn git_address(&self) -> String {
+        let api = self.provider.api_url.as_deref().unwrap_or("https://api.github.com").trim().trim_end_matches('/');
+        let api = api.strip_suffix("/api/v3").unwrap_or(api);
+        match api.split_once("://api.") {
+            Some((scheme, rest)) => format!("{scheme}://{rest}"),
+            None => api.to_owned(),
+        }
     }
 
     pub fn check(&self) -> Vec<Problem> {
@@ -85,15 +154,53 @@ impl PrSettings {
 }
 
 fn is_github(url: &str) -> bool {
+    host(url).eq_ignore_ascii_case("github.com") || host(url).eq_ignore_ascii_case("ssh.github.com")
+}
+
+/// The host of `https://host/...`, `ssh://git@host:22/...` or `git@host:...`; nothing of a path.
+fn host(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let host = rest.split(['/', ':']).next().unwrap_or_default();
-    let host = host.rsplit('@').next().unwrap_or_default();
-    host.eq_ignore_ascii_case("github.com") || host.eq_ignore_ascii_case("ssh.github.com")
+    host.rsplit('@').next().unwrap_or_default()
+}
+
+/// The last two parts of the path.
+fn slug_of(url: &str) -> Option<String> {
+    let path = match url.split_once("://") {
+        Some((_, rest)) => rest.split_once('/')?.1,
+        None => url.split_once(':')?.1,
+    };
+    let path = path.trim_matches('/');
+    let path = path.strip_suffix(".git").unwrap_or(path);
+    let (owner, name) = path.rsplit_once('/')?;
+    let owner = owner.rsplit('/').next()?;
+    (!owner.is_empty() && !name.is_empty()).then(|| format!("{owner}/{name}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_remote_names_the_repository_and_the_api_its_git() {
+        let mut pr = PrSettings::default();
+        for url in [
+            "https://github.com/a/b.git",
+            "git@github.com:a/b.git",
+            "ssh://git@github.com:22/a/b",
+            "https://u@github.com/a/b/",
+        ] {
+            assert_eq!(pr.slug(Some(url)).as_deref(), Some("a/b"), "{url}");
+        }
+        assert_eq!(pr.slug(Some("/srv/git/x")), None);
+        assert_eq!(pr.git_address(), "https://github.com");
+        pr.provider.api_url = Some("https://git.example.com/api/v3/".to_owned());
+        assert_eq!(pr.git_address(), "https://git.example.com");
+        assert_eq!(pr.resolve_forge(Some("git@git.example.com:a/b")), ForgeKind::Github);
+        assert_eq!(pr.resolve_forge(Some("git@elsewhere.example.com:a/b")), ForgeKind::Local);
+        pr.repo_slug = Some("a/b".to_owned());
+        assert_eq!(pr.resolve_forge(None), ForgeKind::Github);
+    }
 
     #[test]
     fn the_remote_suggests_a_forge() {

@@ -18,11 +18,11 @@ use super::observability::ObservabilitySettings;
 use super::orchestration::{OrchestrationSettings, PhaseStore};
 use super::pi::PiSettings;
 use super::policy::{
-    AgentPolicy, BudgetPolicy, ForgeKind, GatesPolicy, MergePolicy, OrchestrationPolicy, Policy, PrPolicy,
-    ReviewPolicy, RolloutPolicy, RoutePolicy, RuntimeTimeouts, TrackerPolicy,
+    AgentPolicy, BudgetPolicy, GatesPolicy, MergePolicy, OrchestrationPolicy, Policy, PrPolicy, ReviewPolicy,
+    RolloutPolicy, RoutePolicy, RuntimeTimeouts, TrackerPolicy,
 };
 use super::polling::PollingSettings;
-use super::pr::PrSettings;
+use super::pr::{DraftMode, PrSettings, ResolveThreads};
 use super::problem::Problem;
 use super::review::ReviewSettings;
 use super::rollout::RolloutSettings;
@@ -124,13 +124,16 @@ impl Settings {
                 preflight_missing: self.rollout.preflight_required && preflight_missing,
             },
             pr: PrPolicy {
-                forge: self.pr.forge.unwrap_or(ForgeKind::Local),
+                forge: self.pr.resolve_forge(None),
                 auto_create: self.pr.auto_create,
                 base_branch: self.pr.base_branch.clone(),
                 closed_pr: self.pr.closed_pr_policy,
-                draft: self.pr.draft,
+                draft: self.pr.draft != DraftMode::Never,
+                ready_when_green: self.pr.draft == DraftMode::UntilGreen,
+                publish_gates: self.pr.publish_gates,
                 labels: self.pr.required_labels.clone(),
                 reviewers: self.pr.reviewers.clone(),
+                resolve_answered: self.pr.resolve_threads == ResolveThreads::Answered,
             },
             review: ReviewPolicy {
                 enabled: self.review.enabled && !guards.iter().any(|key| key == "review.enabled"),
@@ -148,6 +151,7 @@ impl Settings {
                 approval_states: self.merge.approval_states.clone(),
                 checks_grace: self.merge.checks_grace,
                 no_checks_pass: self.merge.no_checks == NoChecks::Pass,
+                rerun_failed_checks: self.merge.rerun_failed_checks,
                 guards_not_in_force: guards,
             },
             gates: GatesPolicy {
@@ -243,6 +247,8 @@ impl Settings {
             provider.written_token(),
             provider.private_key.as_ref(),
             provider.api_key.as_ref(),
+            self.pr.provider.token.as_ref(),
+            self.pr.provider.private_key.as_ref(),
             webhook,
             self.server.token.as_ref(),
         ]

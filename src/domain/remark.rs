@@ -79,6 +79,9 @@ pub struct Remark {
     pub effect: RemarkEffect,
     pub urgent: bool,
     pub status: RemarkStatus,
+    /// What a run made of it was told where it was said.
+    #[serde(default)]
+    pub told: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -139,6 +142,7 @@ impl Remark {
             effect: RemarkEffect::Hold,
             urgent: false,
             status: RemarkStatus::Open,
+            told: false,
         }
     }
 

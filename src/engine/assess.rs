@@ -25,6 +25,11 @@ pub enum Assessment {
     NeedsReview {
         head: CommitId,
     },
+    /// It was a draft until its checks passed.
+    NeedsReady {
+        number: PrNumber,
+        head: CommitId,
+    },
     Ready {
         head: CommitId,
     },
@@ -122,6 +127,9 @@ pub fn assess(job: &Job, pr: &PullRequest, policy: &Policy, now: Timestamp) -> A
     if policy.review.enabled && job.delivery.reviewed_head.as_ref() != Some(&head) {
         return Assessment::NeedsReview { head };
     }
+    if pr.draft && policy.pr.ready_when_green && checks == ChecksSummary::Passed {
+        return Assessment::NeedsReady { number: pr.number, head };
+    }
     if pr.draft {
         return Assessment::Human(HumanWait::Draft);
     }
@@ -183,6 +191,19 @@ fn what_needs_work(
         first.evidence.extend(other.evidence);
     }
     Some(first)
+}
+
+/// The failed jobs that run again before anybody is paid to mend them: only where nothing else needs work.
+pub fn to_run_again(job: &Job, pr: &PullRequest, policy: &Policy, now: Timestamp) -> Option<Vec<String>> {
+    let known = job.delivery.pr.as_ref().map(|facts| facts.known_checks.as_slice()).unwrap_or_default();
+    let red = fold_checks(pr, known) == ChecksSummary::Failed && policy.merge.require_green_checks;
+    let else_well = !matches!(pr.mergeability, Mergeability::Conflicting { .. }) && wanted_rework(job, now).is_none();
+    if !red || !else_well || job.delivery.reruns >= policy.merge.rerun_failed_checks {
+        return None;
+    }
+    let counts = |check: &&Check| required(pr).is_none_or(|names| names.contains(&check.name));
+    let failed = pr.checks.iter().flatten().filter(counts).filter(|check| check.status == CheckStatus::Failed);
+    Some(failed.map(|check| check.id.clone()).collect())
 }
 
 fn awaited_checks(

@@ -118,9 +118,21 @@ pub fn branch_pushed(job: &mut Job, head: &CommitId, out: &mut Decided<'_>) {
     if waited != head {
         return;
     }
+    let gated = job
+        .evidence
+        .receipt
+        .as_ref()
+        .is_some_and(|receipt| receipt.head.as_ref() == Some(head) && !receipt.gates.is_empty());
+    if out.policy.pr.publish_gates && gated && out.policy.pr.forge == ForgeKind::Github {
+        out.act(Action::PublishGates { head: head.clone() });
+    }
     match job.delivery.pr.as_ref().filter(|pr| pr.state == PrState::Open).map(|pr| pr.number) {
         // The push has brought it up to date. To ask for one would make a second, if somebody merged this one a moment ago.
         Some(number) => {
+            super::answers::tell(job, out);
+            if out.policy.pr.forge == ForgeKind::Github {
+                out.act(Action::UpdatePr { number, ready: false });
+            }
             out.act(Action::InspectPr { number });
             wait_for_checks(job, CheckWait::Forge { head: head.clone() }, out);
         }
@@ -186,6 +198,10 @@ pub fn pr_assessed(job: &mut Job, assessment: Assessment, asked_in_turn: bool, o
             }
             job.delivery.review_passes += 1;
             out.queue(job, Work::Review { head }, Wait::Ready);
+        }
+        Assessment::NeedsReady { number, head } => {
+            out.act(Action::UpdatePr { number, ready: true });
+            wait_for_checks(job, CheckWait::Mergeability { head }, out);
         }
         Assessment::Ready { head } => landing::ready(job, head, asked_in_turn, out),
     }
@@ -298,6 +314,16 @@ pub fn may_have_opened_another(job: &Job) -> bool {
         write,
         Some(PrWrite::Sent { what: PrWriteKind::Open } | PrWrite::MaybeDone { what: PrWriteKind::Open, .. })
     )
+}
+
+/// A person pushed while a run was making something else: the next run begins at theirs.
+pub fn apart(files: &[String], kept: &str, now: crate::domain::time::Timestamp) -> ReworkCause {
+    let mut cause = conflict(files, now);
+    cause.summary = format!(
+        "somebody pushed to the branch meanwhile, and it contradicts the last run's commits{}; the branch is at theirs, and the run's commits are kept as {kept}",
+        if files.is_empty() { String::new() } else { format!(" in {}", files.join(", ")) }
+    );
+    cause
 }
 
 pub fn conflict(files: &[String], now: crate::domain::time::Timestamp) -> ReworkCause {

@@ -98,6 +98,33 @@ pub enum Action {
         number: PrNumber,
         head: CommitId,
     },
+    /// Brings our part of the pull request's text up to date; `ready`: it is not a draft any more.
+    UpdatePr {
+        number: PrNumber,
+        ready: bool,
+    },
+    /// Our gates' result on this commit, as a commit status.
+    PublishGates {
+        head: CommitId,
+    },
+    /// Lets failed jobs run once more.
+    RerunChecks {
+        number: PrNumber,
+        checks: Vec<String>,
+    },
+    /// Answers in a conversation on the pull request, and resolves it where the workflow says so.
+    AnswerThread {
+        number: PrNumber,
+        thread: CommentId,
+        key: String,
+        said: Said,
+        resolve: bool,
+    },
+    /// Asks somebody to look again.
+    RequestReview {
+        number: PrNumber,
+        reviewer: String,
+    },
     RunGate {
         branch: String,
         head: CommitId,
@@ -182,6 +209,12 @@ pub enum Said {
         run: RunId,
         question: String,
     },
+    /// To a remark: `fixed`, `explained`, `declined` or `addressed`.
+    Answer {
+        how: String,
+        commit: Option<CommitId>,
+        words: Option<String>,
+    },
 }
 
 impl Action {
@@ -202,6 +235,11 @@ impl Action {
             Self::CheckRemark { .. } => EffectKind::CheckRemark,
             Self::MergePr { .. } => EffectKind::MergePr,
             Self::UpdateBranch { .. } => EffectKind::UpdateBranch,
+            Self::UpdatePr { .. } => EffectKind::UpdatePr,
+            Self::PublishGates { .. } => EffectKind::PublishGates,
+            Self::RerunChecks { .. } => EffectKind::RerunChecks,
+            Self::AnswerThread { .. } => EffectKind::AnswerThread,
+            Self::RequestReview { .. } => EffectKind::RequestReview,
             Self::RunGate { .. } => EffectKind::RunGate,
             Self::CleanUp { .. } => EffectKind::CleanUp,
             Self::Notify { .. } => EffectKind::Notify,

@@ -270,6 +270,7 @@ impl std::fmt::Display for EffectError {
             Self::Refused { refusal } => refusal.fmt(out),
             Self::HeadMoved { actual } => write!(out, "the branch is at {}", actual.short()),
             Self::Conflict { files } => write!(out, "conflicts in {}", files.join(", ")),
+            Self::Apart { files, .. } => write!(out, "conflicts with a person's push in {}", files.join(", ")),
         }
     }
 }
@@ -308,6 +309,11 @@ pub enum EffectError {
     },
     Conflict {
         files: Vec<String>,
+    },
+    /// A person pushed to the branch, and theirs contradicts ours. The branch is at theirs; ours is under the ref `kept`.
+    Apart {
+        files: Vec<String>,
+        kept: String,
     },
     /// Something is in the way for now.
     NotNow {

@@ -26,6 +26,9 @@ pub fn run_ended(job: &mut Job, report: RunReport, out: &mut Decided<'_>) {
     if report.head.is_some() {
         job.delivery.head = report.head.clone();
     }
+    if report.made_commits() {
+        job.delivery.made_by = Some(run.clone());
+    }
     if report.session.is_some() {
         job.session = report.session.clone();
     }

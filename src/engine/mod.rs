@@ -5,6 +5,7 @@
 //! settles: stops what must stop, merges what is ready, starts what may start. `permit` is the gate that the runtime asks
 //! before it performs anything.
 
+mod answers;
 mod archive;
 mod assess;
 mod budget;

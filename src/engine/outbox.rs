@@ -49,11 +49,15 @@ impl Step<'_> {
             // A person had pushed meanwhile, and theirs was merged into it.
             (Action::PushBranch { .. }, EffectResult::Updated { head, .. }) => {
                 self.pr_write_answered(&ticket, PrWriteKind::Push, true);
+                self.state.jobs.edit(&ticket, |job| job.delivery.pushed_head = Some(head.clone()));
                 self.decide(&ticket, Observation::JoinedWithTheirs { head });
             }
             (Action::PushBranch { head, .. }, _) => {
                 self.pr_write_answered(&ticket, PrWriteKind::Push, true);
-                self.state.jobs.edit(&ticket, |job| job.delivery.remote_head = Some(head.clone()));
+                self.state.jobs.edit(&ticket, |job| {
+                    job.delivery.remote_head = Some(head.clone());
+                    job.delivery.pushed_head = Some(head.clone());
+                });
                 self.decide(&ticket, Observation::BranchPushed { head });
             }
             (Action::OpenPr { branch, .. }, EffectResult::Opened { pr }) => {
@@ -92,6 +96,13 @@ impl Step<'_> {
                 self.edit_pr(&ticket, |pr| pr.state = PrState::Merged { commit: commit.clone() });
                 self.decide(&ticket, Observation::PrMerged { commit, by_us: true });
                 self.base_moved();
+            }
+            // The forge's own queue merges it when its turn comes, and looks tell when it has. Asked again now and then, in case
+            // it was thrown out; a bounded number of times, and then a person is told.
+            (Action::MergePr { .. }, EffectResult::Queued) => {
+                self.pr_write_answered(&ticket, PrWriteKind::Merge, true);
+                let because = "it is in the forge's own merge queue".to_owned();
+                self.decide(&ticket, Observation::MergeHindered { because, counts: true });
             }
             (Action::RunGate { head, .. }, EffectResult::Gated { results }) => {
                 self.decide(&ticket, Observation::GatesReported { head, results });
@@ -207,6 +218,11 @@ impl Step<'_> {
                 self.pr_write_answered(&ticket, what, true);
                 self.decide(&ticket, Observation::MergeConflicted { files });
             }
+            (EffectError::Apart { files, kept }, Action::PushBranch { .. }) => {
+                self.forget_effect(id);
+                self.pr_write_answered(&ticket, PrWriteKind::Push, true);
+                self.decide(&ticket, Observation::ApartFromTheirs { files, kept });
+            }
             (EffectError::NotNow { because }, Action::MergePr { .. }) => {
                 self.forget_effect(id);
                 self.pr_write_answered(&ticket, PrWriteKind::Merge, true);
@@ -251,7 +267,9 @@ impl Step<'_> {
             (EffectError::Auth { detail }, _) => self.later(id, pending, detail, Some(LOCKED_OUT)),
             (EffectError::OtherBase { actual }, _) => self.later(id, pending, actual, None),
             (EffectError::NotNow { because }, _) => self.later(id, pending, because, None),
-            (EffectError::Conflict { files }, _) => self.later(id, pending, files.join(", "), None),
+            (EffectError::Conflict { files } | EffectError::Apart { files, .. }, _) => {
+                self.later(id, pending, files.join(", "), None);
+            }
         }
     }
 
@@ -432,6 +450,14 @@ impl Step<'_> {
             }
             Action::UpdateBranch { head, .. } => !waits_for(CheckWait::BranchUpdate { head: head.clone() }),
             Action::MergePr { head, .. } => !matches!(&job.stage, Stage::Merging { head: on, .. } if on == head),
+            Action::UpdatePr { number, .. }
+            | Action::RerunChecks { number, .. }
+            | Action::AnswerThread { number, .. }
+            | Action::RequestReview { number, .. } => {
+                let gone = job.delivery.pr.as_ref().is_none_or(|pr| pr.number != *number || pr.state != PrState::Open);
+                gone || job.stage.phase().is_terminal()
+            }
+            Action::PublishGates { .. } => job.stage.phase().is_terminal(),
             Action::ReopenPr { number } => {
                 // What is being opened takes the place of what was closed.
                 let opening = matches!(&job.stage, Stage::WaitingForChecks { on: CheckWait::Publishing { .. }, .. });

@@ -28,6 +28,11 @@ pub enum EffectKind {
     CheckRemark,
     MergePr,
     UpdateBranch,
+    UpdatePr,
+    PublishGates,
+    RerunChecks,
+    AnswerThread,
+    RequestReview,
     RunGate,
     CleanUp,
     Notify,
@@ -45,7 +50,7 @@ pub enum Reach {
 }
 
 impl EffectKind {
-    pub const ALL: [EffectKind; 18] = [
+    pub const ALL: [EffectKind; 23] = [
         Self::StartRun,
         Self::StopRun,
         Self::Steer,
@@ -61,6 +66,11 @@ impl EffectKind {
         Self::CheckRemark,
         Self::MergePr,
         Self::UpdateBranch,
+        Self::UpdatePr,
+        Self::PublishGates,
+        Self::RerunChecks,
+        Self::AnswerThread,
+        Self::RequestReview,
         Self::RunGate,
         Self::CleanUp,
         Self::Notify,
@@ -83,6 +93,11 @@ impl EffectKind {
             Self::CheckRemark => "check_remark",
             Self::MergePr => "merge_pr",
             Self::UpdateBranch => "update_branch",
+            Self::UpdatePr => "update_pr",
+            Self::PublishGates => "publish_gates",
+            Self::RerunChecks => "rerun_checks",
+            Self::AnswerThread => "answer_thread",
+            Self::RequestReview => "request_review",
             Self::RunGate => "run_gate",
             Self::CleanUp => "clean_up",
             Self::Notify => "notify",
@@ -104,6 +119,11 @@ impl EffectKind {
             | Self::OpenPr
             | Self::ReopenPr
             | Self::UpdateBranch
+            | Self::UpdatePr
+            | Self::PublishGates
+            | Self::RerunChecks
+            | Self::AnswerThread
+            | Self::RequestReview
             | Self::RunGate
             | Self::CleanUp => Reach::Mutates,
             Self::MergePr => Reach::Merges,

@@ -78,6 +78,11 @@ pub enum Observation {
     JoinedWithTheirs {
         head: CommitId,
     },
+    /// Our push found a person's commits on the branch that contradict ours. Theirs stay; ours are under the ref `kept`.
+    ApartFromTheirs {
+        files: Vec<String>,
+        kept: String,
+    },
     /// The branch is at a commit that no gate has seen.
     HeadNotGated {
         head: CommitId,
@@ -172,6 +177,11 @@ pub fn observe(job: &mut Job, observation: Observation, out: &mut Decided<'_>) {
             }
         }
         Observation::JoinedWithTheirs { head } => delivery::joined_with_theirs(job, head, out),
+        Observation::ApartFromTheirs { files, kept } => {
+            if matches!(job.stage, Stage::WaitingForChecks { .. }) {
+                out.rework(job, delivery::apart(&files, &kept, out.now));
+            }
+        }
         Observation::HeadNotGated { head } => {
             if judges_pr(&job.stage) {
                 delivery::verify(job, head, out);

@@ -15,7 +15,7 @@ use super::step::Step;
 use crate::config::policy::{ForgeKind, Policy};
 use crate::domain::basis::{Basis, Moment};
 use crate::domain::ids::{CommentId, CommitId, PrNumber, TicketId};
-use crate::domain::job::{Approval, CheckWait, Job, PrFacts, PrWrite, PrWriteKind, Stage};
+use crate::domain::job::{Approval, CheckWait, ChecksSummary, Job, PrFacts, PrWrite, PrWriteKind, Stage};
 use crate::domain::lane::Lane;
 use crate::domain::pr::{Mergeability, PrState, PullRequest, Review, Verdict};
 use crate::domain::remark::RemarkKind;
@@ -107,6 +107,8 @@ impl Step<'_> {
             }
             if another_head {
                 job.delivery.merge_attempts = 0;
+                job.delivery.reruns = 0;
+                job.delivery.rerun_at = None;
             }
             job.delivery.pr = Some(facts);
         });
@@ -147,6 +149,28 @@ impl Step<'_> {
             self.decide(ticket, Observation::HeadNotGated { head: pr.head.clone() });
             return;
         }
+        // A replica may show the old result for a while after the jobs began again.
+        let begun_again = job.delivery.rerun_at.is_some_and(|at| self.now.since(at) < SETTLE);
+        if begun_again && assess::fold_checks(pr, &[]) == ChecksSummary::Failed {
+            self.look_again_soon(ticket);
+            return;
+        }
+        if let Some(checks) = assess::to_run_again(job, pr, self.policy, self.now) {
+            let now = self.now;
+            self.state.jobs.edit(ticket, |job| {
+                job.delivery.reruns += 1;
+                job.delivery.rerun_at = Some(now);
+            });
+            self.note(
+                Some(ticket),
+                "checks_rerun",
+                "the failed checks run again before anything is reworked".to_owned(),
+            );
+            self.emit(Some(ticket), Action::RerunChecks { number: pr.number, checks });
+            self.look_again_soon(ticket);
+            return;
+        }
+        let Some(job) = self.state.jobs.get(ticket) else { return };
         let assessment = assess::assess(job, pr, self.policy, self.now);
         let asked_in_turn = match &job.stage {
             Stage::ReadyToMerge { turn: Some(turn), .. } => basis.is_after(turn.moment),

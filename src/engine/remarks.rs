@@ -111,6 +111,7 @@ pub fn from_comment(kind: RemarkKind, comment: &Comment, policy: &Policy, now: T
         effect,
         urgent: false,
         status: RemarkStatus::Open,
+        told: false,
     }
 }
 
@@ -169,6 +170,7 @@ fn from_review(review: &Review, now: Timestamp) -> Remark {
         effect: RemarkEffect::Rework,
         urgent: false,
         status: RemarkStatus::Open,
+        told: false,
     }
 }
 
@@ -205,6 +207,7 @@ fn from_thread(
         effect: if is_nit { RemarkEffect::None } else { RemarkEffect::Rework },
         urgent: false,
         status: RemarkStatus::Open,
+        told: false,
     }))
 }
 
@@ -304,6 +307,7 @@ impl Step<'_> {
                 let mut remarks = job.people.remarks.iter_mut();
                 if let Some(remark) = remarks.find(|remark| remark.key == *key && remark.is_open()) {
                     remark.status = RemarkStatus::Delivered { run: run.clone() };
+                    remark.told = false;
                 }
             }
         });

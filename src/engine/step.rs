@@ -295,6 +295,7 @@ impl Step<'_> {
             effect: RemarkEffect::Rework,
             urgent,
             status: RemarkStatus::Open,
+            told: false,
         }
     }
 

@@ -30,6 +30,9 @@ pub enum ForgeError {
     OtherBase { expected: String, actual: String },
     #[error("it conflicts with the base in {}", files.join(", "))]
     Conflict { files: Vec<String> },
+    /// A person pushed to the branch, and theirs contradicts ours. The branch is at theirs; ours stays under the ref `kept`.
+    #[error("somebody pushed to the branch, and it contradicts ours in {}", files.join(", "))]
+    Apart { files: Vec<String>, kept: String },
     /// In the way for now (a dirty file, a protection rule): looked at again later.
     #[error("{0}")]
     NotNow(String),
@@ -52,6 +55,7 @@ impl ForgeError {
             Self::HeadMoved { .. } => "head_moved",
             Self::OtherBase { .. } => "other_base",
             Self::Conflict { .. } => "conflict",
+            Self::Apart { .. } => "apart",
             Self::NotNow(_) => "not_now",
             Self::Refused(_) => "refused",
             Self::Git(_) => "git",

@@ -1,7 +1,10 @@
 //! Where branches become pull requests and pull requests are merged.
 
+mod combine;
 mod error;
+pub mod github;
 pub mod local;
+mod markers;
 pub mod memory;
 
 use async_trait::async_trait;
@@ -45,8 +48,15 @@ pub trait Forge: Send + Sync {
         id: &CommentId,
     ) -> Result<RemarkPresence, ForgeError>;
 
-    /// Brings the branch to the forge at exactly `head`. A no-op where branch and forge are one place.
-    async fn push_branch(&self, permit: &Permit, branch: &str, head: &CommitId) -> Result<(), ForgeError>;
+    /// Brings the branch to the forge at exactly `head`, over nothing but `pushed`: the head that we pushed last. Where a person pushed
+    /// meanwhile, theirs and ours are joined.
+    async fn push_branch(
+        &self,
+        permit: &Permit,
+        branch: &str,
+        head: &CommitId,
+        pushed: Option<&CommitId>,
+    ) -> Result<Pushed, ForgeError>;
 
     /// Opens the pull request, or returns the open one of the same branch.
     async fn open_pr(&self, permit: &Permit, new: &NewPr) -> Result<PullRequest, ForgeError>;
@@ -127,6 +137,8 @@ pub struct MergeOrder {
     pub expected_head: CommitId,
     pub expected_base: String,
     pub method: MergeMethod,
+    /// Lines for the end of the commit message: what it was made for, and by which run.
+    pub trailers: Vec<String>,
 }
 
 impl Merged {
@@ -146,6 +158,16 @@ pub enum Merged {
     },
     /// The forge's own queue has it.
     Queued,
+}
+
+/// What a push came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pushed {
+    AsAsked,
+    /// A person had pushed to the branch: it is at this head now, which has both.
+    Joined {
+        head: CommitId,
+    },
 }
 
 /// The branch with the base merged in.

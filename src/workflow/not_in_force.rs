@@ -108,15 +108,25 @@ const RULES: &[Rule] = &[
         why: |s, _| (s.forge == ForgeKind::Local).then_some("the local forge's checks are our own; none come later"),
     },
     Rule {
-        keys: &["pr.repo_slug", "pr.reviewers"],
+        keys: &[
+            "pr.repo_slug",
+            "pr.reviewers",
+            "pr.provider.*",
+            "pr.resolve_threads",
+            "pr.reuse_branch_pr",
+            "pr.publish_gates",
+            "merge.rerun_failed_checks",
+        ],
         why: |s, _| match s.forge {
+            // The remote decides, and it may be one of GitHub's.
+            ForgeKind::Local if s.settings.pr.forge.is_none() => None,
             ForgeKind::Github => None,
             ForgeKind::Local => Some(LOCAL_FORGE),
             ForgeKind::None => Some(NO_PULL_REQUEST),
         },
     },
     Rule {
-        keys: &["pr.reuse_branch_pr", "pr.attach_to_tracker", "pr.review_comment_mode", "pr.review_comment_marker"],
+        keys: &["pr.attach_to_tracker", "pr.review_comment_mode", "pr.review_comment_marker"],
         why: |_, _| Some("this version does not read it"),
     },
     Rule {
@@ -214,7 +224,7 @@ impl<'a> Scene<'a> {
         let routed = settings.agent.routing.iter().filter_map(|route| route.runtime);
         let forge = match settings.workspace.mode {
             WorkspaceMode::Directory => ForgeKind::None,
-            WorkspaceMode::Worktree => settings.pr.forge.unwrap_or(ForgeKind::Local),
+            WorkspaceMode::Worktree => settings.pr.resolve_forge(None),
         };
         Self { settings, runtimes: routed.chain([settings.worker.runtime]).collect(), forge }
     }

@@ -192,6 +192,7 @@ pub fn fill_defaults(data: Json, root: &Node, dir: &Path, env: &Env) -> (Json, D
     if kind == TrackerKind::Linear {
         linear_access(&mut data, env, &mut derived);
     }
+    data.set("pr", "provider", forge_access(&data, kind, env));
     data.fill("rollout", "kill_switch_file", || json!(repo.join(".dirigent/pause")));
     data.fill("observability", "agent_state_file", || json!(repo.join(".bkit/agent-state.json")));
 
@@ -240,6 +241,30 @@ fn linear_access(data: &mut Sections, env: &Env, derived: &mut Derived) {
         }
     }
     data.set("tracker", "provider", provider);
+}
+
+/// How we get into the forge: as it is written, else as into a board on GitHub, else by the environment.
+fn forge_access(data: &Sections, kind: TrackerKind, env: &Env) -> Json {
+    let mut access = data.get("pr", "provider").cloned().unwrap_or_else(|| json!({}));
+    let Some(written) = access.as_object_mut() else { return access };
+    let has = |written: &Map<String, Json>, key: &str| written.get(key).is_some_and(|value| !value.is_null());
+    let is_told = has(written, "token") || has(written, "app_id");
+    let board = data.get("tracker", "provider").and_then(Json::as_object).filter(|_| kind == TrackerKind::Github);
+    for key in ["token", "app_id", "private_key", "installation_id", "api_url"] {
+        if (!is_told || key == "api_url")
+            && !has(written, key)
+            && let Some(value) = board.and_then(|board| board.get(key)).filter(|value| !value.is_null())
+        {
+            written.insert(key.to_owned(), value.clone());
+        }
+    }
+    if !has(written, "token")
+        && !has(written, "app_id")
+        && let Some(token) = env.get("GITHUB_TOKEN").or_else(|| env.get("GH_TOKEN"))
+    {
+        written.insert("token".to_owned(), json!(token));
+    }
+    access
 }
 
 /// What was worked out rather than written or built in.

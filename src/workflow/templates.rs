@@ -54,6 +54,7 @@ templates! {
     Salvaged = "comments/salvaged.md",
     BranchReady = "comments/branch_ready.md",
     Worker = "comments/worker.md",
+    Answer = "comments/answer.md",
     Asked = "comments/asked.md",
 }
 

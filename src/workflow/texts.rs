@@ -15,11 +15,27 @@ pub struct Texts {
     templates: Templates,
     /// The first line of the workpad, by which it is found again.
     workpad_marker: String,
+    /// `owner/name` of the repository that pull requests are in: a ticket of the same one is closed by its merge.
+    repository: Option<String>,
 }
 
 impl Texts {
     pub fn new(templates: Templates, workpad_marker: impl Into<String>) -> Self {
-        Self { templates, workpad_marker: workpad_marker.into() }
+        Self { templates, workpad_marker: workpad_marker.into(), repository: None }
+    }
+
+    /// The same with pull requests in this repository.
+    pub fn in_repository(self, slug: Option<String>) -> Self {
+        Self { repository: slug, ..self }
+    }
+
+    /// The number of the ticket, if it is an issue of the repository that the pull request is in.
+    fn closes(&self, job: &Job) -> Option<u64> {
+        let (url, slug) = (job.ticket.url.as_deref()?, self.repository.as_deref()?);
+        let (before, number) = url.split_once(&format!("/{slug}/issues/"))?;
+        // The host is all that may stand before it.
+        let host = before.split_once("://")?.1;
+        if host.contains('/') { None } else { number.parse().ok() }
     }
 
     pub fn comment(&self, job: &Job, said: &Said) -> Result<String, RenderError> {
@@ -39,6 +55,7 @@ impl Texts {
         let receipt = job.evidence.receipt.as_ref();
         let data = json!({
             "ticket": { "key": job.ticket.key, "title": job.ticket.title, "url": job.ticket.url },
+            "closes": self.closes(job),
             "summary": job.evidence.summary,
             "verification": receipt.map(|receipt| receipt.verification),
             "facts": receipt.map(|receipt| receipt.facts.clone()).unwrap_or_default(),
@@ -93,5 +110,6 @@ fn template(said: &Said) -> &'static str {
         Said::BranchReady { .. } => "branch_ready",
         Said::Worker { .. } => "worker",
         Said::Asked { .. } => "asked",
+        Said::Answer { .. } => "answer",
     }
 }

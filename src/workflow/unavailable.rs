@@ -3,7 +3,6 @@
 
 use super::tree::Node;
 use crate::config::Settings;
-use crate::config::policy::ForgeKind;
 use crate::config::worker::{Runtime, WorkerPlace};
 
 /// A setting that asks for something that is not there yet. `doctor` reports it; `run` does not start.
@@ -37,7 +36,6 @@ const NOT_YET: &[Feature] = &[
         used: |s| s.worker.place != WorkerPlace::Local,
     },
     Feature { key: "worker.ssh_hosts", what: "a worker over SSH", used: |s| !s.worker.ssh_hosts.is_empty() },
-    Feature { key: "pr.forge", what: "the GitHub forge", used: |s| s.pr.forge == Some(ForgeKind::Github) },
     Feature {
         key: "budget.max_cost_usd",
         what: UNSEEN_COST,

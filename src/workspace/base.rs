@@ -8,7 +8,11 @@ use tokio::sync::Mutex;
 
 use super::error::WorkspaceError;
 use super::git::{Git, GitError};
+use super::remote::Remote;
 use super::repo::RepoPlace;
+
+/// What a remote is called where nobody calls it something else.
+pub const DEFAULT_REMOTE: &str = "origin";
 
 /// Which side of a base branch counts when it exists here and at its remote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,6 +38,14 @@ impl Upstream {
     }
 }
 
+impl Upstream {
+    /// The base as the forge has it, whatever the remotes here are called.
+    pub fn on_forge(base: &str) -> Self {
+        let branch = base.strip_prefix("origin/").unwrap_or(base);
+        Self { remote: DEFAULT_REMOTE.to_owned(), branch: branch.to_owned() }
+    }
+}
+
 /// Where `base` can be fetched from, if anywhere.
 pub fn upstream(repo: &Repository, base: &str) -> Option<Upstream> {
     let remotes: Vec<String> = repo
@@ -50,11 +62,12 @@ pub fn upstream(repo: &Repository, base: &str) -> Option<Upstream> {
     let config = repo.config().ok()?;
     let configured = config.get_string(&format!("branch.{base}.remote")).ok().filter(|name| known(name));
     let merge = config.get_string(&format!("branch.{base}.merge")).ok();
-    let remote =
-        configured.or_else(|| known("origin").then(|| "origin".to_owned())).or_else(|| match remotes.as_slice() {
+    let remote = configured.or_else(|| known(DEFAULT_REMOTE).then(|| DEFAULT_REMOTE.to_owned())).or_else(|| {
+        match remotes.as_slice() {
             [only] => Some(only.clone()),
             _ => None,
-        })?;
+        }
+    })?;
     let branch = merge.and_then(|name| name.strip_prefix("refs/heads/").map(str::to_owned)).unwrap_or(base.to_owned());
     Some(Upstream { remote, branch })
 }
@@ -106,6 +119,12 @@ struct Fetch {
 }
 
 impl Fetcher {
+    /// Brings the base and `branch` up to date from the forge, with a credential of ours. Returns what went wrong as a sentence.
+    pub async fn fetch_from_forge(&self, remote: &Remote, upstream: &Upstream, branch: &str) -> Option<String> {
+        let fetched = remote.fetch(&[&upstream.branch, branch]).await;
+        fetched.err().map(|error| format!("`{}` could not be fetched from {}: {error}", upstream.branch, remote.url()))
+    }
+
     /// Brings `upstream` and every branch under `prefix` up to date. Returns what went wrong as a sentence.
     pub async fn fetch(&self, git: &Git, place: &RepoPlace, upstream: &Upstream, prefix: &str) -> Option<String> {
         let asked = Instant::now();

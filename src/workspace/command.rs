@@ -89,6 +89,11 @@ pub fn tail(text: &str) -> String {
 
 /// Runs it to its end. Dropping the future stops the whole process group.
 pub async fn run(invocation: Invocation) -> Result<Finished, CommandError> {
+    run_and_tell(invocation, |_| {}).await
+}
+
+/// The same; `started` is told the process id as soon as there is one.
+pub async fn run_and_tell(invocation: Invocation, started: impl FnOnce(i32)) -> Result<Finished, CommandError> {
     let program = invocation.program.to_string_lossy().into_owned();
     let (stdin, bytes) = match invocation.stdin {
         Input::Nothing => (Stdio::null(), Vec::new()),
@@ -114,6 +119,9 @@ pub async fn run(invocation: Invocation) -> Result<Finished, CommandError> {
         source,
     })?;
     let mut group = Group { child };
+    if let Some(pid) = group.child.id().and_then(|pid| i32::try_from(pid).ok()) {
+        started(pid);
+    }
     let stdin = group.child.stdin.take();
     let mut stdout = Tail::new(invocation.stdout_limit);
     let mut stderr = Tail::new(invocation.stderr_limit);

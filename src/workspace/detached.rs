@@ -25,7 +25,8 @@ impl Workspaces {
         let worktree =
             self.blocking("making a look at a commit", move |shared| make(shared, run, key, branch, &commit)).await?;
         let fill = ["read-tree", "--reset", "-u", "--no-recurse-submodules", "HEAD"];
-        if let Err(error) = self.shared.git.run(&worktree.path, fill).await {
+        let pinned = self.pinned_filters().await?;
+        if let Err(error) = self.shared.git.run_with(&worktree.path, fill, &pinned).await {
             self.discard_detached(&worktree).await?;
             return Err(error.into());
         }

@@ -53,6 +53,10 @@ pub enum WorkspaceError {
     CannotSign { detail: String },
     #[error(transparent)]
     Git(#[from] GitError),
+    #[error("{url} cannot be used with a credential: {because}")]
+    BadRemote { url: String, because: String },
+    #[error("{0}")]
+    Remote(#[from] super::remote::RemoteError),
     #[error("{doing} was interrupted")]
     Interrupted { doing: &'static str },
     #[error("hook `{hook}` {detail}")]
@@ -85,6 +89,7 @@ impl WorkspaceError {
                 | Self::BranchInUse { .. }
                 | Self::Occupied { .. }
                 | Self::CannotSign { .. }
+                | Self::BadRemote { .. }
         )
     }
 }

@@ -15,12 +15,18 @@ use super::repo::{CheckedOut, RepoPlace};
 #[derive(Debug, Clone)]
 pub struct Filters {
     clean: BTreeMap<String, String>,
+    /// Every `filter.*` of the configuration at the start.
+    at_start: BTreeMap<String, String>,
     git: Git,
 }
+
+/// What of a filter makes git run something, or fail without it.
+const RUN: [&str; 4] = ["clean", "smudge", "process", "required"];
 
 impl Filters {
     pub fn read(repo: &Repository, git: Git) -> Self {
         let mut clean = BTreeMap::new();
+        let at_start = configured(repo);
         if let Ok(config) = repo.config()
             && let Ok(mut entries) = config.entries(Some("^filter\\..*\\.clean$"))
         {
@@ -35,7 +41,19 @@ impl Filters {
                 }
             }
         }
-        Self { clean, git }
+        Self { clean, at_start, git }
+    }
+
+    /// What to lay over the repository's configuration before files are written: filters as they were at the start. One that was planted
+    /// since then runs nothing.
+    pub fn pinned(&self, repo: &Repository) -> Vec<(String, String)> {
+        let now = configured(repo).into_iter().filter(|(key, value)| self.at_start.get(key) != Some(value));
+        now.map(|(key, _)| {
+            let neutral = if key.ends_with(".required") { "false" } else { "" };
+            let value = self.at_start.get(&key).cloned().unwrap_or_else(|| neutral.to_owned());
+            (key, value)
+        })
+        .collect()
     }
 
     /// Stores a file as its filter makes it. `None` when no filter of the user's is meant for it, or when it fails: the
@@ -56,6 +74,21 @@ impl Filters {
         let bytes = tokio::runtime::Handle::current().block_on(made).ok()?;
         repo.blob(&bytes).ok()
     }
+}
+
+fn configured(repo: &Repository) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    // A snapshot of what is in the files now, not of what was when the repository was opened.
+    let Ok(config) = repo.config().and_then(|mut config| config.snapshot()) else { return found };
+    let Ok(mut entries) = config.entries(Some("^filter\\.")) else { return found };
+    while let Some(Ok(entry)) = entries.next() {
+        let Ok(name) = entry.name() else { continue };
+        if RUN.iter().any(|key| name.rsplit('.').next() == Some(key)) {
+            let value = if entry.has_value() { entry.value().unwrap_or_default() } else { "true" };
+            found.insert(name.to_owned(), value.to_owned());
+        }
+    }
+    found
 }
 
 /// One word for the shell.

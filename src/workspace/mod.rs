@@ -15,10 +15,12 @@ pub mod error;
 mod filters;
 pub mod git;
 pub mod hooks;
+mod join;
 mod locks;
 pub mod path;
 mod prepare;
 mod record;
+pub mod remote;
 mod remove;
 pub mod repo;
 mod restore;
@@ -38,6 +40,7 @@ pub use base::BaseSide;
 pub use changes::Change;
 pub use collect::{GcAction, GcItem, Listed};
 pub use error::WorkspaceError;
+pub use join::{Joined, join, join_moved};
 pub use remove::Removal;
 pub use restore::{RestoreTo, SalvageEntry, conflicting_files};
 pub use stale_branches::StaleBranch;
@@ -68,6 +71,8 @@ pub struct WorkspaceConfig {
     pub git_timeout: Duration,
     /// How our own commits are made.
     pub commits: Commits,
+    /// The forge's repository, where we reach it with a credential of our own. Else the user's remotes are used as they are.
+    pub remote: Option<remote::Remote>,
 }
 
 impl WorkspaceConfig {
@@ -84,6 +89,7 @@ impl WorkspaceConfig {
             salvage_limit: Self::SALVAGE_LIMIT,
             git_timeout: Self::GIT_TIMEOUT,
             commits: Commits::default(),
+            remote: None,
         }
     }
 }

@@ -50,7 +50,12 @@ impl Workspaces {
         let warning = match &upstream {
             Some(upstream) => {
                 let shared = &self.shared;
-                shared.fetcher.fetch(&shared.git, &shared.place, upstream, &shared.config.branch_prefix).await
+                match &shared.config.remote {
+                    Some(remote) => shared.fetcher.fetch_from_forge(remote, upstream, branch).await,
+                    None => {
+                        shared.fetcher.fetch(&shared.git, &shared.place, upstream, &shared.config.branch_prefix).await
+                    }
+                }
             }
             None => None,
         };
@@ -65,7 +70,8 @@ impl Workspaces {
         let made = self.blocking("making the worktree", move |shared| make(shared, order)).await?;
         failpoint!("worktree.linked");
         let fill = ["read-tree", "--reset", "-u", "--no-recurse-submodules", "HEAD"];
-        if let Err(error) = self.shared.git.run(&made.worktree.path, fill).await {
+        let pinned = self.pinned_filters().await?;
+        if let Err(error) = self.shared.git.run_with(&made.worktree.path, fill, &pinned).await {
             self.blocking("taking the worktree back", move |shared| {
                 take_back(shared, &made);
                 Ok(())
@@ -76,12 +82,20 @@ impl Workspaces {
         Ok(made.worktree)
     }
 
+    /// The filters that may run when files are written.
+    pub(super) async fn pinned_filters(&self) -> Result<Vec<(String, String)>, WorkspaceError> {
+        self.blocking("reading the filters", |shared| Ok(shared.filters.pinned(&shared.place.open()?))).await
+    }
+
     /// Where the base is fetched from; nowhere when merges happen in this repository.
     async fn upstream_of(&self, base: &str) -> Result<Option<Upstream>, WorkspaceError> {
         let base = base.to_owned();
         self.blocking("looking up the base", move |shared| {
             let repo = shared.place.open()?;
             let local = commit_at(&repo, &format!("refs/heads/{base}")).is_some();
+            if shared.config.remote.is_some() {
+                return Ok(Some(Upstream::on_forge(&base)));
+            }
             Ok(match shared.config.base_side {
                 BaseSide::Local if local => None,
                 _ => base::upstream(&repo, &base),

@@ -35,6 +35,11 @@ impl Hub {
         self.world().tokens.iter_mut().filter(|one| one.text == token).for_each(|one| one.revoked = true);
     }
 
+    /// The token is worth what it was again.
+    pub fn restore(&self, token: &str) {
+        self.world().tokens.iter_mut().filter(|one| one.text == token).for_each(|one| one.revoked = false);
+    }
+
     /// A GitHub App that is installed; the number of the installation.
     pub fn add_app(&self, id: u64, slug: &str) -> u64 {
         self.change(|world| {
@@ -195,6 +200,60 @@ impl Hub {
             let new = NewPull { title, body: None, head_owner: Some(who), head: branch, base: "main", draft: false };
             deeds::pulls::open(world, HOME, who, &new)
         })
+    }
+
+    pub fn body(&self, number: u64) -> String {
+        self.world().repo(HOME).issue(number).unwrap().body.clone().unwrap_or_default()
+    }
+
+    pub fn set_body(&self, number: u64, body: &str) {
+        self.change(|world| {
+            world.repo_mut(HOME).issue_mut(number).body = Some(body.to_owned());
+            deeds::issues::touch(world, HOME, number);
+        });
+    }
+
+    /// Who was asked for a review, teams last.
+    pub fn reviewers(&self, number: u64) -> Vec<String> {
+        let world = self.world();
+        let pull = world.repo(HOME).pull(number).unwrap();
+        pull.reviewers.iter().chain(&pull.teams).cloned().collect()
+    }
+
+    /// A person gives the pull request another base.
+    pub fn retarget(&self, who: &str, number: u64, base: &str) {
+        self.change(|world| {
+            let sha = world.repo(HOME).head(base).unwrap().to_owned();
+            let pull = world.repo_mut(HOME).pull_mut(number);
+            pull.base_ref = base.to_owned();
+            pull.base_sha = sha;
+            pull.mergeable = super::state::pull::Mergeable::Unasked;
+            let what = Happened::Plain { name: "base_ref_changed".to_owned(), commit: None };
+            deeds::issues::note(world, HOME, number, who, what);
+            deeds::issues::touch(world, HOME, number);
+        });
+    }
+
+    pub fn close_pull(&self, who: &str, number: u64) {
+        self.change(|world| deeds::issues::close(world, HOME, number, who, None));
+    }
+
+    pub fn set_draft(&self, number: u64, draft: bool) {
+        self.change(|world| world.repo_mut(HOME).pull_mut(number).draft = draft);
+    }
+
+    /// A review is gone, as after its account was deleted by the staff.
+    pub fn delete_review(&self, number: u64, id: u64) {
+        self.change(|world| world.repo_mut(HOME).pull_mut(number).reviews.retain(|review| review.id != id));
+    }
+
+    /// All comments of a conversation are deleted, and so is the conversation.
+    pub fn delete_thread(&self, number: u64, id: u64) {
+        self.change(|world| world.repo_mut(HOME).pull_mut(number).threads.retain(|thread| thread.id != id));
+    }
+
+    pub fn head_branch(&self, number: u64) -> String {
+        self.world().repo(HOME).pull(number).unwrap().head_ref.clone()
     }
 
     /// `APPROVED`, `CHANGES_REQUESTED` or `COMMENTED`, with remarks on lines.
@@ -364,6 +423,11 @@ impl Hub {
 
     pub fn add_fault(&self, fault: Fault) {
         self.world().faults.list.push(fault);
+    }
+
+    /// Takes away the faults that were meant for one request, met or not. Lasting ones stay.
+    pub fn clear_expired_faults(&self) {
+        self.world().faults.list.retain(|fault| fault.times > 1);
     }
 
     pub fn clear_faults(&self) {

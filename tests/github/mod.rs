@@ -23,6 +23,7 @@ pub use hub::Hub;
 pub use rest::handles;
 pub use server::faults::{ANY_WRITE, Fault, Instead, When};
 pub use server::journal::Entry;
+pub use state::git::Method;
 pub use state::repo::{Gone, Settings};
 pub use state::rules::Demands;
 pub use state::{Lag, Permission, Thing};

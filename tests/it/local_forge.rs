@@ -48,7 +48,7 @@ async fn open(forge: &LocalForge, branch: &str, head: &str) -> PullRequest {
 
 async fn merge(forge: &LocalForge, number: PrNumber, head: &str, method: MergeMethod) -> Result<Merged, ForgeError> {
     let (expected_head, expected_base) = (CommitId::new(head), "main".to_owned());
-    let order = MergeOrder { number, expected_head, expected_base, method };
+    let order = MergeOrder { number, expected_head, expected_base, method, trailers: Vec::new() };
     forge.merge(&allowed(EffectKind::MergePr), &order).await
 }
 

@@ -15,6 +15,7 @@ mod foreign_bytes;
 #[path = "../github/mod.rs"]
 mod github;
 mod github_board;
+mod github_forge;
 mod lanes;
 mod launcher;
 mod ledger;

@@ -139,7 +139,8 @@ async fn whether_it_can_be_merged_is_known_at_the_second_look_after_a_move() {
         assert_eq!(mergeability(number).await, Mergeability::Clean);
     }
     let (expected_head, expected_base) = (commit("one"), "main".to_owned());
-    let order = MergeOrder { number: one, expected_head, expected_base, method: MergeMethod::Squash };
+    let order =
+        MergeOrder { number: one, expected_head, expected_base, method: MergeMethod::Squash, trailers: Vec::new() };
     forge.merge(&allowed(EffectKind::MergePr), &order).await.unwrap();
     assert_eq!(mergeability(two).await, Mergeability::Unknown, "the base has moved");
     assert_eq!(mergeability(two).await, Mergeability::Clean);

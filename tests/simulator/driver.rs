@@ -2,7 +2,7 @@
 //! back with what was written.
 
 use dirigent::domain::ids::{RunId, TicketId};
-use dirigent::domain::job::{Job, Stage};
+use dirigent::domain::job::Stage;
 use dirigent::engine::effect::{Action, Effect};
 use dirigent::engine::event::{Event, LostRun};
 use dirigent::engine::permit::Reach;

@@ -263,8 +263,11 @@ pub fn tells(said: &Said) -> Option<String> {
         Said::BranchReady { branch, head } => Some(format!("ready {branch} {head:?}")),
         Said::Done { commit, .. } => commit.as_ref().map(|commit| format!("done {commit}")),
         // These may come again with the same words; each decision may tell them once.
-        Said::Blocked { .. } | Said::Rework { .. } | Said::GaveUp { .. } | Said::Worker { .. } | Said::Asked { .. } => {
-            None
-        }
+        Said::Blocked { .. }
+        | Said::Rework { .. }
+        | Said::GaveUp { .. }
+        | Said::Worker { .. }
+        | Said::Asked { .. }
+        | Said::Answer { .. } => None,
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::basis::{Basis, Moment};
 use crate::domain::branch::branch_name;
-use crate::domain::ids::{CommitId, PrNumber};
+use crate::domain::ids::{CommitId, PrNumber, RunId};
 use crate::domain::pr::{Mergeability, PrState};
 use crate::domain::time::Timestamp;
 
@@ -15,11 +15,23 @@ pub struct Delivery {
     pub head: Option<CommitId>,
     /// The head that the forge's git remote is known to have: the last one that we pushed or adopted there.
     pub remote_head: Option<CommitId>,
+    /// The last head that we pushed ourselves. What is beyond it at the remote is a person's.
+    #[serde(default)]
+    pub pushed_head: Option<CommitId>,
+    /// The run that made the head.
+    #[serde(default)]
+    pub made_by: Option<RunId>,
     pub pr: Option<PrFacts>,
     /// Updates of the branch onto the base for the landing that is under way.
     pub update_attempts: u32,
     /// Merges in a row that failed for a passing reason.
     pub merge_attempts: u32,
+    /// How often the failed checks of this head were run again.
+    #[serde(default)]
+    pub reruns: u32,
+    /// When that was asked for last.
+    #[serde(default)]
+    pub rerun_at: Option<Timestamp>,
     /// The head that a review run read and found good.
     pub reviewed_head: Option<CommitId>,
     pub review_passes: u32,
@@ -122,9 +134,13 @@ impl Delivery {
             branch,
             head: None,
             remote_head: None,
+            pushed_head: None,
+            made_by: None,
             pr: None,
             update_attempts: 0,
             merge_attempts: 0,
+            reruns: 0,
+            rerun_at: None,
             reviewed_head: None,
             review_passes: 0,
             rework_head: None,
@@ -143,5 +159,6 @@ impl Delivery {
         self.pr = None;
         self.head = None;
         self.remote_head = None;
+        self.pushed_head = None;
     }
 }

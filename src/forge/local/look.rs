@@ -4,10 +4,11 @@ use std::sync::PoisonError;
 
 use git2::Repository;
 
-use super::{Inner, PrRecord, combine, commit_id, head_of, libgit, now, oid, recorded};
+use super::{Inner, PrRecord, commit_id, head_of, libgit, now, oid, recorded};
 use crate::domain::evidence::GateResult;
 use crate::domain::pr::{Check, CheckStatus, Mergeability, PrState, PullRequest};
 use crate::forge::ForgeError;
+use crate::forge::combine;
 
 impl Inner {
     /// Settles a merge that happened without being recorded: ours before a crash, or a person's own.

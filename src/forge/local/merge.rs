@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use git2::{Oid, Repository};
 
-use super::combine::{self, Combined, Wanted};
 use super::update_worktree::{self, Step};
 use super::{Inner, Landing, PrRecord, blocking, commit_id, head_of, libgit, oid, recorded};
 use crate::domain::ids::CommitId;
+use crate::forge::combine::{self, Combined, Wanted};
 use crate::forge::{ForgeError, MergeOrder, Merged};
 use crate::workspace::repo::{CheckedOut, branch_ref};
 
@@ -82,7 +82,7 @@ fn plan(inner: &Inner, order: &MergeOrder) -> Result<Plan, ForgeError> {
     if let Some(plan) = interrupted(inner, &repo, &record, base, head, tip.is_ok())? {
         return Ok(plan);
     }
-    let message = message(&record);
+    let message = message(&record, &order.trailers);
     let commits = inner.commits();
     let wanted = Wanted { base, head: tip?, message: &message, commits: &commits };
     let new = match combine::combine(&repo, &wanted, method).map_err(|error| libgit(&error))? {
@@ -199,8 +199,9 @@ async fn trees_on(inner: &Arc<Inner>, branch: &str) -> Result<Vec<CheckedOut>, F
     .await
 }
 
-fn message(record: &PrRecord) -> String {
+fn message(record: &PrRecord, trailers: &[String]) -> String {
     let body = record.body.trim();
     let body = if body.is_empty() { String::new() } else { format!("{body}\n\n") };
-    format!("{}\n\n{body}Dirigent-PR: {}\n", record.title.trim(), record.number.0)
+    let trailers: String = trailers.iter().map(|line| format!("{line}\n")).collect();
+    format!("{}\n\n{body}{trailers}Dirigent-PR: {}\n", record.title.trim(), record.number.0)
 }

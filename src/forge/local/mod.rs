@@ -1,7 +1,6 @@
 //! The forge without a forge: a pull request is a branch of this repository and a record in the ledger; its checks are
 //! the gate results recorded for its head; merging moves the base branch, and the user's tree with it.
 
-mod combine;
 mod look;
 mod merge;
 mod request;
@@ -18,7 +17,8 @@ use git2::{Oid, Repository};
 pub use store::{Landing, PrBook, PrRecord, PrStoreError};
 
 use super::{
-    CommitStatus, Forge, ForgeCapabilities, ForgeError, MergeOrder, Merged, PrChange, PrLook, RemarkPresence, Updated,
+    CommitStatus, Forge, ForgeCapabilities, ForgeError, MergeOrder, Merged, PrChange, PrLook, Pushed, RemarkPresence,
+    Updated, combine,
 };
 use crate::domain::evidence::GateResult;
 use crate::domain::ids::{CommentId, CommitId, PrNumber};
@@ -29,7 +29,7 @@ use crate::domain::time::Timestamp;
 use crate::workspace::commits::Commits;
 use crate::workspace::git::Git;
 use crate::workspace::repo::RepoPlace;
-use crate::workspace::{self, WorkspaceError, commit_at};
+use crate::workspace::{self, Joined, WorkspaceError, commit_at};
 
 const KIND: &str = "local";
 
@@ -152,18 +152,16 @@ impl Forge for LocalForge {
         Ok(RemarkPresence::Gone)
     }
 
-    async fn push_branch(&self, _permit: &Permit, branch: &str, head: &CommitId) -> Result<(), ForgeError> {
+    /// Branch and forge are one place: what a person moved the branch to meanwhile is joined with what the run made.
+    async fn push_branch(
+        &self,
+        _permit: &Permit,
+        branch: &str,
+        head: &CommitId,
+        _pushed: Option<&CommitId>,
+    ) -> Result<Pushed, ForgeError> {
         let (branch, head) = (branch.to_owned(), head.clone());
-        self.run(move |inner| {
-            let repo = inner.repo()?;
-            inner.expect_head(&repo, &branch, &head)?;
-            let known = inner.store.of_branch(&branch).map_err(|error| recorded(&error))?;
-            if let Some(record) = known.filter(|record| !record.merged) {
-                inner.store.see_head(record.number, &head, now()).map_err(|error| recorded(&error))?;
-            }
-            Ok(())
-        })
-        .await
+        self.run(move |inner| inner.push(&branch, &head)).await
     }
 
     async fn open_pr(&self, _permit: &Permit, new: &NewPr) -> Result<PullRequest, ForgeError> {
@@ -246,6 +244,48 @@ impl Forge for LocalForge {
 }
 
 impl Inner {
+    fn push(&self, branch: &str, head: &CommitId) -> Result<Pushed, ForgeError> {
+        let repo = self.repo()?;
+        let theirs = match self.expect_head(&repo, branch, head) {
+            Ok(_) => None,
+            Err(ForgeError::HeadMoved { actual, .. }) => Some(actual),
+            Err(error) => return Err(error),
+        };
+        let pushed = match theirs {
+            None => Pushed::AsAsked,
+            Some(theirs) => Pushed::Joined { head: self.join(&repo, branch, head, &theirs)? },
+        };
+        let at = match &pushed {
+            Pushed::AsAsked => head,
+            Pushed::Joined { head } => head,
+        };
+        let known = self.store.of_branch(branch).map_err(|error| recorded(&error))?;
+        if let Some(record) = known.filter(|record| !record.merged) {
+            self.store.see_head(record.number, at, now()).map_err(|error| recorded(&error))?;
+        }
+        Ok(pushed)
+    }
+
+    /// The branch was moved away from what the run made.
+    fn join(
+        &self,
+        repo: &Repository,
+        branch: &str,
+        ours: &CommitId,
+        theirs: &CommitId,
+    ) -> Result<CommitId, ForgeError> {
+        // What a run made and nobody has is not a side: the branch was set back, and that is a person's word.
+        if combine::is_in(repo, oid(theirs)?, oid(ours)?).map_err(|error| libgit(&error))? {
+            return Err(ForgeError::HeadMoved { expected: ours.clone(), actual: theirs.clone() });
+        }
+        match workspace::join_moved(&self.place, branch, ours, theirs).map_err(|error| git_error(&error))? {
+            Joined::Ours => Ok(ours.clone()),
+            Joined::Theirs => Ok(theirs.clone()),
+            Joined::Both(head) => Ok(head),
+            Joined::Conflict { files, kept } => Err(ForgeError::Apart { files, kept }),
+        }
+    }
+
     fn repo(&self) -> Result<Repository, ForgeError> {
         self.place.open().map_err(|error| ForgeError::Git(error.to_string()))
     }
@@ -284,6 +324,15 @@ fn oid(commit: &CommitId) -> Result<Oid, ForgeError> {
 
 fn libgit(error: &git2::Error) -> ForgeError {
     ForgeError::Git(error.message().to_owned())
+}
+
+fn git_error(error: &WorkspaceError) -> ForgeError {
+    match error {
+        WorkspaceError::BranchInUse { .. } | WorkspaceError::BranchMoved { .. } => {
+            ForgeError::NotNow(error.to_string())
+        }
+        error => ForgeError::Git(error.to_string()),
+    }
 }
 
 fn recorded(error: &PrStoreError) -> ForgeError {

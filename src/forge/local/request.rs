@@ -2,10 +2,10 @@
 
 use std::sync::PoisonError;
 
-use super::combine::{self, Combined, Wanted};
 use super::{Inner, commit_id, head_of, libgit, now, oid, recorded};
 use crate::domain::ids::{CommitId, PrNumber};
 use crate::domain::pr::{NewPr, PullRequest};
+use crate::forge::combine::{self, Combined, Wanted};
 use crate::forge::{ForgeError, Updated};
 use crate::workspace;
 

@@ -10,30 +10,11 @@ use crate::domain::permit::Permit;
 use crate::domain::pr::{CheckStatus, Mergeability, NewPr, PrState, PullRequest};
 use crate::domain::remark::RemarkKind;
 use crate::domain::ticket::normalise_labels;
+use crate::forge::markers::{mark, our_body, with_our_body};
 use crate::forge::{
-    CommitStatus, Forge, ForgeCapabilities, ForgeError, MergeOrder, Merged, PrChange, PrLook, RemarkPresence, Updated,
+    CommitStatus, Forge, ForgeCapabilities, ForgeError, MergeOrder, Merged, PrChange, PrLook, Pushed, RemarkPresence,
+    Updated,
 };
-
-/// What is between these in the text of a pull request is ours.
-const BODY_FROM: &str = "<!-- dirigent:body -->\n";
-const BODY_TO: &str = "\n<!-- dirigent:end -->";
-
-fn our_body(text: &str) -> String {
-    format!("{BODY_FROM}{text}{BODY_TO}")
-}
-
-/// The text with our part of it replaced; where somebody removed it, it comes back at the end.
-fn with_our_body(old: &str, text: &str) -> String {
-    let ours = old.split_once(BODY_FROM).and_then(|(before, rest)| Some((before, rest.split_once(BODY_TO)?.1)));
-    match ours {
-        Some((before, after)) => format!("{before}{}{after}", our_body(text)),
-        None => format!("{old}\n{}", our_body(text)),
-    }
-}
-
-fn mark(key: &str) -> String {
-    format!("<!-- dirigent:{key} -->")
-}
 
 fn written(id: CommentId, author: Author, key: &str, body: &str) -> Comment {
     Comment { id, author, body: format!("{body}\n{}", mark(key)), created_at: None, updated_at: None }
@@ -98,10 +79,16 @@ impl Forge for MemoryForge {
         .await
     }
 
-    async fn push_branch(&self, _: &Permit, branch: &str, head: &CommitId) -> Result<(), ForgeError> {
+    async fn push_branch(
+        &self,
+        _: &Permit,
+        branch: &str,
+        head: &CommitId,
+        _: Option<&CommitId>,
+    ) -> Result<Pushed, ForgeError> {
         self.write(|store| {
             store.set_head(branch, head);
-            Ok(())
+            Ok(Pushed::AsAsked)
         })
         .await
     }

@@ -6,19 +6,23 @@ use std::time::Duration;
 
 use super::super::folder::RunnerFolder;
 use super::AssemblyError;
-use super::github::github_board;
+use super::github::{github_access, github_board};
 use super::linear::linear_board;
 use crate::config::Settings;
 use crate::config::policy::{ForgeKind, Policy};
-use crate::config::tracker::TrackerKind;
+use crate::config::pr::ForgeProvider;
+use crate::config::tracker::{Provider, TrackerKind};
 use crate::config::workspace::WorkspaceMode;
 use crate::forge::Forge;
+use crate::forge::github::{GithubForge, GithubSettings};
 use crate::forge::local::LocalForge;
+use crate::github::Github;
 use crate::ledger::{LedgerError, LedgerReader};
 use crate::tracker::Tracker;
 use crate::tracker::tk::TkTracker;
 use crate::workflow::Loaded;
 use crate::workspace::commits::Commits;
+use crate::workspace::remote::{Remote, RemoteConfig};
 use crate::workspace::{BaseSide, WorkspaceConfig, Workspaces};
 
 /// The forge that the settings mean, by the repository's remote where they do not say.
@@ -40,7 +44,58 @@ pub fn workspaces(settings: &Settings) -> Result<Workspaces, AssemblyError> {
         ForgeKind::Local => BaseSide::Local,
         ForgeKind::Github | ForgeKind::None => BaseSide::Remote,
     };
+    // What only looks at worktrees needs no access; what needs it is told when the forge is opened.
+    config.remote = match forge_kind(settings) {
+        ForgeKind::Github => github(&settings.pr.provider).and_then(|github| remote(settings, &github)).ok(),
+        ForgeKind::Local | ForgeKind::None => None,
+    };
     Ok(Workspaces::open(config)?)
+}
+
+/// GitHub with the forge's access, which is described as a board's is.
+fn github(access: &ForgeProvider) -> Result<Github, AssemblyError> {
+    if access.token.is_none() && access.app_id.is_none() {
+        return Err(AssemblyError::NoGithubAccess);
+    }
+    let provider = Provider {
+        token: access.token.clone(),
+        api_url: access.api_url.clone(),
+        app_id: access.app_id,
+        private_key: access.private_key.clone(),
+        installation_id: access.installation_id,
+        ..Provider::default()
+    };
+    Github::new(github_access(&provider)?).map_err(|error| AssemblyError::Github(error.to_string()))
+}
+
+fn slug(settings: &Settings) -> Result<String, AssemblyError> {
+    let url = Workspaces::remote_url(&settings.workspace.repo);
+    settings.pr.slug(url.as_deref()).ok_or(AssemblyError::NoSlug)
+}
+
+/// `owner/name`, where pull requests are on GitHub.
+pub fn github_repository(settings: &Settings) -> Option<String> {
+    (forge_kind(settings) == ForgeKind::Github).then(|| slug(settings).ok()).flatten()
+}
+
+/// The repository on GitHub as git sees it. Its address is made from the API's: what the clone calls its remote is not asked.
+fn remote(settings: &Settings, github: &Github) -> Result<Remote, AssemblyError> {
+    let config = RemoteConfig {
+        repo: settings.workspace.repo.clone(),
+        url: format!("{}/{}.git", settings.pr.git_address(), slug(settings)?),
+        askpass: std::env::current_exe().map_err(AssemblyError::OwnProgram)?,
+        timeout: WorkspaceConfig::GIT_TIMEOUT,
+    };
+    Ok(Remote::open(config, Arc::new(github.clone()))?)
+}
+
+pub fn github_forge(settings: &Settings) -> Result<GithubForge, AssemblyError> {
+    let github = github(&settings.pr.provider)?;
+    let remote = remote(settings, &github)?;
+    let board = &settings.tracker;
+    let own_account = board.kind == TrackerKind::Github && !board.provider.is_shared_account();
+    let forge = GithubSettings { slug: slug(settings)?, own_account, reuse: settings.pr.reuse_branch_pr };
+    Ok(GithubForge::new(github, forge, remote))
 }
 
 pub fn tracker(settings: &Settings) -> Result<Arc<dyn Tracker>, AssemblyError> {
@@ -61,6 +116,7 @@ pub(super) enum ForgeInUse {
     None,
     /// Its checks are our own gates' results, so those are recorded with it.
     Local(Arc<LocalForge>),
+    Github(Arc<GithubForge>),
 }
 
 impl ForgeInUse {
@@ -72,7 +128,7 @@ impl ForgeInUse {
                 forge.commit_as(Commits::new(&settings.workspace.commit));
                 Ok(Self::Local(Arc::new(forge)))
             }
-            ForgeKind::Github => Err(AssemblyError::NoGithub),
+            ForgeKind::Github => Ok(Self::Github(Arc::new(github_forge(settings)?))),
         }
     }
 
@@ -80,12 +136,13 @@ impl ForgeInUse {
         match self {
             Self::None => None,
             Self::Local(forge) => Some(forge.clone()),
+            Self::Github(forge) => Some(forge.clone()),
         }
     }
 
     pub fn local(&self) -> Option<Arc<LocalForge>> {
         match self {
-            Self::None => None,
+            Self::None | Self::Github(_) => None,
             Self::Local(forge) => Some(forge.clone()),
         }
     }

@@ -22,9 +22,15 @@ pub enum AssemblyError {
     #[error("tracker.kind {0} is not available in this version")]
     NoTracker(&'static str),
     #[error(
-        "the remote is on GitHub, and the GitHub forge is not available in this version\n  fix: set pr.forge: local (merge here) or pr.forge: none (leave branches) in WORKFLOW.md"
+        "the forge is GitHub, and there is no access to it\n  fix: set $GITHUB_TOKEN (or pr.provider.token, or pr.provider.app_id with private_key and installation_id), or choose pr.forge: local or none"
     )]
-    NoGithub,
+    NoGithubAccess,
+    #[error(
+        "the forge is GitHub, and neither the remote nor the file says which repository\n  fix: set pr.repo_slug: owner/name"
+    )]
+    NoSlug,
+    #[error("{0}")]
+    Github(String),
     #[error("this program's own file cannot be found: {0}")]
     OwnProgram(io::Error),
     #[error(transparent)]

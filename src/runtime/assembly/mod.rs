@@ -34,7 +34,7 @@ use crate::ledger::LedgerReader;
 use crate::worker::{ReclaimOrder, Workplace};
 use crate::workflow::{Env, Loaded, Texts};
 
-pub use adapters::{forge_kind, locked_places, policy, tracker, workspaces};
+pub use adapters::{forge_kind, github_forge, locked_places, policy, tracker, workspaces};
 pub use error::AssemblyError;
 pub use github::{github_access, github_board};
 pub use parts::secrets;
@@ -163,7 +163,8 @@ impl Runner {
 
 /// What Dirigent writes, as this workflow words it.
 fn texts(loaded: &Loaded) -> Texts {
-    Texts::new(loaded.prompts.templates().clone(), loaded.settings.orchestration.workpad_marker())
+    let texts = Texts::new(loaded.prompts.templates().clone(), loaded.settings.orchestration.workpad_marker());
+    texts.in_repository(adapters::github_repository(&loaded.settings))
 }
 
 /// Worktrees of runs that the ledger has never heard of: made by a life that ended before it could write that down.

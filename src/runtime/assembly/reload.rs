@@ -78,10 +78,12 @@ impl WorkflowFollower {
 }
 
 /// What the adapters were built from: another value needs another start.
-fn adapters_of(settings: &Settings) -> [(&'static str, String); 6] {
+fn adapters_of(settings: &Settings) -> [(&'static str, String); 8] {
     let workspace = &settings.workspace;
     [
         ("pr.forge", format!("{:?}", forge_kind(settings))),
+        ("pr.repo_slug", format!("{:?}", settings.pr.repo_slug)),
+        ("pr.provider.api_url", format!("{:?}", settings.pr.provider.api_url)),
         ("workspace.mode", workspace.mode.name().to_owned()),
         ("workspace.repo", workspace.repo.display().to_string()),
         ("workspace.commit", format!("{:?}", workspace.commit)),
@@ -94,7 +96,8 @@ fn adapters_of(settings: &Settings) -> [(&'static str, String); 6] {
 fn board_of(tracker: &TrackerSettings) -> String {
     let provider = &tracker.provider;
     let secrets = [&provider.token, &provider.api_key, &provider.private_key];
-    let known: Vec<&str> = secrets.into_iter().map(|secret| secret.as_ref().map_or("", |s| s.expose_secret())).collect();
+    let known: Vec<&str> =
+        secrets.into_iter().map(|secret| secret.as_ref().map_or("", |s| s.expose_secret())).collect();
     let mut parts = vec![format!("{provider:?}"), stable_hash(&known).to_string()];
     if tracker.kind == TrackerKind::Github {
         parts.push(format!("{:?} {:?} {:?}", tracker.active_states, tracker.terminal_states, tracker.on_done));

@@ -55,6 +55,7 @@ impl AdapterError for ForgeError {
             | Self::HeadMoved { .. }
             | Self::OtherBase { .. }
             | Self::Conflict { .. }
+            | Self::Apart { .. }
             | Self::NotNow(_)
             | Self::Refused(_) => Meaning::Answered,
         }

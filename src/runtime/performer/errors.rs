@@ -56,6 +56,7 @@ impl From<CallError<ForgeError>> for EffectError {
             ForgeError::HeadMoved { actual, .. } => Self::HeadMoved { actual },
             ForgeError::OtherBase { actual, .. } => Self::OtherBase { actual },
             ForgeError::Conflict { files } => Self::Conflict { files },
+            ForgeError::Apart { files, kept } => Self::Apart { files, kept },
             ForgeError::NotNow(because) => Self::NotNow { because },
             ForgeError::Request(_) | ForgeError::Response(_) | ForgeError::Git(_) => transient(error),
             ForgeError::Status { status, .. } if status >= 500 => transient(error),

@@ -12,7 +12,7 @@ use super::super::now;
 use super::errors::{permanent, transient};
 use super::{Adapters, Call};
 use crate::config::policy::Policy;
-use crate::domain::ids::TicketId;
+use crate::domain::ids::{CommitId, TicketId};
 use crate::domain::job::{Hindrance, Job};
 use crate::domain::lane::Lane;
 use crate::domain::permit::Permit;
@@ -22,7 +22,7 @@ use crate::engine::effect::{Action, Effect};
 use crate::engine::event::{EffectError, EffectResult, Event};
 use crate::engine::permit::EffectKind;
 use crate::engine::provenance;
-use crate::forge::{Forge, MergeOrder, Merged};
+use crate::forge::{CommitStatus, Forge, MergeOrder, Merged, PrChange, Pushed};
 use crate::tracker::{Edited, Move};
 
 /// The lane that an action is done in.
@@ -43,6 +43,11 @@ pub fn lane_of(action: &Action) -> Lane {
         | Action::InspectPr { .. }
         | Action::MergePr { .. }
         | Action::UpdateBranch { .. }
+        | Action::UpdatePr { .. }
+        | Action::PublishGates { .. }
+        | Action::RerunChecks { .. }
+        | Action::AnswerThread { .. }
+        | Action::RequestReview { .. }
         | Action::CleanUp { .. } => Lane::Forge,
         Action::PushBranch { .. } => Lane::Workspace,
         Action::RunGate { .. } => Lane::Gates,
@@ -121,13 +126,22 @@ impl Writing<'_> {
             | Action::WriteWorkpad { .. }
             | Action::MoveTicket { .. }
             | Action::CreateTicket { .. } => self.on_the_board(slot, action).await,
-            Action::OpenPr { .. } | Action::ReopenPr { .. } | Action::MergePr { .. } | Action::UpdateBranch { .. } => {
-                self.on_the_forge(slot, action).await
-            }
+            Action::OpenPr { .. }
+            | Action::ReopenPr { .. }
+            | Action::MergePr { .. }
+            | Action::UpdateBranch { .. }
+            | Action::UpdatePr { .. }
+            | Action::PublishGates { .. }
+            | Action::RerunChecks { .. }
+            | Action::AnswerThread { .. }
+            | Action::RequestReview { .. } => self.on_the_forge(slot, action).await,
             Action::PushBranch { branch, head } => {
                 let (forge, permit) = (self.forge()?, self.permit()?);
-                slot.call(lanes::PUSH, forge.push_branch(&permit, &branch, &head)).await?;
-                Ok(EffectResult::Plain)
+                let pushed = self.job()?.delivery.pushed_head.as_ref();
+                Ok(match slot.call(lanes::PUSH, forge.push_branch(&permit, &branch, &head, pushed)).await? {
+                    Pushed::AsAsked => EffectResult::Plain,
+                    Pushed::Joined { head } => EffectResult::Updated { head, same_diff: false },
+                })
             }
             Action::CleanUp { branch, merged_head } => {
                 if let (Some(head), Some(forge)) = (merged_head, &self.adapters.forge) {
@@ -235,7 +249,8 @@ impl Writing<'_> {
                 Ok(EffectResult::Plain)
             }
             Action::MergePr { number, head, base_branch, method } => {
-                let order = MergeOrder { number, expected_head: head, expected_base: base_branch, method };
+                let trailers = trailers(self.job()?);
+                let order = MergeOrder { number, expected_head: head, expected_base: base_branch, method, trailers };
                 let permit = self.permit()?;
                 Ok(match slot.call(lanes::LAND, forge.merge(&permit, &order)).await? {
                     Merged::Done { commit } => EffectResult::Merged { commit },
@@ -246,6 +261,42 @@ impl Writing<'_> {
                 let permit = self.permit()?;
                 let updated = slot.call(lanes::LAND, forge.update_branch(&permit, number, &head)).await?;
                 Ok(EffectResult::Updated { head: updated.head, same_diff: updated.same_diff })
+            }
+            Action::UpdatePr { number, ready } => {
+                // The title is left as people have it.
+                let (_, body) = self.adapters.texts.pull_request(self.job()?).map_err(permanent)?;
+                let change = PrChange { body: Some(body), draft: ready.then_some(false), ..PrChange::default() };
+                let permit = self.permit()?;
+                slot.call(lanes::WRITE, forge.update_pr(&permit, number, &change)).await?;
+                Ok(EffectResult::Plain)
+            }
+            Action::PublishGates { head } => {
+                let Some(status) = gates_status(self.job()?, &head) else { return Ok(EffectResult::Plain) };
+                let permit = self.permit()?;
+                slot.call(lanes::WRITE, forge.publish_status(&permit, &status)).await?;
+                Ok(EffectResult::Plain)
+            }
+            Action::RerunChecks { checks, .. } => {
+                for check in checks {
+                    let permit = self.permit()?;
+                    slot.call(lanes::WRITE, forge.rerun_check(&permit, &check)).await?;
+                }
+                Ok(EffectResult::Plain)
+            }
+            Action::AnswerThread { number, thread, key, said, resolve } => {
+                let body = self.adapters.texts.comment(self.job()?, &said).map_err(permanent)?;
+                let (permit, key) = (self.permit()?, self.mark(&key));
+                slot.call(lanes::WRITE, forge.reply_in_thread(&permit, number, &thread, &key, &body)).await?;
+                if resolve {
+                    let permit = self.permit()?;
+                    slot.call(lanes::WRITE, forge.resolve_thread(&permit, number, &thread)).await?;
+                }
+                Ok(EffectResult::Plain)
+            }
+            Action::RequestReview { number, reviewer } => {
+                let permit = self.permit()?;
+                slot.call(lanes::WRITE, forge.request_review(&permit, number, &reviewer)).await?;
+                Ok(EffectResult::Plain)
             }
             _ => Ok(EffectResult::Plain),
         }
@@ -266,4 +317,22 @@ impl Writing<'_> {
     fn permit(&self) -> Result<Permit, EffectError> {
         self.gatekeeper.permit(self.kind, Some(&self.ticket)).map_err(|refusal| EffectError::Refused { refusal })
     }
+}
+
+/// The gates' result on a commit, in one line.
+fn gates_status(job: &Job, head: &CommitId) -> Option<CommitStatus> {
+    let receipt = job.evidence.receipt.as_ref().filter(|receipt| receipt.head.as_ref() == Some(head))?;
+    let passed = receipt.gates.iter().filter(|gate| gate.passed).count();
+    let description = format!("{passed} of {} gates passed", receipt.gates.len());
+    let name = "dirigent/gates".to_owned();
+    Some(CommitStatus { commit: head.clone(), name, passed: passed == receipt.gates.len(), description })
+}
+
+/// What the commit on the base says about where it came from.
+fn trailers(job: &Job) -> Vec<String> {
+    // One line each, whatever a key is made of.
+    let line = |name: &str, value: &str| format!("{name}: {}", value.split_whitespace().collect::<Vec<_>>().join(" "));
+    let mut lines = vec![line("Ticket", job.ticket.key.as_str())];
+    lines.extend(job.delivery.made_by.as_ref().map(|run| line("Dirigent-Run", run.as_str())));
+    lines
 }

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::contract::graphql::{Question, schema};
 use super::server::caller::Caller;
 use super::server::exchange::Answer;
-use super::state::World;
+use super::state::{TokenKind, World};
 
 use node::{Kind, Node};
 
@@ -31,6 +31,13 @@ pub struct Context<'w> {
     pub cost: u64,
     /// What the document asks for and this fake does not know.
     pub unknown: RefCell<Vec<String>>,
+}
+
+impl Context<'_> {
+    /// Fine-grained tokens cannot read check runs.
+    pub fn is_fine_grained(&self) -> bool {
+        matches!(&self.caller, Caller::Token(token) if token.kind == TokenKind::FineGrained)
+    }
 }
 
 pub fn answer(world: &mut World, question: &Question, caller: &Caller) -> Answer {

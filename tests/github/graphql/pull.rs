@@ -79,6 +79,9 @@ pub fn pull(context: &Context, home: usize, number: u64, name: &str, arguments: 
             let kind = |sha: String| Kind::PullCommit(home, number, sha);
             connect("PullRequestCommitConnection", all.into_iter().map(kind).collect(), arguments)
         }
+        "statusCheckRollup" if context.is_fine_grained() => {
+            Err("FORBIDDEN: Resource not accessible by personal access token".to_owned())
+        }
         "statusCheckRollup" => {
             let checks = world.seen(home, &Thing::Checks);
             let any = deeds::checks::rollup(checks, &pull.head_sha).is_some();

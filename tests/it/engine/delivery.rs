@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use dirigent::config::policy::{ClosedPrPolicy, ForgeKind, RolloutMode};
 use dirigent::domain::comment::{Author, TrustLevel};
-use dirigent::domain::job::{BlockCause, DoneHow, HumanWait, Stage};
+use dirigent::domain::job::{BlockCause, DoneHow, HumanWait, Stage, Work};
 use dirigent::domain::phase::Phase;
 use dirigent::domain::pr::{CheckStatus, Mergeability, PrState, PullRequest, Verdict};
 use dirigent::engine::effect::Action;
 use dirigent::engine::event::{EffectError, EffectResult, Event, OperatorCommand};
 use dirigent::engine::state::PendingStatus;
 
-use super::fixtures::{at_head, check, commit, id, in_state, policy, pr, review, ticket};
+use super::fixtures::{at_head, check, commit, done_report, id, in_state, policy, pr, review, ticket};
 use super::machine::Machine;
 
 fn is_merge(action: &Action) -> bool {
@@ -561,4 +561,75 @@ impl Machine {
         let head = Some(commit("base"));
         self.step(Event::RunStarted { run, process, worktree: "/w".into(), base: head.clone(), head });
     }
+}
+
+#[test]
+fn a_persons_push_that_contradicts_ours_is_a_rework_on_top_of_theirs() {
+    let mut machine = Machine::working(policy());
+    machine.run_ends("a", done_report(&commit("one")));
+    machine.perform_small();
+    let apart = EffectError::Apart { files: vec!["src/a.rs".into()], kept: "refs/dirigent/kept/x/one".into() };
+    machine.fail(|action| matches!(action, Action::PushBranch { .. }), apart);
+    assert_eq!(machine.phase("a"), Phase::Rework);
+    let Stage::Working { work: Work::Rework { cause }, .. } = machine.stage("a") else {
+        panic!("{:?}", machine.stage("a"))
+    };
+    assert!(
+        cause.summary.contains("src/a.rs") && cause.summary.contains("refs/dirigent/kept/x/one"),
+        "{}",
+        cause.summary
+    );
+}
+
+#[test]
+fn two_sides_that_were_joined_are_checked_as_one() {
+    let mut machine = Machine::working(policy());
+    machine.run_ends("a", done_report(&commit("one")));
+    machine.perform_small();
+    let both = EffectResult::Updated { head: commit("both"), same_diff: false };
+    machine.succeed(|action| matches!(action, Action::PushBranch { .. }), both);
+    let again = |action: &Action| matches!(action, Action::PushBranch { head, .. } if *head == commit("both"));
+    assert!(machine.pending(again).is_some(), "{:?}", machine.stage("a"));
+    assert_eq!(machine.job("a").delivery.pushed_head, Some(commit("both")));
+}
+
+#[test]
+fn failed_jobs_run_again_before_a_rework_is_paid_for() {
+    let again = |action: &Action| matches!(action, Action::RerunChecks { .. });
+    let mut policy = policy();
+    policy.merge.rerun_failed_checks = 1;
+    let mut machine = Machine::with_pr(policy);
+    let red = PullRequest { checks: Some(vec![check("build", CheckStatus::Failed)]), ..machine.good_pr("a") };
+    machine.observe("a", red.clone());
+    assert_eq!((machine.emitted(again), machine.phase("a")), (1, Phase::WaitingForChecks));
+    machine.succeed(again, EffectResult::Plain);
+    machine.observe("a", red.clone());
+    assert_eq!(machine.phase("a"), Phase::WaitingForChecks, "a replica may still show the old result");
+    machine.pass(Duration::from_secs(120));
+    machine.observe("a", red);
+    assert_eq!((machine.emitted(again), machine.phase("a")), (1, Phase::Rework));
+}
+
+#[test]
+fn a_draft_becomes_ready_when_its_checks_pass() {
+    let ready = |action: &Action| matches!(action, Action::UpdatePr { ready: true, .. });
+    let mut policy = policy();
+    policy.pr.draft = true;
+    let mut machine = Machine::with_pr(policy.clone());
+    let draft = PullRequest { draft: true, ..machine.good_pr("a") };
+    machine.observe("a", draft.clone());
+    assert_eq!(
+        (machine.emitted(ready), machine.phase("a")),
+        (0, Phase::WaitingForHuman),
+        "a draft of a person's is theirs"
+    );
+    policy.pr.ready_when_green = true;
+    let mut machine = Machine::with_pr(policy);
+    machine.observe("a", PullRequest { checks: Some(vec![check("build", CheckStatus::Pending)]), ..draft.clone() });
+    assert_eq!(machine.emitted(ready), 0);
+    machine.observe("a", draft);
+    assert_eq!(machine.emitted(ready), 1);
+    machine.succeed(ready, EffectResult::Plain);
+    machine.lands("a");
+    assert_eq!(machine.phase("a"), Phase::Merging);
 }

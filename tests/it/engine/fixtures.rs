@@ -71,6 +71,9 @@ pub fn policy() -> Policy {
             draft: false,
             labels: Vec::new(),
             reviewers: Vec::new(),
+            resolve_answered: false,
+            ready_when_green: false,
+            publish_gates: false,
         },
         review: ReviewPolicy { enabled: false, max_passes: 2, bots: Vec::new() },
         merge: MergePolicy {
@@ -84,6 +87,7 @@ pub fn policy() -> Policy {
             approval_states: vec!["Approved".into()],
             checks_grace: Duration::from_secs(60),
             no_checks_pass: false,
+            rerun_failed_checks: 0,
             guards_not_in_force: Vec::new(),
         },
         gates: GatesPolicy {

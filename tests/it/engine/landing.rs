@@ -359,3 +359,25 @@ fn a_guard_that_is_not_in_force_holds_every_merge() {
     ));
     assert!(machine.pending(|action| matches!(action, Action::MergePr { .. })).is_none());
 }
+
+/// A forge with a queue of its own takes the merge and answers at once; the job must neither hang nor ask without end.
+#[test]
+fn a_merge_that_waits_in_the_forges_queue_is_seen_and_does_not_hang() {
+    let mut machine = Machine::with_pr(policy());
+    machine.lands("a");
+    machine.succeed(is_merge, EffectResult::Queued);
+    assert_eq!(machine.phase("a"), Phase::ReadyToMerge);
+    machine.observe("a", PullRequest { state: PrState::Merged { commit: None }, ..machine.good_pr("a") });
+    assert_eq!(machine.phase("a"), Phase::Done);
+
+    let mut machine = Machine::with_pr(policy());
+    for _ in 0..50 {
+        machine.lands("a");
+        if machine.pending(is_merge).is_some() {
+            machine.succeed(is_merge, EffectResult::Queued);
+        }
+        machine.seconds(3600);
+    }
+    assert_eq!(machine.emitted(is_merge), 5);
+    assert_eq!(machine.code("a"), "merge_stuck");
+}

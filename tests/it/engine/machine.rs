@@ -334,7 +334,12 @@ impl Machine {
                     Some((*id, EffectResult::Commented { comment: CommentId::new(format!("our-{}", id.0)) }))
                 }
                 Action::MoveTicket { .. } => Some((*id, EffectResult::Moved { version: None })),
-                Action::CleanUp { .. } | Action::CreateTicket { .. } => Some((*id, EffectResult::Plain)),
+                Action::CleanUp { .. }
+                | Action::CreateTicket { .. }
+                | Action::UpdatePr { .. }
+                | Action::PublishGates { .. }
+                | Action::AnswerThread { .. }
+                | Action::RequestReview { .. } => Some((*id, EffectResult::Plain)),
                 _ => None,
             })
             .collect();

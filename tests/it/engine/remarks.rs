@@ -340,3 +340,22 @@ fn words_that_no_run_delivered_are_in_the_next_prompt() {
         machine.emitted_last(|action| matches!(action, Action::StartRun { undelivered, .. } if undelivered.len() == 1))
     );
 }
+
+/// What a run made of a question belongs where it was asked, once, and after the work is on the forge.
+#[test]
+fn what_a_run_answered_is_told_in_its_conversation_and_to_its_reviewer() {
+    let told = |action: &Action| matches!(action, Action::AnswerThread { .. } | Action::RequestReview { .. });
+    let mut machine = Machine::with_pr(policy());
+    let asked = with_reviews(machine.good_pr("a"), vec![wants_changes(1, "one")]);
+    machine.observe("a", with_threads(asked, vec![thread(7, false)]));
+    machine.run_starts("a");
+    assert_eq!(machine.emitted(told), 0, "nothing is answered yet");
+    let mut machine = delivered_two(machine);
+    let answered = |action: &Action| matches!(action, Action::AnswerThread { resolve: false, .. });
+    let requested = |action: &Action| matches!(action, Action::RequestReview { .. });
+    assert_eq!((machine.emitted(answered), machine.emitted(requested)), (1, 1));
+    machine.observe("a", red(at_head(machine.good_pr("a"), "two")));
+    machine.run_starts("a");
+    machine.run_delivers("a", "three");
+    assert_eq!((machine.emitted(answered), machine.emitted(requested)), (1, 1), "once");
+}

@@ -209,7 +209,7 @@ fn new_pr(c: &impl Candidate, branch: &str, head: &CommitId) -> NewPr {
 async fn opened(c: &impl Candidate, branch: &str) -> PullRequest {
     let head = c.work(branch).await;
     let forge = c.forge();
-    forge.push_branch(&permit(), branch, &head).await.unwrap();
+    forge.push_branch(&permit(), branch, &head, None).await.unwrap();
     let pr = forge.open_pr(&permit(), &new_pr(c, branch, &head)).await.unwrap();
     assert_eq!((pr.head_branch.as_str(), &pr.head), (branch, &head));
     pr
@@ -223,7 +223,7 @@ async fn look(c: &impl Candidate, number: PrNumber) -> PullRequest {
 
 async fn merge(c: &impl Candidate, number: PrNumber, head: &CommitId) -> Result<Merged, ForgeError> {
     let (expected_head, expected_base) = (head.clone(), c.base().to_owned());
-    let order = MergeOrder { number, expected_head, expected_base, method: MergeMethod::Squash };
+    let order = MergeOrder { number, expected_head, expected_base, method: MergeMethod::Squash, trailers: Vec::new() };
     c.forge().merge(&permit(), &order).await
 }
 

@@ -11,6 +11,7 @@ mod forge;
 #[macro_use]
 mod tracker;
 
+mod github_forge;
 mod github_tracker;
 mod linear;
 mod local;

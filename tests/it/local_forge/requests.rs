@@ -2,7 +2,7 @@ use dirigent::domain::evidence::GateResult;
 use dirigent::domain::ids::{CommitId, PrNumber};
 use dirigent::domain::pr::{CheckStatus, MergeMethod, Mergeability, PrState};
 use dirigent::engine::permit::EffectKind;
-use dirigent::forge::{Forge, ForgeError};
+use dirigent::forge::{Forge, ForgeError, Pushed};
 
 use super::{merge, new_pr, open};
 use crate::support::{Scratch, allowed, commit_in, write_in};
@@ -70,9 +70,9 @@ async fn a_new_head_is_seen_and_has_no_checks() {
     let tree = scratch.git(["commit-tree", "-m", "more", "-p", &head, &format!("{head}^{{tree}}")]);
     scratch.git(["update-ref", "refs/heads/dirigent/a", &tree]);
     let permit = allowed(EffectKind::PushBranch);
-    let moved = forge.push_branch(&permit, "dirigent/a", &pr.head).await.unwrap_err();
-    assert!(matches!(moved, ForgeError::HeadMoved { .. }), "{moved}");
-    forge.push_branch(&permit, "dirigent/a", &CommitId::new(&tree)).await.unwrap();
+    let joined = forge.push_branch(&permit, "dirigent/a", &pr.head, None).await.unwrap();
+    assert_eq!(joined, Pushed::Joined { head: CommitId::new(&tree) }, "theirs has ours");
+    forge.push_branch(&permit, "dirigent/a", &CommitId::new(&tree), None).await.unwrap();
     let seen = forge.inspect(pr.number).await.unwrap();
     assert_eq!(seen.head.as_str(), tree);
     assert!(seen.pushed_at >= pr.pushed_at);
@@ -247,4 +247,54 @@ async fn a_branch_is_deleted_only_at_the_expected_head() {
     scratch.git(["checkout", "-q", "main"]);
     forge.delete_branch(&permit, "dirigent/a", &CommitId::new(&head)).await.unwrap();
     forge.delete_branch(&permit, "dirigent/a", &CommitId::new(&head)).await.unwrap();
+}
+
+/// A commit on top of `parent` that no branch has.
+fn loose_commit(scratch: &Scratch, parent: &str, file: &str, text: &str) -> CommitId {
+    let tree = scratch.dir.path().join(format!("loose-{file}"));
+    scratch.git(["worktree", "add", "-q", "--detach", &tree.display().to_string(), parent]);
+    write_in(&tree, file, text);
+    let head = commit_in(&tree, &format!("change {file}"));
+    scratch.git(["worktree", "remove", "--force", &tree.display().to_string()]);
+    CommitId::new(head)
+}
+
+#[tokio::test]
+async fn what_a_person_put_on_the_branch_meanwhile_is_joined_with_ours() {
+    let scratch = Scratch::new();
+    let first = scratch.branch_with("dirigent/a", "a", "a\n");
+    let forge = scratch.forge();
+    let pr = open(&forge, "dirigent/a", &first).await;
+    let ours = loose_commit(&scratch, &first, "b", "by the run\n");
+    let theirs = loose_commit(&scratch, &first, "c", "by a person\n");
+    scratch.git(["update-ref", "refs/heads/dirigent/a", theirs.as_str()]);
+    let permit = allowed(EffectKind::PushBranch);
+    let joined = forge.push_branch(&permit, "dirigent/a", &ours, Some(&pr.head)).await.unwrap();
+    let Pushed::Joined { head } = &joined else { panic!("{joined:?}") };
+    assert_eq!(scratch.head("dirigent/a"), head.as_str());
+    for side in [&ours, &theirs] {
+        scratch.git(["merge-base", "--is-ancestor", side.as_str(), head.as_str()]);
+    }
+    assert_eq!(forge.inspect(pr.number).await.unwrap().head, *head);
+    // An answer that was lost: the same again comes to the same.
+    assert_eq!(forge.push_branch(&permit, "dirigent/a", &ours, Some(&pr.head)).await.unwrap(), joined);
+}
+
+#[tokio::test]
+async fn where_the_two_contradict_each_other_theirs_stays_and_ours_is_kept() {
+    let scratch = Scratch::new();
+    let first = scratch.branch_with("dirigent/a", "a", "a\n");
+    let forge = scratch.forge();
+    open(&forge, "dirigent/a", &first).await;
+    let ours = loose_commit(&scratch, &first, "a", "by the run\n");
+    let theirs = loose_commit(&scratch, &first, "a", "by a person\n");
+    scratch.git(["update-ref", "refs/heads/dirigent/a", theirs.as_str()]);
+    let permit = allowed(EffectKind::PushBranch);
+    for _ in 0..2 {
+        let error = forge.push_branch(&permit, "dirigent/a", &ours, None).await.unwrap_err();
+        let ForgeError::Apart { files, kept } = error else { panic!("{error}") };
+        assert_eq!(files, ["a"]);
+        assert_eq!(scratch.head(&kept), ours.as_str());
+        assert_eq!(scratch.head("dirigent/a"), theirs.as_str());
+    }
 }

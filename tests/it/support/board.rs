@@ -147,9 +147,20 @@ impl Board {
 
     /// Starts `run` in the background.
     pub fn start(&self) -> Runner {
+        self.start_with(&[])
+    }
+
+    /// The same with more in its environment.
+    pub fn start_with(&self, more: &[(&str, &str)]) -> Runner {
         let log = self.scratch.dir.path().join("runner.log");
         let file = std::fs::OpenOptions::new().create(true).append(true).open(&log).unwrap();
-        let child = self.command(&["run", "--plain"]).stderr(file).stdout(Stdio::null()).spawn().unwrap();
+        let child = self
+            .command(&["run", "--plain"])
+            .envs(more.iter().copied())
+            .stderr(file)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
         Runner { child, log }
     }
 

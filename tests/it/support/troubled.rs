@@ -12,7 +12,8 @@ use dirigent::domain::ticket::{NewTicket, Ticket};
 use dirigent::domain::time::Timestamp;
 use dirigent::forge::memory::MemoryForge;
 use dirigent::forge::{
-    CommitStatus, Forge, ForgeCapabilities, ForgeError, MergeOrder, Merged, PrChange, PrLook, RemarkPresence, Updated,
+    CommitStatus, Forge, ForgeCapabilities, ForgeError, MergeOrder, Merged, PrChange, PrLook, Pushed, RemarkPresence,
+    Updated,
 };
 use dirigent::tracker::memory::MemoryTracker;
 use dirigent::tracker::{
@@ -259,9 +260,15 @@ impl Forge for TroubledForge {
         self.forge.find_remark(number, kind, id).await
     }
 
-    async fn push_branch(&self, permit: &Permit, branch: &str, head: &CommitId) -> Result<(), ForgeError> {
+    async fn push_branch(
+        &self,
+        permit: &Permit,
+        branch: &str,
+        head: &CommitId,
+        pushed: Option<&CommitId>,
+    ) -> Result<Pushed, ForgeError> {
         self.line.pass("push", branch).await?;
-        self.forge.push_branch(permit, branch, head).await
+        self.forge.push_branch(permit, branch, head, pushed).await
     }
 
     async fn open_pr(&self, permit: &Permit, new: &NewPr) -> Result<PullRequest, ForgeError> {

@@ -16,7 +16,10 @@ fn a_key_without_an_effect_is_said_with_its_line_and_reason() {
             "gates:\n  failure_action: warn",
             "6: `gates.failure_action` is not in force: a failed check always leads to rework of the same ticket",
         ),
-        ("pr:\n  reviewers: [ada]", "6: `pr.reviewers` is not in force: the local forge has nothing like it"),
+        (
+            "pr:\n  forge: local\n  reviewers: [ada]",
+            "7: `pr.reviewers` is not in force: the local forge has nothing like it",
+        ),
         ("codex:\n  approval_policy: never", "6: `codex.approval_policy` is not in force: no run uses this agent"),
         (
             "agent:\n  routing: [{match: {labels: a}, thinking_level: high}]",

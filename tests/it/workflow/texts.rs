@@ -123,7 +123,7 @@ fn a_pull_request_body_tells_what_was_checked() {
     let body = Templates::load(None)
         .unwrap()
         .pr_body(&serde_json::json!({
-            "ticket": {"key": "APP-7", "title": "Fix the page", "url": null}, "summary": "Fixed it.", "verification": "verified",
+            "closes": null, "ticket": {"key": "APP-7", "title": "Fix the page", "url": null}, "summary": "Fixed it.", "verification": "verified",
             "facts": ["2 commits beyond main"], "gates": [{"name": "cargo test", "passed": true}],
         }))
         .unwrap();

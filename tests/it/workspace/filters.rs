@@ -58,3 +58,25 @@ async fn a_filter_that_was_replaced_later_does_not_run() {
     assert_eq!(scratch.git(["show", &format!("{}:secret-1.enc", salvage.reference)]), "klm");
     assert!(!mark.exists());
 }
+
+#[tokio::test]
+async fn a_filter_that_was_planted_later_does_not_run_when_files_are_written() {
+    let (scratch, workspaces) = scrambled();
+    let mark = scratch.dir.path().join("it-ran");
+    let trap = format!("touch '{}'; cat", mark.display());
+    for key in ["clean", "smudge", "process"] {
+        scratch.git(["config", &format!("filter.planted.{key}"), &trap]);
+    }
+    scratch.git(["config", "filter.planted.required", "true"]);
+    scratch.git(["config", "filter.scramble.smudge", &trap]);
+    std::fs::create_dir_all(scratch.repo().join(".git/info")).unwrap();
+    std::fs::write(scratch.repo().join(".git/info/attributes"), "*.txt filter=planted\nREADME filter=planted\n")
+        .unwrap();
+    let worktree = prepare(&workspaces, "01").await;
+    assert!(!mark.exists(), "what a worker planted ran in the runner's git");
+    assert_eq!(
+        std::fs::read_to_string(worktree.path.join("secret-1.enc")).unwrap(),
+        "abc\n",
+        "the user's own filter still does"
+    );
+}

@@ -21,7 +21,7 @@ pub async fn lost_access_is_told_and_nothing_is_done<C: Candidate>(c: &C) -> Out
     let forge = c.forge();
     assert_auth(forge.find_pr(BRANCH).await);
     assert_auth(forge.inspect(pr.number).await);
-    assert_auth(forge.push_branch(&permit(), "dirigent/two", &two).await);
+    assert_auth(forge.push_branch(&permit(), "dirigent/two", &two, None).await);
     assert_auth(forge.open_pr(&permit(), &new_pr(c, "dirigent/two", &two)).await);
     assert_auth(forge.update_branch(&permit(), pr.number, &pr.head).await);
     assert_auth(merge(c, pr.number, &pr.head).await);

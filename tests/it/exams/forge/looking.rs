@@ -63,7 +63,7 @@ pub async fn the_head_is_what_git_says<C: Candidate>(c: &C) -> Outcome {
     c.settle().await;
     c.lag().await?;
     let ours = c.work(BRANCH).await;
-    c.forge().push_branch(&permit(), BRANCH, &ours).await.unwrap();
+    c.forge().push_branch(&permit(), BRANCH, &ours, None).await.unwrap();
     let theirs = c.push(BRANCH).await;
     let (mut late, mut looks) = (0, 0);
     for _ in 0..6 {

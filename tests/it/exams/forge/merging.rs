@@ -25,7 +25,13 @@ pub async fn merges_once_at_the_same_time<C: Candidate>(c: &C) -> Outcome {
     let mut mergers = tokio::task::JoinSet::new();
     for _ in 0..6 {
         let (expected_head, expected_base) = (pr.head.clone(), c.base().to_owned());
-        let order = MergeOrder { number: pr.number, expected_head, expected_base, method: MergeMethod::Squash };
+        let order = MergeOrder {
+            number: pr.number,
+            expected_head,
+            expected_base,
+            method: MergeMethod::Squash,
+            trailers: Vec::new(),
+        };
         let forge = c.forge();
         mergers.spawn(async move { forge.merge(&permit(), &order).await.unwrap() });
     }
@@ -43,7 +49,7 @@ pub async fn merges_by_every_method<C: Candidate>(c: &C) -> Outcome {
     ] {
         let pr = opened(c, branch).await;
         let (expected_head, expected_base) = (pr.head.clone(), c.base().to_owned());
-        let order = MergeOrder { number: pr.number, expected_head, expected_base, method };
+        let order = MergeOrder { number: pr.number, expected_head, expected_base, method, trailers: Vec::new() };
         let merged = c.forge().merge(&permit(), &order).await.unwrap();
         assert_eq!(merged.commit().cloned(), c.head(c.base()).await, "{method:?}");
         assert!(matches!(look(c, pr.number).await.state, PrState::Merged { .. }), "{method:?}");
@@ -67,7 +73,13 @@ pub async fn merges_only_into_the_expected_base<C: Candidate>(c: &C) -> Outcome 
     let pr = opened(c, BRANCH).await;
     let base = c.head(c.base()).await;
     let (expected_head, expected_base) = (pr.head.clone(), "release".to_owned());
-    let order = MergeOrder { number: pr.number, expected_head, expected_base, method: MergeMethod::Squash };
+    let order = MergeOrder {
+        number: pr.number,
+        expected_head,
+        expected_base,
+        method: MergeMethod::Squash,
+        trailers: Vec::new(),
+    };
     let refused = c.forge().merge(&permit(), &order).await;
     let other = ForgeError::OtherBase { expected: "release".to_owned(), actual: c.base().to_owned() };
     assert_eq!(refused, Err(other));

@@ -9,13 +9,13 @@ use super::{BRANCH, Candidate, Outcome, assert_refused, look, merge, new_pr, ope
 pub async fn a_branch_is_pushed_as_often_as_one_likes<C: Candidate>(c: &C) -> Outcome {
     let first = c.work(BRANCH).await;
     for _ in 0..2 {
-        c.forge().push_branch(&permit(), BRANCH, &first).await.unwrap();
+        c.forge().push_branch(&permit(), BRANCH, &first, None).await.unwrap();
         assert_eq!(c.head(BRANCH).await, Some(first.clone()));
     }
     let number = c.forge().open_pr(&permit(), &new_pr(c, BRANCH, &first)).await.unwrap().number;
     let second = c.work(BRANCH).await;
     assert_ne!(first, second);
-    c.forge().push_branch(&permit(), BRANCH, &second).await.unwrap();
+    c.forge().push_branch(&permit(), BRANCH, &second, None).await.unwrap();
     let seen = look(c, number).await;
     assert_eq!((seen.head, seen.ref_head), (second.clone(), Some(second)));
     Ok(())
@@ -39,7 +39,7 @@ pub async fn a_pull_request_is_opened_once_per_branch<C: Candidate>(c: &C) -> Ou
 pub async fn a_pull_request_whose_answer_was_lost_is_opened_once<C: Candidate>(c: &C) -> Outcome {
     for (branch, done) in [("dirigent/done", true), ("dirigent/not-done", false)] {
         let head = c.work(branch).await;
-        c.forge().push_branch(&permit(), branch, &head).await.unwrap();
+        c.forge().push_branch(&permit(), branch, &head, None).await.unwrap();
         c.lose_next(done).await?;
         let lost = c.forge().open_pr(&permit(), &new_pr(c, branch, &head)).await;
         assert!(matches!(lost, Err(ForgeError::MaybeDone(_))), "{lost:?}");
@@ -56,7 +56,7 @@ pub async fn a_pull_request_is_opened_once_at_the_same_time<C: Candidate>(c: &C)
     for round in 0..10 {
         let branch = format!("dirigent/round-{round}");
         let head = c.work(&branch).await;
-        c.forge().push_branch(&permit(), &branch, &head).await.unwrap();
+        c.forge().push_branch(&permit(), &branch, &head, None).await.unwrap();
         let mut openers = tokio::task::JoinSet::new();
         for _ in 0..8 {
             let (forge, new) = (c.forge(), new_pr(c, &branch, &head));

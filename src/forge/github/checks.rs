@@ -1,0 +1,309 @@
+//! Checks: what ran on a commit, why it failed, and running it again.
+
+use http::Method;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::Inner;
+use super::wire::GraphCheck;
+use crate::domain::ids::CommitId;
+use crate::domain::pr::{Check, CheckStatus};
+use crate::forge::{CommitStatus, ForgeError};
+use crate::github::{GithubError, Purpose, with_query};
+
+/// A check's id says where its log is: a check run (which is a job of Actions, or not), or the description of a status.
+const RUN: &str = "run:";
+const STATUS: &str = "status:";
+
+/// As much of a log as a prompt should hold.
+const TAIL_LINES: usize = 120;
+const TAIL_BYTES: usize = 12_000;
+/// Longer logs are not fetched in whole.
+const LONGEST_LOG: usize = 32 * 1024 * 1024;
+
+#[derive(Deserialize)]
+struct Job {
+    name: String,
+    status: String,
+    conclusion: Option<String>,
+    html_url: Option<String>,
+    #[serde(default)]
+    id: u64,
+    #[serde(default)]
+    steps: Vec<Step>,
+}
+
+#[derive(Deserialize)]
+struct Step {
+    name: String,
+    conclusion: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct CheckRun {
+    output: Option<Output>,
+}
+
+#[derive(Deserialize)]
+struct Output {
+    title: Option<String>,
+    summary: Option<String>,
+    text: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Combined {
+    #[serde(default)]
+    statuses: Vec<Status>,
+}
+
+#[derive(Deserialize)]
+struct Status {
+    context: String,
+    state: String,
+    description: Option<String>,
+    target_url: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Runs {
+    #[serde(default)]
+    workflow_runs: Vec<Run>,
+}
+
+#[derive(Deserialize)]
+struct Run {
+    id: u64,
+}
+
+#[derive(Deserialize)]
+struct Jobs {
+    #[serde(default)]
+    jobs: Vec<Job>,
+}
+
+/// A check of the graph. One that waits for a person is told with its name.
+pub fn read(check: GraphCheck, head: &CommitId) -> Option<(Check, bool)> {
+    match check {
+        GraphCheck::CheckRun { database_id, name, status, conclusion, details_url, permalink } => {
+            let waits = conclusion.as_deref() == Some("ACTION_REQUIRED");
+            let status = run_status(&status, conclusion.as_deref());
+            let linked = || [&details_url, &permalink].into_iter().flatten().find_map(|url| id_in(url));
+            let id = database_id.or_else(linked).map_or_else(|| format!("{RUN}?{name}"), |id| format!("{RUN}{id}"));
+            Some((Check { id, name, status, url: details_url, log_tail: None }, waits))
+        }
+        GraphCheck::StatusContext { context, state, description, target_url } => {
+            let status = word_status(&state.to_lowercase());
+            let log_tail = (status == CheckStatus::Failed).then(|| description.unwrap_or_default());
+            let id = format!("{STATUS}{head}:{context}");
+            Some((Check { id, name: context, status, url: target_url, log_tail }, false))
+        }
+        GraphCheck::Unknown => None,
+    }
+}
+
+/// The graph has no number for ids beyond 32 bits; the addresses have.
+fn id_in(url: &str) -> Option<u64> {
+    let path = url.split(['?', '#']).next().unwrap_or(url);
+    let (_, id) = path.rsplit_once("/job/").or_else(|| path.rsplit_once("/runs/"))?;
+    id.parse().ok()
+}
+
+/// A word that we do not know is not a pass.
+fn run_status(status: &str, conclusion: Option<&str>) -> CheckStatus {
+    if !status.eq_ignore_ascii_case("completed") {
+        return CheckStatus::Pending;
+    }
+    match conclusion.map(str::to_lowercase).as_deref() {
+        Some("success") => CheckStatus::Passed,
+        Some("neutral" | "skipped") => CheckStatus::Neutral,
+        // It neither failed nor runs: somebody has to let it.
+        Some("action_required") => CheckStatus::Neutral,
+        Some("failure" | "timed_out" | "cancelled" | "startup_failure") => CheckStatus::Failed,
+        // Superseded by a newer one, or a word of tomorrow.
+        _ => CheckStatus::Pending,
+    }
+}
+
+fn word_status(state: &str) -> CheckStatus {
+    match state {
+        "success" => CheckStatus::Passed,
+        "failure" | "error" => CheckStatus::Failed,
+        _ => CheckStatus::Pending,
+    }
+}
+
+/// Several runs of one name: the graph shows the newest of each App, REST shows all.
+fn newest(checks: Vec<Check>) -> Vec<Check> {
+    let mut found: Vec<Check> = Vec::new();
+    for check in checks {
+        match found.iter_mut().find(|known| known.name == check.name) {
+            Some(known) => *known = check,
+            None => found.push(check),
+        }
+    }
+    found
+}
+
+impl Inner {
+    /// What a fine-grained token can see: statuses, and the jobs of Actions. Check runs of other Apps stay unknown.
+    pub(super) async fn checks_without_check_runs(&self, head: &CommitId) -> Result<Vec<Check>, GithubError> {
+        let path = self.path(&format!("/commits/{head}/status?per_page=100"));
+        let combined: Combined = self.github.get(Purpose::Look, &path).await?;
+        let mut checks: Vec<Check> = combined
+            .statuses
+            .into_iter()
+            .filter_map(|status| {
+                let Status { context, state, description, target_url } = status;
+                read(GraphCheck::StatusContext { context, state, description, target_url }, head)
+            })
+            .map(|(check, _)| check)
+            .collect();
+        let path = with_query(&self.path("/actions/runs"), &[("head_sha", head.as_str()), ("per_page", "100")]);
+        let runs: Runs = self.github.get(Purpose::Look, &path).await?;
+        let mut jobs = Vec::new();
+        for run in runs.workflow_runs.iter().rev() {
+            let path = self.path(&format!("/actions/runs/{}/jobs?per_page=100", run.id));
+            let found: Jobs = self.github.get(Purpose::Look, &path).await?;
+            jobs.extend(found.jobs.into_iter().map(|job| Check {
+                id: format!("{RUN}{}", job.id),
+                status: run_status(&job.status, job.conclusion.as_deref()),
+                name: job.name,
+                url: job.html_url,
+                log_tail: None,
+            }));
+        }
+        checks.extend(newest(jobs));
+        Ok(checks)
+    }
+
+    /// The step that failed, and the end of what it printed.
+    pub(super) async fn check_log(&self, check: &str) -> Result<String, ForgeError> {
+        let Some(id) = check.strip_prefix(RUN).and_then(|id| id.parse::<u64>().ok()) else {
+            return Ok(String::new());
+        };
+        let job = self.github.get::<Job>(Purpose::Look, &self.path(&format!("/actions/jobs/{id}"))).await;
+        match job {
+            Ok(job) => self.job_log(id, &job).await,
+            // A check run of another App.
+            Err(GithubError::NotFound(_) | GithubError::Refused(_)) => self.output_of(id).await,
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn job_log(&self, id: u64, job: &Job) -> Result<String, ForgeError> {
+        let failed = |step: &&Step| matches!(step.conclusion.as_deref(), Some("failure" | "timed_out" | "cancelled"));
+        let step = job.steps.iter().find(failed).map(|step| format!("Failed step: {}\n", step.name));
+        let log =
+            self.github.download(Purpose::Look, &self.path(&format!("/actions/jobs/{id}/logs")), LONGEST_LOG).await;
+        let log = match log {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            // Expired, or not written yet.
+            Err(GithubError::NotFound(_) | GithubError::Gone(_)) => String::new(),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(format!("{}{}", step.unwrap_or_default(), tail_of(&log)))
+    }
+
+    async fn output_of(&self, id: u64) -> Result<String, ForgeError> {
+        let run = match self.github.get::<CheckRun>(Purpose::Look, &self.path(&format!("/check-runs/{id}"))).await {
+            Ok(run) => run,
+            Err(GithubError::NotFound(_) | GithubError::Refused(_)) => return Ok(String::new()),
+            Err(error) => return Err(error.into()),
+        };
+        let parts =
+            run.output.map(|output| [output.title, output.summary, output.text]).into_iter().flatten().flatten();
+        Ok(tail_of(&parts.filter(|part| !part.trim().is_empty()).collect::<Vec<_>>().join("\n\n")))
+    }
+
+    pub(super) async fn rerun_check(&self, check: &str) -> Result<(), ForgeError> {
+        let Some(id) = check.strip_prefix(RUN).and_then(|id| id.parse::<u64>().ok()) else {
+            return Err(ForgeError::Refused(format!("`{check}` is not a check that GitHub could run again")));
+        };
+        let path = self.path(&format!("/actions/jobs/{id}"));
+        let refused = |error: GithubError| match error {
+            GithubError::NotFound(_) => ForgeError::Refused(format!("`{check}` is not a job of GitHub Actions")),
+            error => error.into(),
+        };
+        let job: Job = self.github.get(Purpose::Write, &path).await.map_err(refused)?;
+        if job.status != "completed" {
+            return Ok(());
+        }
+        let path = self.path(&format!("/actions/jobs/{id}/rerun"));
+        Ok(self.github.write_blindly(Purpose::Write, Method::POST, &path, None::<&()>).await?)
+    }
+
+    pub(super) async fn publish_status(&self, status: &CommitStatus) -> Result<(), ForgeError> {
+        const LONGEST: usize = 140;
+        let description: String = status.description.chars().take(LONGEST).collect();
+        let state = if status.passed { "success" } else { "failure" };
+        let path = self.path(&format!("/commits/{}/status?per_page=100", status.commit));
+        let known: Combined = self.github.get(Purpose::Write, &path).await?;
+        let same = |one: &Status| {
+            one.context == status.name && one.state == state && one.description.as_deref() == Some(description.as_str())
+        };
+        if known.statuses.iter().any(same) {
+            return Ok(());
+        }
+        let body = json!({ "state": state, "context": status.name, "description": description });
+        let path = self.path(&format!("/statuses/{}", status.commit));
+        Ok(self.github.write_blindly(Purpose::Write, Method::POST, &path, Some(&body)).await?)
+    }
+}
+
+/// The end of a log, without the time before each line.
+fn tail_of(log: &str) -> String {
+    let lines: Vec<&str> = log.lines().map(without_time).collect();
+    let text = lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n");
+    let mut start = text.len().saturating_sub(TAIL_BYTES);
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    text[start..].to_owned()
+}
+
+/// Actions writes `2026-01-01T00:00:00.0000000Z ` before each line.
+fn without_time(line: &str) -> &str {
+    match line.split_once(' ') {
+        Some((time, rest)) if time.len() >= 20 && time.ends_with('Z') && time.as_bytes().get(10) == Some(&b'T') => rest,
+        _ => line.trim_start_matches('\u{feff}'),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_success_is_a_pass() {
+        for (status, conclusion, expected) in [
+            ("COMPLETED", Some("SUCCESS"), CheckStatus::Passed),
+            ("COMPLETED", Some("SKIPPED"), CheckStatus::Neutral),
+            ("COMPLETED", Some("TIMED_OUT"), CheckStatus::Failed),
+            ("COMPLETED", Some("STALE"), CheckStatus::Pending),
+            ("COMPLETED", Some("SOMETHING_NEW"), CheckStatus::Pending),
+            ("COMPLETED", None, CheckStatus::Pending),
+            ("WAITING", None, CheckStatus::Pending),
+            ("SOMETHING_NEW", Some("SUCCESS"), CheckStatus::Pending),
+        ] {
+            assert_eq!(run_status(status, conclusion), expected, "{status} {conclusion:?}");
+        }
+        assert_eq!(word_status("expected"), CheckStatus::Pending);
+    }
+
+    #[test]
+    fn the_id_of_a_check_run_is_found_in_its_address() {
+        assert_eq!(id_in("https://github.com/a/b/actions/runs/12/job/34567890123"), Some(34_567_890_123));
+        assert_eq!(id_in("https://github.com/a/b/runs/34567890123?check_suite_focus=true"), Some(34_567_890_123));
+        assert_eq!(id_in("https://ci.example.com/builds/7"), None);
+        assert_eq!(id_in("https://github.com/a/b/actions/runs/12/attempts/2"), None);
+    }
+
+    #[test]
+    fn a_log_is_its_end_without_times() {
+        let log: String = (0..500).map(|at| format!("2026-01-01T00:00:00.0000000Z line {at}\n")).collect();
+        let tail = tail_of(&log);
+        assert!(tail.starts_with("line 380\n") && tail.ends_with("line 499"), "{tail}");
+        assert_eq!(tail_of("plain words\n"), "plain words");
+    }
+}

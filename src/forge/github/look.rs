@@ -1,0 +1,146 @@
+//! Looks at pull requests: one question for many, each with a result of its own, and the heads as git has them.
+
+use std::collections::HashMap;
+use std::sync::PoisonError;
+
+use serde_json::{Map, Value, json};
+use tokio::sync::oneshot;
+
+use super::documents::{self, BATCH};
+use super::wire::{GraphPull, InRepository};
+use super::{Inner, reading};
+use crate::domain::ids::{CommitId, PrNumber};
+use crate::forge::{ForgeError, PrLook};
+use crate::github::{GraphqlAnswer, GraphqlFault, Purpose};
+
+impl Inner {
+    /// Looks that are wanted at the same time are one question: whoever comes while one is under way waits, and then asks for all who wait.
+    pub(super) async fn look_at(&self, numbers: &[PrNumber]) -> Vec<(PrNumber, Result<PrLook, ForgeError>)> {
+        let mut answers = Vec::with_capacity(numbers.len());
+        for number in numbers {
+            let (sender, answer) = oneshot::channel();
+            self.wanted.lock().unwrap_or_else(PoisonError::into_inner).push((*number, sender));
+            answers.push((*number, answer));
+        }
+        {
+            let _one_at_a_time = self.asking.lock().await;
+            let wanted = std::mem::take(&mut *self.wanted.lock().unwrap_or_else(PoisonError::into_inner));
+            self.answer(wanted).await;
+        }
+        let mut looks = Vec::with_capacity(numbers.len());
+        for (number, answer) in answers {
+            let lost = || Err(ForgeError::Request("the look was given up".to_owned()));
+            looks.push((number, answer.await.unwrap_or_else(|_| lost())));
+        }
+        looks
+    }
+
+    async fn answer(&self, wanted: Vec<Wanted>) {
+        let mut numbers: Vec<PrNumber> = wanted.iter().map(|(number, _)| *number).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let mut looks = HashMap::new();
+        for batch in numbers.chunks(BATCH) {
+            match self.ask_about(batch).await {
+                Ok(found) => looks.extend(self.complete(found).await),
+                Err(error) => looks.extend(batch.iter().map(|number| (*number, Err(error.clone())))),
+            }
+        }
+        for (number, sender) in wanted {
+            if let Some(look) = looks.get(&number) {
+                // Who does not wait any more has given up.
+                let _ = sender.send(look.clone());
+            }
+        }
+    }
+
+    async fn ask_about(&self, batch: &[PrNumber]) -> Result<Asked, ForgeError> {
+        let mut variables = Map::new();
+        variables.insert("owner".to_owned(), json!(self.owner()));
+        variables.insert("name".to_owned(), json!(self.name()));
+        for (at, number) in batch.iter().enumerate() {
+            variables.insert(format!("n{at}"), json!(number.0));
+        }
+        let answer: GraphqlAnswer<InRepository> =
+            self.github.query(Purpose::Look, &documents::look(batch.len()), &Value::Object(variables)).await?;
+        let faults = answer.faults;
+        let data = answer.data.ok_or_else(|| ForgeError::Response("an answer without data".to_owned()))?;
+        let mut repository = data.repository.ok_or_else(|| self.not_shown())?;
+        if let Some(viewer) = &data.viewer {
+            let _ = self.viewer.set(viewer.login.clone());
+        }
+        let pulls = batch.iter().enumerate().map(|(at, number)| {
+            let name = format!("p{at}");
+            let pull = match repository.remove(&name).filter(|pull| !pull.is_null()) {
+                Some(pull) => serde_json::from_value::<GraphPull>(pull)
+                    .map_err(|error| ForgeError::Response(format!("pull request {number}: {error}"))),
+                None => Err(missing(*number, &name, &faults)),
+            };
+            (*number, pull.map(|pull| (pull, faults_of(&faults, &name))))
+        });
+        let pulls = pulls.collect();
+        Ok(Asked { pulls, viewer: data.viewer.map(|viewer| viewer.login) })
+    }
+
+    /// The parts that one question does not answer.
+    async fn complete(&self, asked: Asked) -> Vec<(PrNumber, Result<PrLook, ForgeError>)> {
+        let mut branches: Vec<&str> = Vec::new();
+        for (pull, _) in asked.pulls.iter().filter_map(|(_, pull)| pull.as_ref().ok()) {
+            branches.extend([pull.base_ref_name.as_str()]);
+            if self.is_here(pull) {
+                branches.push(pull.head_ref_name.as_str());
+            }
+        }
+        branches.sort_unstable();
+        branches.dedup();
+        let heads: Option<HashMap<String, CommitId>> = match branches.is_empty() {
+            true => Some(HashMap::new()),
+            false => match self.remote.heads(&branches).await {
+                Ok(heads) => Some(heads.into_iter().collect()),
+                Err(error) => {
+                    tracing::debug!(%error, "git does not say what the branches are at");
+                    None
+                }
+            },
+        };
+        let mut looks = Vec::with_capacity(asked.pulls.len());
+        for (number, pull) in asked.pulls {
+            let look = match pull {
+                Ok((pull, faults)) => {
+                    let facts =
+                        reading::Facts { heads: heads.as_ref(), viewer: asked.viewer.as_deref(), faults: &faults };
+                    Ok(PrLook { asked_at: None, pr: self.read(pull, &facts).await })
+                }
+                Err(error) => Err(error),
+            };
+            looks.push((number, look));
+        }
+        looks
+    }
+
+    /// Whether the head branch is in this repository and not in a fork.
+    pub(super) fn is_here(&self, pull: &GraphPull) -> bool {
+        pull.head_repository.as_ref().is_some_and(|repo| repo.name_with_owner.eq_ignore_ascii_case(&self.settings.slug))
+    }
+}
+
+/// A look that somebody waits for.
+pub type Wanted = (PrNumber, oneshot::Sender<Result<PrLook, ForgeError>>);
+
+struct Asked {
+    pulls: Vec<(PrNumber, Result<(GraphPull, Vec<GraphqlFault>), ForgeError>)>,
+    viewer: Option<String>,
+}
+
+fn faults_of(faults: &[GraphqlFault], name: &str) -> Vec<GraphqlFault> {
+    faults.iter().filter(|fault| fault.path.iter().any(|step| step == name)).cloned().collect()
+}
+
+fn missing(number: PrNumber, name: &str, faults: &[GraphqlFault]) -> ForgeError {
+    match faults_of(faults, name).first() {
+        Some(fault) if fault.kind == "NOT_FOUND" => ForgeError::NotFound(number),
+        Some(fault) if fault.kind == "FORBIDDEN" => ForgeError::Refused(fault.to_string()),
+        Some(fault) => ForgeError::Response(fault.to_string()),
+        None => ForgeError::NotFound(number),
+    }
+}

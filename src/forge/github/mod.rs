@@ -1,0 +1,249 @@
+//! Pull requests on GitHub. Branches travel by git, with a credential of ours; everything else through the API.
+//!
+//! Every write looks first whether it is done already, so that one whose answer was lost is not done twice.
+
+mod checks;
+mod conversation;
+mod documents;
+mod errors;
+mod landing;
+mod look;
+mod opening;
+mod people;
+mod probe;
+mod push;
+mod reading;
+mod rules;
+mod template;
+mod wire;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use secrecy::SecretString;
+use tokio::sync::OnceCell;
+
+use super::{
+    CommitStatus, Forge, ForgeCapabilities, ForgeError, MergeOrder, Merged, PrChange, PrLook, Pushed, RemarkPresence,
+    Updated,
+};
+use crate::domain::ids::{CommentId, CommitId, PrNumber};
+use crate::domain::permit::Permit;
+use crate::domain::pr::{NewPr, PullRequest};
+use crate::domain::remark::RemarkKind;
+use crate::github::Github;
+use crate::workspace::remote::{CredentialSource, Remote, RemoteError};
+
+pub use probe::{Missing, Probe};
+
+use people::KnownPeople;
+use rules::RuleBook;
+
+/// What is known about the repository from the settings.
+#[derive(Debug, Clone)]
+pub struct GithubSettings {
+    /// `owner/name`.
+    pub slug: String,
+    /// The account is ours alone: what it writes is never a person's word.
+    pub own_account: bool,
+    /// An open pull request that the branch already has is used.
+    pub reuse: bool,
+}
+
+/// Cheap to clone.
+#[derive(Clone)]
+pub struct GithubForge {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    github: Github,
+    settings: GithubSettings,
+    remote: Remote,
+    people: KnownPeople,
+    rules: RuleBook,
+    /// Our own login. A GitHub App's installation has none to ask for by REST; GraphQL tells it.
+    viewer: OnceCell<String>,
+    /// Looks that wait for their turn, and the turn.
+    wanted: Mutex<Vec<look::Wanted>>,
+    asking: tokio::sync::Mutex<()>,
+    /// One opening at a time: two for the same branch would both find nothing.
+    opening: tokio::sync::Mutex<()>,
+    /// One landing at a time.
+    landing: tokio::sync::Mutex<()>,
+    /// The files that a head and a base contradict each other in. GitHub does not tell them.
+    conflicts: Mutex<HashMap<PrNumber, Conflict>>,
+}
+
+/// What was found out about one pair of commits.
+struct Conflict {
+    head: CommitId,
+    base: CommitId,
+    files: Vec<String>,
+}
+
+impl GithubForge {
+    pub fn new(github: Github, settings: GithubSettings, remote: Remote) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                github,
+                settings,
+                remote,
+                people: KnownPeople::default(),
+                rules: RuleBook::default(),
+                viewer: OnceCell::new(),
+                wanted: Mutex::default(),
+                asking: tokio::sync::Mutex::default(),
+                opening: tokio::sync::Mutex::default(),
+                landing: tokio::sync::Mutex::default(),
+                conflicts: Mutex::default(),
+            }),
+        }
+    }
+}
+
+impl Inner {
+    /// A path below the repository.
+    fn path(&self, rest: &str) -> String {
+        format!("/repos/{}{rest}", self.settings.slug)
+    }
+
+    fn owner(&self) -> &str {
+        self.settings.slug.split('/').next().unwrap_or_default()
+    }
+
+    fn name(&self) -> &str {
+        self.settings.slug.split('/').nth(1).unwrap_or_default()
+    }
+}
+
+/// The token of the API is git's credential, too.
+#[async_trait]
+impl CredentialSource for Github {
+    async fn git_secret(&self) -> Result<SecretString, RemoteError> {
+        self.token().await.map_err(|error| match error {
+            crate::github::GithubError::Auth(_) | crate::github::GithubError::Config(_) => {
+                RemoteError::Access(error.to_string())
+            }
+            error => RemoteError::Passing(error.to_string()),
+        })
+    }
+}
+
+/// Work with libgit2, away from the threads that everything else runs on.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ForgeError> + Send + 'static,
+) -> Result<T, ForgeError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(_) => Err(ForgeError::Git("the work was interrupted".to_owned())),
+    }
+}
+
+#[async_trait]
+impl Forge for GithubForge {
+    fn kind(&self) -> &'static str {
+        "github"
+    }
+
+    fn capabilities(&self) -> ForgeCapabilities {
+        ForgeCapabilities { conversations: true, statuses: true, merge_queue: true, reruns: true }
+    }
+
+    async fn find_pr(&self, branch: &str) -> Result<Option<PullRequest>, ForgeError> {
+        self.inner.find_pr(branch).await
+    }
+
+    async fn inspect_many(&self, numbers: &[PrNumber]) -> Vec<(PrNumber, Result<PrLook, ForgeError>)> {
+        self.inner.look_at(numbers).await
+    }
+
+    async fn check_log(&self, check: &str) -> Result<String, ForgeError> {
+        self.inner.check_log(check).await
+    }
+
+    async fn find_remark(
+        &self,
+        number: PrNumber,
+        _kind: RemarkKind,
+        id: &CommentId,
+    ) -> Result<RemarkPresence, ForgeError> {
+        self.inner.find_remark(number, id).await
+    }
+
+    async fn push_branch(
+        &self,
+        _permit: &Permit,
+        branch: &str,
+        head: &CommitId,
+        pushed: Option<&CommitId>,
+    ) -> Result<Pushed, ForgeError> {
+        self.inner.push(branch, head, pushed).await
+    }
+
+    async fn open_pr(&self, _permit: &Permit, new: &NewPr) -> Result<PullRequest, ForgeError> {
+        self.inner.open_pr(new).await
+    }
+
+    async fn reopen(&self, _permit: &Permit, number: PrNumber) -> Result<(), ForgeError> {
+        self.inner.reopen(number).await
+    }
+
+    async fn merge(&self, _permit: &Permit, order: &MergeOrder) -> Result<Merged, ForgeError> {
+        self.inner.merge(order).await
+    }
+
+    async fn dequeue(&self, _permit: &Permit, number: PrNumber) -> Result<(), ForgeError> {
+        self.inner.dequeue(number).await
+    }
+
+    async fn update_branch(&self, _permit: &Permit, number: PrNumber, head: &CommitId) -> Result<Updated, ForgeError> {
+        self.inner.update_branch(number, head).await
+    }
+
+    async fn update_pr(&self, _permit: &Permit, number: PrNumber, change: &PrChange) -> Result<(), ForgeError> {
+        self.inner.update_pr(number, change).await
+    }
+
+    async fn upsert_comment(
+        &self,
+        _permit: &Permit,
+        number: PrNumber,
+        key: &str,
+        body: &str,
+    ) -> Result<CommentId, ForgeError> {
+        self.inner.upsert_comment(number, key, body).await
+    }
+
+    async fn reply_in_thread(
+        &self,
+        _permit: &Permit,
+        _number: PrNumber,
+        thread: &CommentId,
+        key: &str,
+        body: &str,
+    ) -> Result<CommentId, ForgeError> {
+        self.inner.reply_in_thread(thread, key, body).await
+    }
+
+    async fn resolve_thread(&self, _permit: &Permit, _number: PrNumber, thread: &CommentId) -> Result<(), ForgeError> {
+        self.inner.resolve_thread(thread).await
+    }
+
+    async fn request_review(&self, _permit: &Permit, number: PrNumber, reviewer: &str) -> Result<(), ForgeError> {
+        self.inner.request_reviews(number, std::slice::from_ref(&reviewer.to_owned())).await
+    }
+
+    async fn publish_status(&self, _permit: &Permit, status: &CommitStatus) -> Result<(), ForgeError> {
+        self.inner.publish_status(status).await
+    }
+
+    async fn rerun_check(&self, _permit: &Permit, check: &str) -> Result<(), ForgeError> {
+        self.inner.rerun_check(check).await
+    }
+
+    async fn delete_branch(&self, _permit: &Permit, branch: &str, head: &CommitId) -> Result<(), ForgeError> {
+        self.inner.delete_branch(branch, head).await
+    }
+}

@@ -1,0 +1,88 @@
+//! How accounts stand to the repository. Trust is a permission, asked for and remembered for ten minutes.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+
+use super::Inner;
+use super::wire::GraphActor;
+use crate::domain::comment::{Author, TrustLevel};
+use crate::github::{GithubError, Purpose, segment};
+
+const REMEMBERED: Duration = Duration::from_secs(10 * 60);
+/// An account that was deleted.
+const NOBODY: &str = "ghost";
+
+#[derive(Default)]
+pub struct KnownPeople {
+    known: Mutex<HashMap<String, (Instant, TrustLevel)>>,
+}
+
+#[derive(Deserialize)]
+struct Permission {
+    role_name: Option<String>,
+    permission: String,
+}
+
+impl Inner {
+    /// Who wrote something. Not to know what somebody may do is an error: it is neither a stranger's word nor a friend's.
+    pub(super) async fn author(&self, actor: Option<&GraphActor>, viewer: Option<&str>) -> Result<Author, GithubError> {
+        let Some(actor) = actor else { return Ok(Author::new(NOBODY, TrustLevel::Stranger)) };
+        let is_bot = actor.kind == "Bot";
+        let name = if is_bot { format!("{}[bot]", actor.login.trim_end_matches("[bot]")) } else { actor.login.clone() };
+        let is_viewer =
+            viewer.is_some_and(|viewer| viewer.trim_end_matches("[bot]") == actor.login.trim_end_matches("[bot]"));
+        let ourselves = is_viewer && (self.settings.own_account || self.github.is_app());
+        let trust = match is_bot {
+            true => TrustLevel::Bot,
+            false => self.trust_of(&actor.login).await?,
+        };
+        Ok(Author { name, trust, ourselves })
+    }
+
+    async fn trust_of(&self, login: &str) -> Result<TrustLevel, GithubError> {
+        let known = self.people.known.lock().unwrap_or_else(PoisonError::into_inner).get(login).copied();
+        if let Some((_, trust)) = known.filter(|(at, _)| at.elapsed() < REMEMBERED) {
+            return Ok(trust);
+        }
+        let path = self.path(&format!("/collaborators/{}/permission", segment(login)));
+        let trust = match self.github.get::<Permission>(Purpose::Look, &path).await {
+            Ok(found) => level(found.role_name.as_deref().unwrap_or(&found.permission), &found.permission),
+            // Not somebody who could be one, or somebody whom we may not ask about: their words do not count.
+            Err(GithubError::NotFound(_) | GithubError::Refused(_)) => TrustLevel::Stranger,
+            Err(error) => return Err(error),
+        };
+        let mut known = self.people.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|_, (at, _)| at.elapsed() < REMEMBERED);
+        known.insert(login.to_owned(), (Instant::now(), trust));
+        Ok(trust)
+    }
+}
+
+/// A role of the organisation's own making counts as the plain permission that it is built on.
+fn level(role: &str, permission: &str) -> TrustLevel {
+    let named = |name: &str| match name {
+        "admin" => Some(TrustLevel::Admin),
+        "maintain" => Some(TrustLevel::Maintain),
+        "write" | "push" => Some(TrustLevel::Write),
+        "triage" => Some(TrustLevel::Triage),
+        "read" | "pull" | "none" => Some(TrustLevel::Stranger),
+        _ => None,
+    };
+    named(role).or_else(|| named(permission)).unwrap_or(TrustLevel::Stranger)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_role_is_worth_what_it_is_built_on() {
+        assert_eq!(level("maintain", "write"), TrustLevel::Maintain);
+        assert_eq!(level("release managers", "write"), TrustLevel::Write);
+        assert_eq!(level("release managers", "read"), TrustLevel::Stranger);
+        assert_eq!(level("something", "else"), TrustLevel::Stranger);
+    }
+}

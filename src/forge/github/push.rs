@@ -1,0 +1,68 @@
+//! A branch brought to GitHub, and taken away after its merge.
+
+use super::{Inner, blocking};
+use crate::domain::ids::CommitId;
+use crate::forge::{ForgeError, Pushed};
+use crate::workspace::remote::{Deletion, Lease, RemoteError, local_head};
+use crate::workspace::{self, Joined};
+
+/// How often somebody may push in the middle of our push before it waits for its next turn.
+const PATIENCE: u32 = 4;
+
+impl Inner {
+    pub(super) async fn push(
+        &self,
+        branch: &str,
+        head: &CommitId,
+        pushed: Option<&CommitId>,
+    ) -> Result<Pushed, ForgeError> {
+        for _ in 0..PATIENCE {
+            let there = self.remote.head(branch).await?;
+            let (commit, lease) = match there {
+                Some(there) if there == *head => return Ok(Pushed::AsAsked),
+                None => (head.clone(), Lease::Nothing),
+                // Nobody but us pushed: a run may have rewritten its own commits.
+                Some(there) if pushed == Some(&there) => (head.clone(), Lease::At(there)),
+                Some(theirs) => match self.join(branch, head, &theirs).await? {
+                    Joined::Ours => (head.clone(), Lease::At(theirs)),
+                    Joined::Theirs => return Ok(Pushed::Joined { head: theirs }),
+                    Joined::Both(both) => (both, Lease::At(theirs)),
+                    Joined::Conflict { files, kept } => return Err(ForgeError::Apart { files, kept }),
+                },
+            };
+            match self.remote.push(branch, &commit, &lease).await {
+                Ok(()) if commit == *head => return Ok(Pushed::AsAsked),
+                Ok(()) => return Ok(Pushed::Joined { head: commit }),
+                Err(RemoteError::Moved) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(ForgeError::NotNow(format!("`{branch}` keeps moving on GitHub; it is tried again")))
+    }
+
+    async fn join(&self, branch: &str, ours: &CommitId, theirs: &CommitId) -> Result<Joined, ForgeError> {
+        self.remote.fetch_commit(theirs).await?;
+        let (place, branch) = (self.remote.place().clone(), branch.to_owned());
+        let (ours, theirs) = (ours.clone(), theirs.clone());
+        blocking(move || Ok(workspace::join(&place, &branch, &ours, &theirs)?)).await
+    }
+
+    /// Only at the head that was merged; what came after it is somebody's work.
+    pub(super) async fn delete_branch(&self, branch: &str, head: &CommitId) -> Result<(), ForgeError> {
+        if let Deletion::Elsewhere(actual) = self.remote.delete(branch, head).await? {
+            return Err(ForgeError::HeadMoved { expected: head.clone(), actual });
+        }
+        let (place, branch, head) = (self.remote.place().clone(), branch.to_owned(), head.clone());
+        blocking(move || {
+            let Some(local) = local_head(&place, &branch)? else { return Ok(()) };
+            let repo = place.open()?;
+            let merged = super::landing::is_in(&repo, &local, &head).unwrap_or(false);
+            if !merged {
+                tracing::warn!(branch, at = local.short(), "the local branch has more than was merged; it is kept");
+                return Ok(());
+            }
+            Ok(workspace::delete_branch(&place, &branch, &local)?)
+        })
+        .await
+    }
+}

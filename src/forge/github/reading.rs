@@ -1,0 +1,309 @@
+//! A pull request of the graph as ours. A part that was not read to the last page is unknown.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use super::documents::{MORE_CHECKS, MORE_COMMENTS, MORE_IN_THREAD, MORE_REVIEWS, MORE_THREADS};
+use super::rules::{self, Demands};
+use super::wire::{ByNode, GraphCheck, GraphComment, GraphPull, GraphReview, GraphThread, Page, time};
+use super::{Inner, checks};
+use crate::domain::comment::Comment;
+use crate::domain::ids::{CommentId, CommitId, PrNumber};
+use crate::domain::pr::{Check, CheckStatus, Mergeability, PrState, PullRequest, Review, ReviewThread, Verdict};
+use crate::domain::ticket::normalise_labels;
+use crate::github::{GithubError, GraphqlFault, Purpose};
+
+/// More pages than this are nobody's pull request.
+const MOST_PAGES: usize = 50;
+
+/// What else is known when an answer is read.
+pub struct Facts<'a> {
+    /// `None`: git could not be asked.
+    pub heads: Option<&'a HashMap<String, CommitId>>,
+    pub viewer: Option<&'a str>,
+    pub faults: &'a [GraphqlFault],
+}
+
+#[derive(Deserialize)]
+#[serde(bound = "T: DeserializeOwned")]
+struct OfNode<T> {
+    page: Option<Page<T>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OfRollup {
+    status_check_rollup: Option<OfNode<GraphCheck>>,
+}
+
+/// Checks with what they say beyond their status.
+struct ChecksRead {
+    checks: Option<Vec<Check>>,
+    /// Names of checks that somebody has to let run.
+    waiting_for_people: Vec<String>,
+}
+
+impl Inner {
+    pub(super) async fn read(&self, mut pull: GraphPull, facts: &Facts<'_>) -> PullRequest {
+        let number = PrNumber(pull.number);
+        let head = CommitId::new(pull.head_ref_oid.clone());
+        let state = match pull.state.as_str() {
+            "OPEN" => PrState::Open,
+            "MERGED" => PrState::Merged { commit: pull.merge_commit.take().map(|commit| CommitId::new(commit.oid)) },
+            _ => PrState::Closed,
+        };
+        let demands = match state {
+            PrState::Open => self.demands(&pull.base_ref_name).await,
+            _ => Demands { checks: Some(Vec::new()), ..Demands::default() },
+        };
+        let reviews = self.reviews(&mut pull, facts).await.map_err(unread("reviews", number)).ok();
+        let threads = self.threads(&mut pull, facts).await.map_err(unread("conversations", number)).ok();
+        let comments = self.comments(&mut pull, facts).await.map_err(unread("comments", number)).ok();
+        let read = self.checks(&mut pull, &head, facts, &demands).await;
+        let ref_head = facts.heads.and_then(|heads| heads.get(&pull.head_ref_name)).filter(|_| self.is_here(&pull));
+        let base = facts.heads.and_then(|heads| heads.get(&pull.base_ref_name)).cloned();
+        let mergeability = match state {
+            PrState::Open => self.mergeability(&pull, &head, &demands, &read, threads.as_deref()).await,
+            _ => Mergeability::Unknown,
+        };
+        // It is not known to be nobody's: our own look must not fail for the sake of a name.
+        let author = self.author(pull.author.as_ref(), facts.viewer).await.ok();
+        PullRequest {
+            number,
+            url: pull.url,
+            title: pull.title,
+            state,
+            draft: pull.is_draft,
+            author,
+            head_branch: pull.head_ref_name,
+            head,
+            head_repo: pull.head_repository.map(|repo| repo.name_with_owner),
+            ref_head: ref_head.cloned(),
+            base_branch: pull.base_ref_name,
+            base: base.or_else(|| Some(CommitId::new(pull.base_ref_oid))),
+            mergeability,
+            checks: read.checks,
+            required_checks: demands.checks,
+            reviews,
+            threads,
+            comments,
+            labels: labels(pull.labels),
+            in_queue: pull.is_in_merge_queue,
+            pushed_at: None,
+        }
+    }
+
+    async fn reviews(&self, pull: &mut GraphPull, facts: &Facts<'_>) -> Result<Vec<Review>, GithubError> {
+        let all = self.whole(pull.reviews.take(), &pull.id, MORE_REVIEWS).await?;
+        let mut reviews = Vec::with_capacity(all.len());
+        for review in all.into_iter().filter(|review| !review.is_minimized) {
+            let Some(verdict) = verdict(&review) else { continue };
+            reviews.push(Review {
+                author: self.author(review.author.as_ref(), facts.viewer).await?,
+                id: CommentId::new(review.id),
+                verdict,
+                head: review.commit.map(|commit| CommitId::new(commit.oid)),
+                body: review.body,
+                submitted_at: review.submitted_at.as_deref().and_then(time),
+            });
+        }
+        Ok(reviews)
+    }
+
+    async fn threads(&self, pull: &mut GraphPull, facts: &Facts<'_>) -> Result<Vec<ReviewThread>, GithubError> {
+        let all: Vec<GraphThread> = self.whole(pull.review_threads.take(), &pull.id, MORE_THREADS).await?;
+        let mut threads = Vec::with_capacity(all.len());
+        for thread in all {
+            let said: Vec<GraphComment> = self.whole(thread.comments, &thread.id, MORE_IN_THREAD).await?;
+            let review = said.first().and_then(|first| first.pull_request_review.as_ref());
+            let review = review.map(|review| CommentId::new(review.id.clone()));
+            threads.push(ReviewThread {
+                id: CommentId::new(thread.id),
+                resolved: thread.is_resolved,
+                review,
+                path: thread.path,
+                line: thread.line.or(thread.original_line),
+                comments: self.said(said, facts).await?,
+            });
+        }
+        // A conversation without a word is one whose comments were all deleted.
+        threads.retain(|thread| !thread.comments.is_empty());
+        Ok(threads)
+    }
+
+    async fn comments(&self, pull: &mut GraphPull, facts: &Facts<'_>) -> Result<Vec<Comment>, GithubError> {
+        let all = self.whole(pull.comments.take(), &pull.id, MORE_COMMENTS).await?;
+        self.said(all, facts).await
+    }
+
+    async fn said(&self, said: Vec<GraphComment>, facts: &Facts<'_>) -> Result<Vec<Comment>, GithubError> {
+        let mut comments = Vec::with_capacity(said.len());
+        for comment in said.into_iter().filter(|comment| !comment.is_minimized) {
+            comments.push(Comment {
+                author: self.author(comment.author.as_ref(), facts.viewer).await?,
+                id: CommentId::new(comment.id),
+                body: comment.body,
+                created_at: comment.created_at.as_deref().and_then(time),
+                updated_at: comment.updated_at.as_deref().and_then(time),
+            });
+        }
+        Ok(comments)
+    }
+
+    async fn checks(&self, pull: &mut GraphPull, head: &CommitId, facts: &Facts<'_>, demands: &Demands) -> ChecksRead {
+        let about_checks = |fault: &GraphqlFault| fault.path.iter().any(|step| step == "statusCheckRollup");
+        let forbidden = facts.faults.iter().any(about_checks);
+        let all = match pull.status_check_rollup.take() {
+            // Nothing has run on this head, or it may not be read.
+            None if !forbidden => Ok(Vec::new()),
+            Some(rollup) if !forbidden => self.whole_checks(rollup.contexts, &pull.id).await,
+            _ => {
+                return ChecksRead {
+                    checks: self.partial_checks(pull, head, demands).await,
+                    waiting_for_people: Vec::new(),
+                };
+            }
+        };
+        let all = match all {
+            Ok(all) => all,
+            Err(error) => {
+                unread("checks", PrNumber(pull.number))(error);
+                return ChecksRead { checks: None, waiting_for_people: Vec::new() };
+            }
+        };
+        let read: Vec<(Check, bool)> = all.into_iter().filter_map(|check| checks::read(check, head)).collect();
+        let waiting_for_people = read.iter().filter(|(_, waits)| *waits).map(|(check, _)| check.name.clone()).collect();
+        ChecksRead { checks: Some(read.into_iter().map(|(check, _)| check).collect()), waiting_for_people }
+    }
+
+    /// Our token cannot read check runs. What it sees counts where something failed, where GitHub itself finds everything well, or where
+    /// the required ones are named; else the checks are unknown, and unknown is never merged.
+    async fn partial_checks(&self, pull: &GraphPull, head: &CommitId, demands: &Demands) -> Option<Vec<Check>> {
+        let seen = self.checks_without_check_runs(head).await.map_err(unread("checks", PrNumber(pull.number))).ok()?;
+        let failed = seen.iter().any(|check| check.status == CheckStatus::Failed);
+        let named = demands.checks.as_ref().is_some_and(|names| !names.is_empty());
+        let all_well = pull.merge_state_status.as_deref() == Some("CLEAN") && !seen.is_empty();
+        (failed || named || all_well).then_some(seen)
+    }
+
+    async fn whole_checks(&self, first: Option<Page<GraphCheck>>, id: &str) -> Result<Vec<GraphCheck>, GithubError> {
+        let Some(first) = first else { return Err(GithubError::Pages("the checks are missing".to_owned())) };
+        let (mut all, mut next) = taken(first)?;
+        for _ in 0..MOST_PAGES {
+            let Some(after) = next else { return Ok(all) };
+            let variables = json!({ "id": id, "after": after });
+            let answer = self.github.query::<ByNode<OfRollup>>(Purpose::Look, MORE_CHECKS, &variables).await?;
+            let page = answer.data.and_then(|data| data.node?.status_check_rollup?.page);
+            let page = page.ok_or_else(|| GithubError::Pages("a page of checks is missing".to_owned()))?;
+            let (more, then) = taken(page)?;
+            all.extend(more);
+            next = then.filter(|then| *then != after);
+        }
+        Err(GithubError::Pages("there is no end of checks".to_owned()))
+    }
+
+    /// All pages of a list, or an error.
+    async fn whole<T: DeserializeOwned>(
+        &self,
+        first: Option<Page<T>>,
+        id: &str,
+        document: &str,
+    ) -> Result<Vec<T>, GithubError> {
+        let Some(first) = first else { return Err(GithubError::Pages("the list is missing".to_owned())) };
+        let (mut all, mut next) = taken(first)?;
+        for _ in 0..MOST_PAGES {
+            let Some(after) = next else { return Ok(all) };
+            let variables = json!({ "id": id, "after": after });
+            let answer = self.github.query::<ByNode<OfNode<T>>>(Purpose::Look, document, &variables).await?;
+            let page = answer.data.and_then(|data| data.node?.page);
+            let page = page.ok_or_else(|| GithubError::Pages("a page of the list is missing".to_owned()))?;
+            let (more, then) = taken(page)?;
+            all.extend(more);
+            next = then.filter(|then| *then != after);
+        }
+        Err(GithubError::Pages("there is no end of the list".to_owned()))
+    }
+
+    async fn mergeability(
+        &self,
+        pull: &GraphPull,
+        head: &CommitId,
+        demands: &Demands,
+        read: &ChecksRead,
+        threads: Option<&[ReviewThread]>,
+    ) -> Mergeability {
+        let status = pull.merge_state_status.as_deref().unwrap_or("UNKNOWN");
+        match (pull.mergeable.as_str(), status) {
+            ("CONFLICTING", _) | (_, "DIRTY") => {
+                let files = self.conflicting_files(PrNumber(pull.number), head, &pull.base_ref_name).await;
+                let files = files.inspect_err(|error| tracing::debug!(%error, "the conflict's files are not known"));
+                return Mergeability::Conflicting { files: files.unwrap_or_default() };
+            }
+            ("MERGEABLE", "UNKNOWN") => return Mergeability::Unknown,
+            ("MERGEABLE", _) => {}
+            _ => return Mergeability::Unknown,
+        }
+        if !read.waiting_for_people.is_empty() {
+            let because =
+                format!("somebody has to let these checks run on GitHub: {}", read.waiting_for_people.join(", "));
+            return Mergeability::Refused { because };
+        }
+        match status {
+            "BEHIND" => Mergeability::Behind,
+            "BLOCKED" => {
+                let standing = rules::RuledFacts {
+                    review_decision: pull.review_decision.as_deref(),
+                    open_conversations: threads.map_or(0, |all| all.iter().filter(|thread| !thread.resolved).count()),
+                    missing_checks: missing_checks(demands, read.checks.as_deref()),
+                };
+                Mergeability::Refused { because: rules::because(demands, &pull.base_ref_name, &standing) }
+            }
+            // What is not required may fail, and a draft is told apart.
+            "CLEAN" | "UNSTABLE" | "HAS_HOOKS" | "DRAFT" => Mergeability::Clean,
+            // A word of tomorrow.
+            _ => Mergeability::Unknown,
+        }
+    }
+}
+
+fn missing_checks(demands: &Demands, checks: Option<&[Check]>) -> Vec<String> {
+    let passed = |name: &&String| {
+        let good =
+            |check: &Check| check.name == **name && matches!(check.status, CheckStatus::Passed | CheckStatus::Neutral);
+        checks.is_some_and(|checks| checks.iter().any(good))
+    };
+    demands.checks.iter().flatten().filter(|name| !passed(name)).cloned().collect()
+}
+
+fn taken<T>(page: Page<T>) -> Result<(Vec<T>, Option<String>), GithubError> {
+    let nodes = page.nodes.unwrap_or_default();
+    let count = nodes.len();
+    let items: Vec<T> = nodes.into_iter().flatten().collect();
+    if items.len() != count {
+        return Err(GithubError::Pages("an item of the list may not be read".to_owned()));
+    }
+    Ok((items, page.page_info.end_cursor.filter(|_| page.page_info.has_next_page)))
+}
+
+/// What a review says; nothing for one that is not submitted, or in a word that we do not know.
+fn verdict(review: &GraphReview) -> Option<Verdict> {
+    Some(match review.state.as_str() {
+        "APPROVED" => Verdict::Approved,
+        "CHANGES_REQUESTED" => Verdict::ChangesRequested,
+        "COMMENTED" => Verdict::Commented,
+        "DISMISSED" => Verdict::Dismissed,
+        _ => return None,
+    })
+}
+
+fn labels(page: Option<Page<super::wire::GraphLabel>>) -> Vec<String> {
+    let names = page.and_then(|page| page.nodes).unwrap_or_default();
+    normalise_labels(names.into_iter().flatten().map(|label| label.name))
+}
+
+fn unread(what: &'static str, number: PrNumber) -> impl FnOnce(GithubError) {
+    move |error| tracing::warn!(%number, %error, "the {what} of a pull request could not be read to the end")
+}
