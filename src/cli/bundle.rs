@@ -65,6 +65,7 @@ fn secrets(context: &Context, loaded: &Loaded) -> Secrets {
         SECRET_NAMES.iter().any(|part| name.contains(part))
     });
     let mut values = loaded.settings.secrets();
+    values.extend(loaded.settings.pr.provider.token.clone());
     values.extend(loaded.settings.worker.env.values().cloned());
     values.extend(named.map(|(_, value)| value.clone().into()));
     Secrets { names: Vec::new(), values }

@@ -247,7 +247,6 @@ impl Settings {
             provider.written_token(),
             provider.private_key.as_ref(),
             provider.api_key.as_ref(),
-            self.pr.provider.token.as_ref(),
             self.pr.provider.private_key.as_ref(),
             webhook,
             self.server.token.as_ref(),

@@ -153,7 +153,7 @@ impl World {
         let Some(ticket) = self.ticket_mut(id, now) else { return };
         let from = std::mem::replace(&mut ticket.state, state.to_owned());
         ticket.updated_at = Some(now);
-        ticket.state_changed = dated.then(|| StateChange { at: now, by: Some(by) });
+        ticket.state_changed = dated.then_some(StateChange { at: now, by: Some(by) });
         self.left_live.insert(id.clone(), now);
         if from == "Rework" || state == "Rework" {
             self.left_rework.insert(id.clone(), now);

@@ -157,9 +157,7 @@ impl Inner {
             // Somebody was faster, or our own earlier try was.
             return Ok(done(&now));
         }
-        if let Err(moved) = self.same_head(&standing.head_ref_name, &order.expected_head).await {
-            return Err(moved);
-        }
+        self.same_head(&standing.head_ref_name, &order.expected_head).await?;
         let conflicting =
             now.mergeable == "CONFLICTING" || standing.mergeable == "CONFLICTING" || words.contains("merge conflicts");
         if conflicting {

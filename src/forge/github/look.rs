@@ -127,8 +127,11 @@ impl Inner {
 /// A look that somebody waits for.
 pub type Wanted = (PrNumber, oneshot::Sender<Result<PrLook, ForgeError>>);
 
+/// A pull request, and what of it could not be read.
+type Answered = (GraphPull, Vec<GraphqlFault>);
+
 struct Asked {
-    pulls: Vec<(PrNumber, Result<(GraphPull, Vec<GraphqlFault>), ForgeError>)>,
+    pulls: Vec<(PrNumber, Result<Answered, ForgeError>)>,
     viewer: Option<String>,
 }
 

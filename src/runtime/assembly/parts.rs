@@ -91,6 +91,10 @@ pub fn secrets(loaded: &Loaded) -> Secrets {
         // Where it cannot be had nobody can pass it on, either.
         values.extend(gh_token(&host(provider)).ok());
     }
+    // Taken from the user's environment, it is ours only where it is used: a hook of theirs keeps its own.
+    if forge_kind(&loaded.settings) == ForgeKind::Github {
+        values.extend(loaded.settings.pr.provider.token.clone());
+    }
     Secrets { names: secret_names(loaded), values }
 }
 
