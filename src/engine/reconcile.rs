@@ -1,6 +1,7 @@
 //! The board as it is now against what we believed: closed, moved, relabelled, commented on, gone.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use super::effect::Action;
 use super::event::Lookup;
@@ -24,6 +25,9 @@ use crate::domain::remark::{Remark, RemarkEffect, RemarkKind};
 use crate::domain::run::Life;
 use crate::domain::ticket::{Blocker, Ticket, same_state, state_in};
 use crate::domain::time::Timestamp;
+
+/// How far two clocks may be apart without anybody noticing.
+const CLOCKS_APART: Duration = Duration::from_secs(10);
 
 impl Step<'_> {
     /// A complete list of the tickets in the states of interest.
@@ -383,8 +387,11 @@ impl Step<'_> {
     fn approved_by_state(&mut self, id: &TicketId) {
         let Some(job) = self.state.jobs.get(id) else { return };
         let Some(pr) = &job.delivery.pr else { return };
-        let change = job.ticket.state_changed.as_ref();
-        let dated_after = pr.head_shown.is_some_and(|shown| change.is_some_and(|change| change.at > shown.asked_at));
+        // The board's clock and ours are two clocks. A move from our future shows that they are far apart: its date says nothing.
+        let dated_after = pr
+            .head_shown
+            .zip(job.ticket.state_changed.as_ref())
+            .is_some_and(|(shown, change)| change.at > shown.asked_at && change.at <= self.now + CLOCKS_APART);
         let by = job.ticket.state_changed.as_ref().and_then(|change| change.by.as_ref());
         let by = by.map_or_else(|| format!("a move to `{}`", job.ticket.state), |author| author.name.clone());
         if dated_after || pr.seen_unapproved {

@@ -138,6 +138,10 @@ fn a_move_to_an_approval_state_does_not_approve_a_head_that_came_after_it() {
     machine.poll(vec![approved(moved)]);
     machine.lands_as("a", theirs.clone());
     assert_eq!(machine.code("a"), "approval", "whoever moved it had not seen this head");
+    let mut skewed = machine.clone();
+    skewed.poll(vec![approved(skewed.now + Duration::from_secs(30 * 60))]);
+    skewed.lands_as("a", theirs.clone());
+    assert_eq!(skewed.code("a"), "approval", "the board's clock is far from ours: its date says nothing");
     machine.seconds(10);
     machine.poll(vec![approved(machine.now)]);
     machine.lands_as("a", theirs);

@@ -250,6 +250,7 @@ fn a_move_to_an_approval_state_approves_the_head_that_was_there() {
     dated.poll(vec![moved(then + 50_000)]);
     dated.lands("a");
     assert_eq!(dated.code("a"), "approval", "moved before this head was there");
+    dated.pass(Duration::from_secs(60));
     dated.poll(vec![moved(then + 150_000)]);
     dated.lands("a");
     assert_eq!(dated.phase("a"), Phase::Merging, "and again after it");
