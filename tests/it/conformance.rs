@@ -23,7 +23,7 @@ fn spec_17_7_a_start_that_cannot_be_fails_with_a_sentence_and_changes_nothing() 
     board.ticket("t-1", "Work");
     for (front_matter, says) in [
         (
-            "tracker: {kind: linear, provider: {api_key: k, team_key: T}}\nworker: {runtime: exec}\nexec: {command: sh}\n",
+            "tracker: {kind: tk}\nworkspace: {repo: \"https://example.invalid/a/b.git\"}\nworker: {runtime: exec}\nexec: {command: sh}\n",
             "not available in this version",
         ),
         ("tracker: {kind: tk}\nagent: {max_turns: 0}\n", "agent.max_turns"),

@@ -26,10 +26,7 @@ impl Inner {
         }
         // The record's head was beyond the base when it was written.
         let seen = oid(&record.head)?;
-        let contained = |commit| {
-            combine::is_in(repo, commit, base).unwrap_or(false)
-                || combine::is_in_otherwise(repo, commit, base).unwrap_or(false)
-        };
+        let contained = |commit| self.comparisons.is_contained(repo, commit, base);
         if contained(seen) && head_of(repo, &record.head_branch).is_none_or(contained) {
             self.store.merged(record.number, &record.head, &commit_id(base)).map_err(|error| recorded(&error))?;
             return self.record(record.number);
@@ -58,7 +55,7 @@ impl Inner {
         };
         let mergeability = match (&state, live, base) {
             (PrState::Open, Some(head), Some(base)) => {
-                match combine::conflicts(&repo, base, head).map_err(|error| libgit(&error))? {
+                match self.comparisons.conflicts(&repo, base, head).map_err(|error| libgit(&error))? {
                     files if files.is_empty() => Mergeability::Clean,
                     files => Mergeability::Conflicting { files },
                 }

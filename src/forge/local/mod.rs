@@ -1,6 +1,7 @@
 //! The forge without a forge: a pull request is a branch of this repository and a record in the ledger; its checks are
 //! the gate results recorded for its head; merging moves the base branch, and the user's tree with it.
 
+mod comparisons;
 mod look;
 mod merge;
 mod request;
@@ -14,6 +15,7 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use git2::{Oid, Repository};
 
+use comparisons::Comparisons;
 pub use store::{Landing, PrBook, PrRecord, PrStoreError};
 
 use super::{
@@ -50,6 +52,7 @@ struct Inner {
     /// The gates whose results count. Unset: all of them.
     counting: RwLock<Option<Vec<String>>>,
     commits: RwLock<Commits>,
+    comparisons: Comparisons,
 }
 
 impl Inner {
@@ -72,6 +75,7 @@ impl LocalForge {
                 opening: Mutex::default(),
                 counting: RwLock::default(),
                 commits: RwLock::default(),
+                comparisons: Comparisons::default(),
             }),
         })
     }

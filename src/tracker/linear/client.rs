@@ -36,7 +36,7 @@ pub struct DatedReply<T> {
 
 /// Whether a lost answer may hide something that was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub enum CallKind {
     Read,
     Write,
 }
@@ -89,7 +89,7 @@ impl LinearClient {
     where
         Q::Variables: Serialize,
     {
-        Ok(self.send(&Q::build_query(variables), Purpose::Read).await?)
+        Ok(self.send(&Q::build_query(variables), CallKind::Read).await?)
     }
 
     /// A write. What it says about itself must be `success`.
@@ -98,7 +98,7 @@ impl LinearClient {
         Q::Variables: Serialize,
         Q::ResponseData: DeserializeOwned,
     {
-        let DatedReply { data, .. } = self.send(&Q::build_query(variables), Purpose::Write).await?;
+        let DatedReply { data, .. } = self.send(&Q::build_query(variables), CallKind::Write).await?;
         let refused = data.as_object().is_some_and(|fields| fields.values().any(|field| field["success"] == false));
         if refused {
             return Err(WriteFailure::Refused("Linear says that it was not done, and not why".to_owned()));
@@ -110,12 +110,12 @@ impl LinearClient {
     async fn send<V: Serialize>(
         &self,
         body: &graphql_client::QueryBody<V>,
-        kind: Purpose,
+        kind: CallKind,
     ) -> Result<DatedReply<Value>, WriteFailure> {
         let lost = |error: reqwest::Error| {
             let never_left = error.is_connect() || error.is_builder();
             WriteFailure::Other(match kind {
-                Purpose::Write if !never_left => TrackerError::MaybeDone(words(&error)),
+                CallKind::Write if !never_left => TrackerError::MaybeDone(words(&error)),
                 _ => TrackerError::Request(words(&error)),
             })
         };

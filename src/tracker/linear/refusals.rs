@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::budget;
-use super::client::Purpose;
+use super::client::CallKind;
 use crate::tracker::TrackerError;
 
 /// Why something was not done. A write branches on the first two.
@@ -52,7 +52,7 @@ struct Extensions {
 }
 
 /// The data of a good answer. Data beside errors is a part, and a part is not an answer.
-pub fn data_of(status: u16, headers: &HeaderMap, bytes: &[u8], kind: Purpose) -> Result<Value, WriteFailure> {
+pub fn data_of(status: u16, headers: &HeaderMap, bytes: &[u8], kind: CallKind) -> Result<Value, WriteFailure> {
     let body: Option<Body> = serde_json::from_slice(bytes).ok();
     let (data, errors) = body.map_or((None, Vec::new()), |body| (body.data, body.errors));
     let complaint = errors.first();
@@ -65,8 +65,8 @@ pub fn data_of(status: u16, headers: &HeaderMap, bytes: &[u8], kind: Purpose) ->
             Err(WriteFailure::Other(TrackerError::Auth(format!("Linear answers {status}: {said}"))))
         }
         (500.., _, _) => Err(WriteFailure::Other(match kind {
-            Purpose::Read => TrackerError::Status { status, detail: beginning(bytes) },
-            Purpose::Write => TrackerError::MaybeDone(format!("Linear answered {status}")),
+            CallKind::Read => TrackerError::Status { status, detail: beginning(bytes) },
+            CallKind::Write => TrackerError::MaybeDone(format!("Linear answered {status}")),
         })),
         (_, _, Some(failure)) => Err(failure),
         (200, Some(data), None) if data.is_object() => Ok(data),
@@ -76,10 +76,10 @@ pub fn data_of(status: u16, headers: &HeaderMap, bytes: &[u8], kind: Purpose) ->
 }
 
 /// An answer that came and says nothing.
-pub fn unreadable(kind: Purpose, what: String) -> WriteFailure {
+pub fn unreadable(kind: CallKind, what: String) -> WriteFailure {
     WriteFailure::Other(match kind {
-        Purpose::Read => TrackerError::Response(what),
-        Purpose::Write => TrackerError::MaybeDone(format!("the answer cannot be read: {what}")),
+        CallKind::Read => TrackerError::Response(what),
+        CallKind::Write => TrackerError::MaybeDone(format!("the answer cannot be read: {what}")),
     })
 }
 
@@ -97,7 +97,7 @@ impl Complaint {
         }
     }
 
-    fn meaning(&self, kind: Purpose) -> WriteFailure {
+    fn meaning(&self, kind: CallKind) -> WriteFailure {
         let words = self.words();
         if self.is("authenticationerror") {
             return WriteFailure::Other(TrackerError::Auth(words));
@@ -115,10 +115,10 @@ impl Complaint {
                 .into_iter()
                 .any(|code| self.is(code));
         match kind {
-            Purpose::Read if self.is("forbidden") => WriteFailure::Other(TrackerError::Auth(words)),
-            Purpose::Read => WriteFailure::Other(TrackerError::Response(words)),
-            Purpose::Write if refused || not_understood => WriteFailure::Refused(words),
-            Purpose::Write => WriteFailure::Other(TrackerError::MaybeDone(words)),
+            CallKind::Read if self.is("forbidden") => WriteFailure::Other(TrackerError::Auth(words)),
+            CallKind::Read => WriteFailure::Other(TrackerError::Response(words)),
+            CallKind::Write if refused || not_understood => WriteFailure::Refused(words),
+            CallKind::Write => WriteFailure::Other(TrackerError::MaybeDone(words)),
         }
     }
 }

@@ -1,0 +1,52 @@
+//! What two commits are to each other never changes: it is worked out once per pair.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use git2::{Error, Oid, Repository};
+
+use crate::forge::combine;
+
+/// As many pairs as many waiting pull requests need; beyond that everything is worked out anew.
+const MOST: usize = 2048;
+
+/// A pair of a commit and the base that it is compared with.
+type Pair = (Oid, Oid);
+
+#[derive(Default)]
+pub struct Comparisons {
+    contained: Mutex<HashMap<Pair, bool>>,
+    conflicts: Mutex<HashMap<Pair, Vec<String>>>,
+}
+
+impl Comparisons {
+    /// Whether the base has everything of the commit, as it is or in other commits.
+    pub fn is_contained(&self, repo: &Repository, commit: Oid, base: Oid) -> bool {
+        let work_out = || Ok(combine::is_in(repo, commit, base)? || combine::is_in_otherwise(repo, commit, base)?);
+        // What cannot be told now may be told later.
+        remember(&self.contained, (commit, base), work_out).unwrap_or(false)
+    }
+
+    /// The files in which the two contradict each other.
+    pub fn conflicts(&self, repo: &Repository, base: Oid, head: Oid) -> Result<Vec<String>, Error> {
+        remember(&self.conflicts, (head, base), || combine::conflicts(repo, base, head))
+    }
+}
+
+fn remember<T: Clone>(
+    known: &Mutex<HashMap<Pair, T>>,
+    pair: Pair,
+    work_out: impl FnOnce() -> Result<T, Error>,
+) -> Result<T, Error> {
+    let locked = || known.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = locked().get(&pair) {
+        return Ok(found.clone());
+    }
+    let found = work_out()?;
+    let mut known = locked();
+    if known.len() >= MOST {
+        known.clear();
+    }
+    known.insert(pair, found.clone());
+    Ok(found)
+}
