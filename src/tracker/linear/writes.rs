@@ -210,7 +210,8 @@ impl LinearTracker {
             };
             match self.client.tell::<Relate>(relate::Variables { input }).await {
                 Ok(_) => {}
-                Err(WriteFailure::Refused(_)) if existed => {}
+                // The id is of our own making: what has it already is this relation, made by an earlier or another try.
+                Err(WriteFailure::Refused(why)) if existed || is_conflict(&why) => {}
                 Err(WriteFailure::Missing(_)) => return Err(TrackerError::NotFound(blocker.clone())),
                 Err(failure) => return Err(failure.into()),
             }
