@@ -175,6 +175,10 @@ impl Driver {
             recorder.write(&RecordLine::begun(now(), &self.state));
             recorder.write(&RecordLine::Policy { policy: Box::new((*self.policy).clone()) });
         }
+        // Known before anything is decided: its watcher may be slower than the first answer of the board.
+        if self.kill_file.borrow().try_exists().unwrap_or(true) {
+            self.take(Message::Event(Event::SwitchesChanged { file: true }));
+        }
         self.take(Message::Event(first));
         self.flush()?;
         self.prune();

@@ -241,11 +241,24 @@ impl Runner {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Asks it to end and waits for that.
+    /// Asks it to end and waits for that. One that has only just been started does not listen to signals yet.
     pub fn end(mut self) {
+        let began = std::time::Instant::now();
+        while !self.listens_to_term() && began.elapsed() < std::time::Duration::from_secs(60) {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
         self.signal(nix::sys::signal::Signal::SIGTERM);
         let status = self.child.wait().unwrap();
         assert!(status.success(), "{status:?}\n{}", self.log());
+    }
+}
+
+impl Runner {
+    fn listens_to_term(&self) -> bool {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        caught.is_some_and(|mask| mask & (1 << (nix::sys::signal::Signal::SIGTERM as u32 - 1)) != 0)
     }
 }
 
