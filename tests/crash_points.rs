@@ -15,13 +15,18 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Effects that no run of the scenario performs as a task of its own, and why.
-const NOT_PERFORMED: [(&str, &str); 6] = [
+const NOT_PERFORMED: [(&str, &str); 11] = [
     ("start_run", "has its own places: run.*"),
     ("stop_run", "only sends to a worker that is there"),
     ("steer", "only sends to a worker that is there"),
     ("notify", "only writes a log line"),
     ("update_branch", "only done for a branch that its forge calls behind, and the local forge calls none so"),
     ("check_remark", "only asked for a remark that its ticket does not have any more, and nobody deletes one here"),
+    ("answer_thread", "only done where a forge has conversations; the local one has none"),
+    ("request_review", "only done where a forge has reviewers; the local one has none"),
+    ("update_pr", "only done where a forge has drafts and texts of its own; the local one has none"),
+    ("publish_gates", "only done where a forge shows statuses; the local one reads the gates themselves"),
+    ("rerun_checks", "only done where a forge runs checks; the local one has the gates"),
 ];
 
 /// One ticket goes well and asks for another one; one fails with uncommitted work the first time.
