@@ -60,7 +60,7 @@ impl Runs {
         self.all.is_empty()
     }
 
-    /// How many are at work on tickets of this column: see [`column`].
+    /// How many are at work on tickets of this column: see [`column()`].
     pub fn in_column(&self, column: &str) -> usize {
         self.in_state.get(column).copied().unwrap_or(0)
     }
