@@ -4,9 +4,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+mod support;
+
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use dirigent::config::Settings;
 use dirigent::domain::basis::Basis;
@@ -18,6 +19,7 @@ use dirigent::engine::{next_due, step};
 use dirigent::ledger::{Ledger, LedgerReader, SqliteLedger};
 use dirigent::tracker::tk::TkTracker;
 use dirigent::tracker::{BoardAnswer, Mark, Tracker};
+use support::{Board, git, median, nanos};
 
 fn main() {
     // `cargo test --benches` only wants to know that it builds.
@@ -27,84 +29,6 @@ fn main() {
     start_latency();
     quiet_ticks();
     ledger_reopening();
-    memory();
-}
-
-struct Board {
-    dir: tempfile::TempDir,
-}
-
-impl Board {
-    fn new(agent: &str, max_agents: usize) -> Self {
-        let board = Self { dir: tempfile::tempdir().unwrap() };
-        std::fs::create_dir_all(board.repo().join(".tickets")).unwrap();
-        std::fs::write(board.repo().join("agent.sh"), agent).unwrap();
-        let workflow = format!(
-            "---\ntracker: {{kind: tk}}\nworker: {{runtime: exec}}\nexec: {{command: sh ./agent.sh}}\nagent: {{max_concurrent_agents: {max_agents}, stop_grace_ms: 1000}}\nrollout: {{mode: mutate}}\npr: {{forge: local}}\n---\n"
-        );
-        std::fs::write(board.repo().join("WORKFLOW.md"), workflow).unwrap();
-        for n in 0..200 {
-            std::fs::write(board.repo().join(format!("file-{n}.txt")), "text\n".repeat(50)).unwrap();
-        }
-        git(&board.repo(), &["init", "-q", "-b", "main"]);
-        git(&board.repo(), &["config", "user.name", "Somebody"]);
-        git(&board.repo(), &["config", "user.email", "somebody@example.invalid"]);
-        git(&board.repo(), &["add", "-A"]);
-        git(&board.repo(), &["commit", "-qm", "first"]);
-        board
-    }
-
-    fn repo(&self) -> PathBuf {
-        self.dir.path().join("repo")
-    }
-
-    fn run(&self) -> Runner {
-        let child = Command::new(env!("CARGO_BIN_EXE_dirigent"))
-            .args(["run", "--plain"])
-            .current_dir(self.repo())
-            .env("DIRIGENT_HOME", self.dir.path().join("home"))
-            // A start reads the login shell once, and somebody's profile is not what is measured.
-            .env("HOME", self.dir.path())
-            .env("DIRIGENT_LOG", "warn")
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        std::thread::sleep(Duration::from_secs(2));
-        Runner(child)
-    }
-
-    fn ticket(&self, id: &str) {
-        let text = format!(
-            "---\nid: {id}\nstatus: open\ndeps: []\nlinks: []\ncreated: 2026-01-01T00:00:00Z\ntype: task\npriority: 2\n---\n# Ticket {id}\n\n"
-        );
-        let new = self.repo().join(format!(".tickets/.{id}"));
-        std::fs::write(&new, text).unwrap();
-        std::fs::rename(new, self.repo().join(format!(".tickets/{id}.md"))).unwrap();
-    }
-}
-
-struct Runner(Child);
-
-impl Drop for Runner {
-    fn drop(&mut self) {
-        let pid = nix::unistd::Pid::from_raw(self.0.id() as i32);
-        let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);
-        let _ = self.0.wait();
-    }
-}
-
-fn git(repo: &Path, args: &[&str]) {
-    assert!(Command::new("git").args(args).current_dir(repo).status().unwrap().success());
-}
-
-fn nanos() -> u128 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos()
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 /// From a ticket file appearing to its agent running, against a worktree and a shell by hand.
@@ -231,38 +155,4 @@ fn ticket(n: usize) -> Ticket {
         state_changed: None,
         labelled: Vec::new(),
     }
-}
-
-fn rss_mb(pid: u32) -> f64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap() / 1024.0
-}
-
-/// Idle, and with 200 live workers.
-fn memory() {
-    let board = Board::new("echo here\ntk comment 'I am here' >/dev/null\nexec sleep 600\n", 200);
-    let runner = board.run();
-    let idle = rss_mb(runner.0.id());
-    for n in 0..200 {
-        board.ticket(&format!("m-{n}"));
-    }
-    let began = Instant::now();
-    let started = || {
-        (0..200)
-            .filter(|n| {
-                std::fs::read_to_string(board.repo().join(format!(".tickets/m-{n}.md")))
-                    .is_ok_and(|text| text.contains("I am here"))
-            })
-            .count()
-    };
-    while started() < 200 && began.elapsed() < Duration::from_secs(300) {
-        std::thread::sleep(Duration::from_millis(500));
-    }
-    let took = began.elapsed().as_secs_f64();
-    println!(
-        "resident memory: idle {idle:.1} MB; with {} live workers {:.1} MB (all started after {took:.0} s)",
-        started(),
-        rss_mb(runner.0.id())
-    );
 }

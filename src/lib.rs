@@ -21,6 +21,7 @@ pub mod ledger;
 pub mod publish;
 pub mod runtime;
 pub mod tracker;
+pub mod tui;
 pub mod worker;
 pub mod workflow;
 pub mod workspace;

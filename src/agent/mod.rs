@@ -12,6 +12,7 @@ pub mod pi;
 pub mod plan;
 pub mod presets;
 pub mod session;
+pub mod spent_file;
 pub mod transcript;
 mod usage_totals;
 
@@ -56,6 +57,8 @@ pub trait Protocol: Send {
 pub struct Opening {
     pub cwd: PathBuf,
     pub resume: Option<SessionId>,
+    /// What the conversation is about, for agents that name theirs.
+    pub title: Option<String>,
     pub model: Option<String>,
     pub model_provider: Option<String>,
     pub thinking_level: Option<String>,

@@ -55,6 +55,8 @@ pub struct RunPlace {
     pub agent_home: Option<PathBuf>,
     /// The program behind hook commands, for agents that call hooks.
     pub hook_program: Option<PathBuf>,
+    /// The run only reads: where the agent has a way to be held to that, it is.
+    pub read_only: bool,
     /// For agents that take its tools by their command line.
     pub desk: Option<DeskServer>,
 }
@@ -73,9 +75,15 @@ pub enum PlanError {
 pub fn codex(settings: &CodexSettings, place: &RunPlace) -> Result<LaunchPlan, PlanError> {
     let policy = ThreadPolicy {
         approval_policy: Some(settings.approval_policy.clone().unwrap_or_else(|| json!("never"))),
-        thread_sandbox: Some(settings.thread_sandbox.clone().unwrap_or_else(|| json!("workspace-write"))),
-        turn_sandbox_policy: settings.turn_sandbox_policy.clone(),
-        writable_roots: git_roots(place.git_dir.as_deref(), place.git_common_dir.as_deref()),
+        thread_sandbox: match (place.read_only, &settings.thread_sandbox) {
+            (true, _) => Some(json!("read-only")),
+            (false, written) => Some(written.clone().unwrap_or_else(|| json!("workspace-write"))),
+        },
+        turn_sandbox_policy: settings.turn_sandbox_policy.clone().filter(|_| !place.read_only),
+        writable_roots: match place.read_only {
+            true => Vec::new(),
+            false => git_roots(place.git_dir.as_deref(), place.git_common_dir.as_deref()),
+        },
     };
     let (mut env, mut flags) = (Vec::new(), Vec::new());
     if let Some(home) = &place.agent_home {
@@ -146,6 +154,9 @@ pub fn claude(settings: &ClaudeSettings, place: &RunPlace) -> Result<LaunchPlan,
     if let Some(desk) = &place.desk {
         flags.push(format!("--mcp-config={}", claude_servers(desk)));
         flags.push(format!("--allowedTools=mcp__{}", DeskServer::NAME));
+    }
+    if place.read_only {
+        flags.extend(["Edit", "Write", "NotebookEdit"].map(|tool| format!("--disallowedTools={tool}")));
     }
     flags.extend(settings.allowed_tools.iter().map(|tool| format!("--allowedTools={tool}")));
     Ok(LaunchPlan {

@@ -57,7 +57,8 @@ impl UsageTotals {
         }
     }
 
-    pub fn used(&mut self, mut usage: Usage) {
+    /// What it counts as, with its cost.
+    pub fn used(&mut self, mut usage: Usage) -> Usage {
         self.news = true;
         self.names_cost |= usage.cost_microusd > 0;
         if !self.names_cost
@@ -66,6 +67,7 @@ impl UsageTotals {
             usage.cost_microusd = prices.cost_microusd(&usage);
         }
         self.usage += usage;
+        usage
     }
 
     /// Whether the usage that no report has carried is more than small change.

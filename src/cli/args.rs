@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use super::output::ColourChoice;
+use crate::domain::phase::Phase;
+
 #[derive(Debug, Parser)]
 #[command(
     name = "dirigent",
@@ -21,7 +24,10 @@ use clap::{Parser, Subcommand, ValueEnum};
                                      stop everything at once
 
 Exit codes: 0 done · 1 failed · 2 wrong usage · 3 WORKFLOW.md is not valid · 4 another runner is at work
-            5 no runner is up · 6 no such ticket or run · 7 doctor found problems"
+            5 no runner is up · 6 no such ticket or run · 7 doctor found problems
+of `run --once` and `run --until-idle` besides:
+            10 some tickets are blocked or failed · 11 a switch stopped everything · 12 observe mode: nothing was started
+            13 the time of --timeout was over"
 )]
 pub struct Args {
     /// The workflow file [default: WORKFLOW.md here or in the nearest folder above, up to the repository's top]
@@ -30,6 +36,9 @@ pub struct Args {
     /// Override a key of the workflow file for this invocation, any number of times; never for secrets
     #[arg(long = "set", global = true, value_name = "KEY.PATH=VALUE")]
     pub overrides: Vec<String>,
+    /// When to use colour
+    #[arg(long, global = true, value_enum, default_value = "auto", value_name = "WHEN")]
+    pub color: ColourChoice,
     #[command(subcommand)]
     pub command: CliCommand,
 }
@@ -46,28 +55,36 @@ pub enum CliCommand {
     Run(RunArgs),
     /// Show where every ticket stands
     Status(StatusArgs),
+    /// The board on the whole terminal, live, with keys to act on it
+    Top,
     /// Tell why a ticket is where it is, and what would move it
     Explain(ExplainArgs),
     /// Stop everything (or one ticket) at once; nothing is forgotten
-    Pause(MaybeTicketArgs),
+    Pause(SwitchArgs),
     /// Go on where it was paused
-    Resume(MaybeTicketArgs),
+    Resume(SwitchArgs),
     /// Stop a ticket's run and keep the ticket aside; without a ticket, end the runner
-    Stop(MaybeTicketArgs),
-    /// Start a ticket again, with fresh counters
-    Retry(TicketArgs),
+    Stop(SwitchArgs),
+    /// Start tickets again, with fresh counters
+    Retry(RetryArgs),
     /// Approve the work of a ticket as it is now
     Approve(ApproveArgs),
     /// Ask for changes to the work of a ticket
     Reject(RejectArgs),
     /// Say something to the agent that works on a ticket
     Message(MessageArgs),
+    /// Show what a ticket's head has beyond the base branch
+    Diff(DiffArgs),
+    /// Put a ticket's head into a throw-away tree, and print where
+    Try(TicketArgs),
     /// Show what an agent printed
     Logs(LogsArgs),
     /// Remove what finished runs left behind, and branches of closed tickets that hold nothing unmerged
     Gc(GcArgs),
     /// Uncommitted work that was saved from runs that did not end well
     Salvage(SalvageArgs),
+    /// What was checked before a commit was merged, and whether that still holds
+    Receipt(ReceiptArgs),
     /// Take back what was done for a ticket
     Undo(TicketArgs),
     /// List the agents that are known and installed, or try one out
@@ -90,6 +107,9 @@ pub enum CliCommand {
         /// Offer follow-up tickets, too
         #[arg(long)]
         follow_ups: bool,
+        /// Offer only what a reviewer needs
+        #[arg(long)]
+        read_only: bool,
     },
     /// Show the effective configuration, or its schema
     Config(ConfigArgs),
@@ -157,20 +177,49 @@ pub struct ReplayArgs {
 #[command(after_help = "Examples:
   dirigent run
   dirigent run path/to/WORKFLOW.md
-  dirigent run --once --plain | tee run.log")]
+  dirigent run --once --plain | tee run.log
+  dirigent run --until-idle --timeout 30m -q   in a script; its exit code tells what came of it")]
 pub struct RunArgs {
     /// The workflow file [default: WORKFLOW.md here or in the nearest folder above]
     #[arg(value_name = "WORKFLOW")]
     pub path: Option<PathBuf>,
-    /// End when nothing runs and nothing can go on without somebody outside
-    #[arg(long)]
+    /// Do what can be done now, then end: the next attempt of a ticket that failed is not waited for
+    #[arg(long, group = "ends", conflicts_with = "until_idle")]
     pub once: bool,
+    /// End when nothing runs and nothing can go on without somebody outside; next attempts are waited for
+    #[arg(long, group = "ends")]
+    pub until_idle: bool,
+    /// With --until-idle: do not wait for next attempts, as --once does not
+    #[arg(long, requires = "ends")]
+    pub no_retry: bool,
+    /// Shut down in good order after this long: 90s, 30m, 2h
+    #[arg(long, value_name = "AGE", value_parser = parse_age)]
+    pub timeout: Option<std::time::Duration>,
+    /// What log lines look like [default: observability.log]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub log: Option<LogChoice>,
+    /// Say only what is wrong
+    #[arg(long, short, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Also say what is only of use to whoever looks for a fault
+    #[arg(long, short)]
+    pub verbose: bool,
     /// Log lines instead of the live table, also on a terminal
     #[arg(long)]
     pub plain: bool,
     /// Add every event and decision to this file, for `dirigent replay`
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogChoice {
+    /// One short line for people
+    Text,
+    /// Lines with every field
+    Full,
+    /// One JSON object per line
+    Json,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -223,15 +272,34 @@ pub struct TicketArgs {
     pub ticket: String,
 }
 
+/// Which tickets are meant, when they are not named one by one.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Selection {
+    /// Every ticket that the command is for
+    #[arg(long)]
+    pub all: bool,
+    /// Every ticket in this phase, as `status` names it
+    #[arg(long, value_name = "PHASE", value_parser = parse_phase)]
+    pub phase: Option<Phase>,
+    /// Every ticket that is where it is for this reason, as `status --json` names it
+    #[arg(long, value_name = "REASON")]
+    pub cause: Option<String>,
+}
+
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   dirigent approve demo-3
+  dirigent approve demo-3 demo-4
+  dirigent approve --all
   dirigent approve demo-3 --head 1a2b3c4d5e6f   refuses if somebody pushed since
   dirigent approve demo-3 --anyway              also overrules the remarks that stand against it")]
 pub struct ApproveArgs {
-    /// The ticket's key or id, or a part that fits only one
-    pub ticket: String,
-    /// The commit that you looked at, in full
+    /// Keys or ids of tickets, or parts that fit only one
+    #[arg(value_name = "TICKET")]
+    pub tickets: Vec<String>,
+    #[command(flatten)]
+    pub selection: Selection,
+    /// The commit that you looked at, or at least seven characters of its name; for one ticket
     #[arg(long, value_name = "COMMIT")]
     pub head: Option<String>,
     /// Overrule the remarks that stand against it now, and nothing that comes later
@@ -240,20 +308,57 @@ pub struct ApproveArgs {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:
-  dirigent reject demo-3 'use another file name'")]
+#[command(after_help = "Examples:
+  dirigent reject demo-3 'use another file name'
+  dirigent reject demo-3 demo-4 -m 'use another file name'
+  dirigent reject --all 'the tests are missing'")]
 pub struct RejectArgs {
-    /// The ticket's key or id
-    pub ticket: String,
-    /// What has to change
-    #[arg(required = true, num_args = 1..)]
-    pub text: Vec<String>,
+    /// The ticket and what has to change; tickets alone with -m, words alone with --all, --phase or --cause
+    #[arg(value_name = "TICKET TEXT", num_args = 0..)]
+    pub words: Vec<String>,
+    #[command(flatten)]
+    pub selection: Selection,
+    /// What has to change, for several tickets
+    #[arg(long, short, value_name = "TEXT")]
+    pub message: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
-pub struct MaybeTicketArgs {
-    /// The ticket's key or id [default: everything]
-    pub ticket: Option<String>,
+#[command(after_help = "Examples:
+  dirigent retry demo-3
+  dirigent retry --phase blocked
+  dirigent retry --cause no_new_evidence")]
+pub struct RetryArgs {
+    /// Keys or ids of tickets, or parts that fit only one
+    #[arg(value_name = "TICKET")]
+    pub tickets: Vec<String>,
+    #[command(flatten)]
+    pub selection: Selection,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct SwitchArgs {
+    /// Keys or ids of tickets, or parts that fit only one [default: everything]
+    #[arg(value_name = "TICKET")]
+    pub tickets: Vec<String>,
+    #[command(flatten)]
+    pub selection: Selection,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  dirigent diff demo-3
+  dirigent diff demo-3 --stat
+  dirigent diff demo-3 --tool    with the tool that git is set up with (git config diff.tool)")]
+pub struct DiffArgs {
+    /// The ticket's key or id, or a part that fits only one
+    pub ticket: String,
+    /// Files and how much of each
+    #[arg(long, conflicts_with = "tool")]
+    pub stat: bool,
+    /// Open git's own tool for differences
+    #[arg(long)]
+    pub tool: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -298,6 +403,32 @@ pub struct GcArgs {
     /// Only what is older: 30m, 12h, 7d
     #[arg(long, default_value = "1d", value_parser = parse_age)]
     pub max_age: std::time::Duration,
+    /// Machine-readable output
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  dirigent receipt show HEAD      what was checked, on which head, by which command, with which result
+  dirigent receipt verify HEAD    0: it holds; 6: there is none; 8: it was edited or is wrong; 9: nothing proves it")]
+pub struct ReceiptArgs {
+    #[command(subcommand)]
+    pub command: ReceiptCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ReceiptCommand {
+    /// Show the receipt of a commit
+    Show(ReceiptOfArgs),
+    /// Check the receipt of a commit: its signature, the runner's own copy, the commit itself
+    Verify(ReceiptOfArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct ReceiptOfArgs {
+    /// The merged commit, in any form that git knows
+    pub commit: String,
     /// Machine-readable output
     #[arg(long)]
     pub json: bool,
@@ -379,6 +510,15 @@ pub enum ConfigCommand {
     },
     /// The JSON Schema of the front matter
     Schema,
+}
+
+fn parse_phase(text: &str) -> Result<Phase, String> {
+    let said = text.trim().to_lowercase().replace([' ', '-'], "_");
+    let known = |phase: &Phase| phase.name() == said || phase.words().replace(' ', "_") == said;
+    Phase::ALL.into_iter().find(known).ok_or_else(|| {
+        let names: Vec<&str> = Phase::ALL.into_iter().map(Phase::name).collect();
+        format!("there is no phase `{text}`; there is {}", names.join(", "))
+    })
 }
 
 fn parse_age(text: &str) -> Result<std::time::Duration, String> {

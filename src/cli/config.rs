@@ -28,7 +28,7 @@ pub fn config(context: &Context, args: &ConfigArgs) -> Result<(), Failure> {
                 .collect();
             // Beside the document: a program reads it, a person reads this.
             for warning in &loaded.warnings {
-                eprintln!("warning: {warning}");
+                output::complain(&format!("warning: {warning}"));
             }
             output::print_json(&values)
         }

@@ -14,11 +14,16 @@ use rmcp::transport::stdio;
 use serde_json::Value;
 
 use super::tk::desk;
+use crate::tracker::api_tool;
 use crate::worker::desk_protocol::DeskResponse;
 use crate::worker::desk_tools;
 
+/// Offers the tracker's own API, too, under this name.
+pub const API: &str = "--api=";
 /// Offers follow-up tickets, too.
 pub const FOLLOW_UPS: &str = "--follow-ups";
+/// Offers only what a reviewer needs.
+pub const READ_ONLY: &str = "--read-only";
 
 struct DeskServer {
     tools: Vec<Tool>,
@@ -26,7 +31,10 @@ struct DeskServer {
     token: String,
 }
 
-pub fn serve(follow_ups: bool) -> ExitCode {
+pub fn serve(options: &[String]) -> ExitCode {
+    let follow_ups = options.iter().any(|option| option == FOLLOW_UPS);
+    let read_only = options.iter().any(|option| option == READ_ONLY);
+    let api = options.iter().find_map(|option| option.strip_prefix(API)).and_then(api_tool);
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let (Some(socket), Some(token)) = (variable("DIRIGENT_SOCKET"), variable("DIRIGENT_TOKEN")) else {
         eprintln!(
@@ -34,7 +42,7 @@ pub fn serve(follow_ups: bool) -> ExitCode {
         );
         return ExitCode::FAILURE;
     };
-    let tools = desk_tools::offered(follow_ups).into_iter().map(|tool| {
+    let tools = desk_tools::offered(read_only, follow_ups, api).into_iter().map(|tool| {
         let schema = tool.input_schema.as_object().cloned().unwrap_or_default();
         Tool::new(tool.name, tool.description, schema)
     });

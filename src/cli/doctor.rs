@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use crate::config::Settings;
 use crate::config::policy::{ForgeKind, RolloutMode};
 use crate::config::tracker::TrackerKind;
 use crate::config::worker::Runtime;
@@ -12,6 +13,7 @@ use crate::launcher::{LaunchError, LocalLauncher};
 use crate::ledger::LedgerError;
 use crate::runtime;
 use crate::workflow::Loaded;
+use crate::workspace::Workspaces;
 
 use super::Failure;
 use super::args::DoctorArgs;
@@ -22,8 +24,10 @@ use super::github_setup;
 use super::init;
 use super::landing;
 use super::logins;
+use super::models;
 use super::output;
 use super::programs;
+use super::scripts;
 use crate::runtime::{RunnerFolder, assembly};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -72,7 +76,9 @@ pub fn doctor(context: &Context, args: &DoctorArgs) -> Result<(), Failure> {
     git(&loaded, &mut report);
     let path = logins::shell(context, &loaded, &mut report);
     agent(&path, &loaded, &mut report);
+    models::models(context, &path, &loaded, &mut report);
     programs::gates(&path, &loaded, &mut report);
+    scripts::in_base(&loaded, &mut report);
     programs::runner(&place, &mut report);
     match loaded.settings.tracker.kind {
         TrackerKind::Github => github_setup::board(&loaded, args, &mut report),
@@ -88,7 +94,7 @@ pub fn doctor(context: &Context, args: &DoctorArgs) -> Result<(), Failure> {
         let target = context.cwd.join(target);
         let events = args.events.as_deref().map(|path| context.cwd.join(path));
         let packed = bundle::pack(context, &loaded, &place, &report.0, events.as_deref(), &target)?;
-        eprintln!("{packed}");
+        output::complain(&packed);
     }
     if args.json {
         let passed = !report.has_problems();
@@ -125,19 +131,30 @@ fn print(report: &Report) -> Result<(), Failure> {
 
 fn workflow(loaded: &Loaded, report: &mut Report) {
     report.ok("workflow", format!("{} ({})", loaded.path.display(), &loaded.hash[..12.min(loaded.hash.len())]));
-    for warning in &loaded.warnings {
+    let broken = loaded.broken_prompt.as_ref().map(ToString::to_string);
+    for warning in loaded.warnings.iter().filter(|warning| Some(warning.to_string()) != broken) {
         report.warn("workflow", warning.to_string(), "correct or remove the key");
     }
     for missing in &loaded.unavailable {
         report.problem("workflow", missing.to_string(), "remove it, or choose what this version has");
     }
-    report.ok("prompt", loaded.prompts.origin());
+    match &loaded.broken_prompt {
+        Some(finding) => {
+            report.problem("prompt", finding.to_string(), "correct the template; every attempt fails with it")
+        }
+        None => report.ok("prompt", loaded.prompts.origin()),
+    }
 }
 
 fn git(loaded: &Loaded, report: &mut Report) {
     let settings = &loaded.settings;
     if settings.workspace.mode == WorkspaceMode::Directory {
         report.ok("git", "not used: workspace.mode is directory");
+        pushes(loaded, report);
+        return;
+    }
+    if let Err(failure) = block_on(async { Ok(assembly::clone_repository(settings).await?) }) {
+        report.problem("git", failure.text(), "see workspace.repo");
         return;
     }
     match assembly::workspaces(settings) {
@@ -159,6 +176,7 @@ fn git(loaded: &Loaded, report: &mut Report) {
             if let Err(failure) = block_on(async { workspaces.try_signing().await.map_err(Failure::plain) }) {
                 report.problem("git", failure.text(), "see above");
             }
+            receipts(settings, &workspaces, report);
             if settings.pr.base_branch != settings.workspace.base
                 && let Some(trouble) = landing::trouble(settings, &workspaces)
             {
@@ -178,6 +196,46 @@ fn git(loaded: &Loaded, report: &mut Report) {
             "gates.task is empty: nothing checks the work before it is offered for merging",
             "name the command that tests your project under gates.task",
         );
+    }
+}
+
+/// In directory mode whatever is pushed, the agent or a hook pushes. Says what the agent lacks for that.
+fn pushes(loaded: &Loaded, report: &mut Report) {
+    const NEEDED: [&str; 4] = ["SSH_AUTH_SOCK", "GH_TOKEN", "GITHUB_TOKEN", "GIT_ASKPASS"];
+    let worker = &loaded.settings.worker;
+    let has = |name: &&str| {
+        let passes = |pattern: &String| match pattern.strip_suffix('*') {
+            Some(start) => name.starts_with(start),
+            None => pattern == *name,
+        };
+        worker.env.contains_key(*name) || worker.env_pass.iter().any(passes)
+    };
+    match NEEDED.iter().find(|name| has(name)) {
+        Some(name) => report.ok("push", format!("the agent pushes, with {name}; the runner does not (workspace.mode: directory)")),
+        None => report.warn(
+            "push",
+            "whatever the prompt has pushed, the agent pushes, and it has neither SSH_AUTH_SOCK nor a token; the runner does not push \
+             (workspace.mode: directory)",
+            "let the agent push: worker.env_pass: [SSH_AUTH_SOCK], or a token of its own in worker.env; or let the runner push: no clone in \
+             hooks.after_create, workspace.repo, and a `pr` section",
+        ),
+    }
+}
+
+/// Whether receipts will be signed.
+fn receipts(settings: &Settings, workspaces: &Workspaces, report: &mut Report) {
+    if assembly::forge_kind(settings) == ForgeKind::None {
+        return;
+    }
+    match block_on(async { Ok(workspaces.try_receipt_key().await) }) {
+        Ok(Ok(Some(_))) => report.ok("receipts", "signed with git's key (user.signingkey)"),
+        Ok(Ok(None)) => report.ok("receipts", "not signed: git has no user.signingkey"),
+        Ok(Err(error)) => report.warn(
+            "receipts",
+            format!("they will not be signed: {error}"),
+            "mend user.signingkey, load the key into its agent, or use one without a passphrase",
+        ),
+        Err(failure) => report.warn("receipts", failure.text(), "see above"),
     }
 }
 

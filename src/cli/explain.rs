@@ -13,6 +13,7 @@ use super::context::Context;
 use super::output;
 use super::snapshot_source;
 use super::status;
+use super::would;
 
 const NEWEST_NOTES: usize = 500;
 
@@ -25,10 +26,11 @@ pub fn explain(context: &Context, args: &ExplainArgs) -> Result<(), Failure> {
     let id = TicketId::new(job.id.clone());
     let notes = ledger.notes(Some(&id), NEWEST_NOTES)?;
     let runs = ledger.finished_runs(&id)?;
+    let would = would::lines(&loaded, &place, &id)?;
     if args.json {
-        return output::print_json(&json!({ "ticket": job, "notes": notes, "runs": runs }));
+        return output::print_json(&json!({ "ticket": job, "would": would, "notes": notes, "runs": runs }));
     }
-    let mut text = status::one(&job, &seen);
+    let mut text = status::one(&job, &seen, &would);
     text.push_str("\n\nThe story so far:\n");
     text.push_str(&story(&notes));
     if !runs.is_empty() {
@@ -39,15 +41,20 @@ pub fn explain(context: &Context, args: &ExplainArgs) -> Result<(), Failure> {
 }
 
 fn story(notes: &[Note]) -> String {
-    let line = |note: &Note| format!("  {}  {}", output::time(note.at), note.text);
+    let line = |note: &Note| format!("  {}  {}", output::time(note.at), output::short_run_ids(&note.text));
     notes.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn run_line(finished: &FinishedRun) -> String {
     let run = &finished.run;
     let took = output::span(finished.ended_at.since(run.started_at).as_secs());
-    let mut line =
-        format!("  {}  {} #{}  {took}  {}", run.id, run.kind.name(), run.attempt, finished.report.outcome.code());
+    let mut line = format!(
+        "  {}  {} #{}  {took}  {}",
+        output::short_run(run.id.as_str()),
+        run.kind.name(),
+        run.attempt,
+        finished.report.outcome.code()
+    );
     if let Some(head) = &finished.report.head {
         line.push_str(&format!("  head {} ({} ahead)", head.short(), finished.report.commits_ahead));
     }

@@ -19,6 +19,12 @@ const ANOTHER_RUNNER: u8 = 4;
 const NO_RUNNER: u8 = 5;
 const NOT_FOUND: u8 = 6;
 const PROBLEMS: u8 = 7;
+const CONTRADICTED: u8 = 8;
+const UNPROVEN: u8 = 9;
+pub const SOME_BLOCKED: u8 = 10;
+pub const SWITCHED_OFF: u8 = 11;
+pub const ONLY_OBSERVED: u8 = 12;
+pub const OUT_OF_TIME: u8 = 13;
 
 #[derive(Debug)]
 pub enum Failure {
@@ -32,6 +38,19 @@ pub enum Failure {
     NotFound(String),
     /// Printed already; only the exit code is left.
     ProblemsFound,
+    /// A receipt that is not what it says.
+    Contradicted(String),
+    /// A receipt that nothing speaks for or against.
+    Unproven(String),
+    /// A run came to its end, and not everything to its.
+    Ended(RunEnd),
+}
+
+/// What `run --once` and `run --until-idle` ended with, other than well.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunEnd {
+    pub code: u8,
+    pub text: String,
 }
 
 impl Failure {
@@ -49,27 +68,40 @@ impl Failure {
             Self::NoRunner(_) => NO_RUNNER,
             Self::NotFound(_) => NOT_FOUND,
             Self::ProblemsFound => PROBLEMS,
+            Self::Contradicted(_) => CONTRADICTED,
+            Self::Unproven(_) => UNPROVEN,
+            Self::Ended(end) => end.code,
         }
     }
 
     /// The sentence alone, for a report of several.
     pub fn text(&self) -> String {
         match self {
-            Self::Plain(text) | Self::Usage(text) | Self::NoRunner(text) | Self::NotFound(text) => text.clone(),
+            Self::Plain(text)
+            | Self::Usage(text)
+            | Self::NoRunner(text)
+            | Self::NotFound(text)
+            | Self::Contradicted(text)
+            | Self::Unproven(text) => text.clone(),
             Self::Locked(error) => error.to_string(),
             Self::Workflow(error) => error.to_string(),
             Self::ProblemsFound => String::new(),
+            Self::Ended(end) => end.text.clone(),
         }
     }
 
     pub fn print(&self) {
         match self {
-            Self::Plain(text) | Self::Usage(text) | Self::NoRunner(text) | Self::NotFound(text) => {
-                say(&format!("dirigent: {text}"))
-            }
+            Self::Plain(text)
+            | Self::Usage(text)
+            | Self::NoRunner(text)
+            | Self::NotFound(text)
+            | Self::Contradicted(text)
+            | Self::Unproven(text) => say(&format!("dirigent: {text}")),
             Self::Locked(error) => say(&format!("dirigent: {error}")),
             Self::Workflow(error) => print_workflow(error),
             Self::ProblemsFound => {}
+            Self::Ended(end) => say(&format!("dirigent: {}", end.text)),
         }
     }
 }

@@ -1,13 +1,20 @@
 //! `gc`: worktrees that outlived their run, and branches of tickets that were closed by hand.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use serde_json::json;
 
+use crate::config::policy::RolloutMode;
+use crate::config::workspace::WorkspaceMode;
+use crate::domain::ids::RunId;
 use crate::domain::job::{Job, ReleaseReason, Stage};
 use crate::domain::time::Timestamp;
 use crate::engine::permit;
-use crate::runtime;
+use crate::ledger::LedgerReader;
+use crate::runtime::{self, RunnerFolder};
+use crate::workflow::Loaded;
 use crate::workspace::{GcAction, GcItem, Workspaces};
 
 use super::Failure;
@@ -15,30 +22,126 @@ use super::args::GcArgs;
 use super::block_on;
 use super::context::Context;
 use super::output;
+use super::review;
 use crate::runtime::assembly;
+
+/// As old as something has to be where nobody says otherwise.
+const USUAL_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub fn gc(context: &Context, args: &GcArgs) -> Result<(), Failure> {
     let loaded = context.load(None)?;
     let place = context.place(&loaded);
+    let Collected { items, branches, folders } = collect(&loaded, &place, args.max_age, args.dry_run)?;
+    if args.json {
+        let all = items.iter().map(as_json).chain(branches.iter().map(BranchItem::as_json));
+        return output::print_json(&all.chain(folders.iter().map(RunFolder::as_json)).collect::<Vec<_>>());
+    }
+    if items.is_empty() && branches.is_empty() && folders.is_empty() {
+        return output::print("nothing to collect");
+    }
+    let rows = items.iter().map(|item| vec![item.path.display().to_string(), words(item)]);
+    let rows = rows.chain(branches.iter().map(|item| vec![format!("branch {}", item.branch), item.words()]));
+    let rows = rows.chain(folders.iter().map(|folder| vec![folder.path.display().to_string(), folder.words()]));
+    output::print(&output::table(&["WHAT", "DONE"], rows).to_string())
+}
+
+/// What is collected when a runner starts, in one sentence; `None` where there was nothing. The runner's lock is held, and nothing
+/// of it is worth not starting for.
+pub fn at_start(loaded: &Loaded, place: &RunnerFolder) -> Option<String> {
+    let stopped = loaded.settings.rollout.kill_switch_file.try_exists().unwrap_or(true);
+    let looks_only = loaded.settings.rollout.mode == RolloutMode::Observe || stopped;
+    if loaded.settings.workspace.mode == WorkspaceMode::Directory || looks_only {
+        return None;
+    }
+    match collect(loaded, place, USUAL_AGE, false) {
+        Ok(collected) => collected.sentence(),
+        Err(failure) => {
+            tracing::warn!(error = failure.text(), "what is left from before could not be collected");
+            None
+        }
+    }
+}
+
+/// What `gc` did, or would do.
+struct Collected {
+    items: Vec<GcItem>,
+    branches: Vec<BranchItem>,
+    folders: Vec<RunFolder>,
+}
+
+impl Collected {
+    fn sentence(&self) -> Option<String> {
+        let trees = self.items.iter().filter(|item| matches!(item.action, GcAction::Removed { .. })).count();
+        let branches = self.branches.iter().filter(|branch| branch.fate == Ok("removed")).count();
+        let parts = [
+            (trees, "worktree", "worktrees"),
+            (branches, "branch of a closed ticket", "branches of closed tickets"),
+            (self.folders.len(), "folder of a forgotten run", "folders of forgotten runs"),
+        ];
+        let counted = parts.into_iter().filter(|(count, ..)| *count > 0);
+        let parts: Vec<String> = counted.map(|(count, one, many)| output::count(count, one, many)).collect();
+        (!parts.is_empty()).then(|| format!("collected from before: {}", parts.join(", ")))
+    }
+}
+
+fn collect(loaded: &Loaded, place: &RunnerFolder, max_age: Duration, dry_run: bool) -> Result<Collected, Failure> {
     let workspaces = assembly::workspaces(&loaded.settings)?;
     // Live by the ledger, whether or not a runner is up: a dead runner's runs are recovery's to reclaim.
     let ledger = place.read_ledger()?;
     let state = ledger.load()?;
     let live: BTreeSet<_> = state.runs.keys().cloned().collect();
-    let items = block_on(async { workspaces.gc(args.max_age, args.dry_run, &live).await.map_err(Failure::plain) })?;
+    let mut items = block_on(async { workspaces.gc(max_age, dry_run, &live).await.map_err(Failure::plain) })?;
+    // What was made by `try` is nobody's run, however the ledger looks.
+    if let Some(tries) = review::tries_if_any(&loaded.settings)? {
+        items.extend(block_on(async { tries.gc(max_age, dry_run, &BTreeSet::new()).await.map_err(Failure::plain) })?);
+    }
     let branches = closed_by_hand(state.jobs.values().chain(&ledger.archived(usize::MAX)?));
     let base = &loaded.settings.pr.base_branch;
-    let branches = block_on(collect_branches(&workspaces, base, &branches, args))?;
-    if args.json {
-        let all = items.iter().map(as_json).chain(branches.iter().map(BranchItem::as_json));
-        return output::print_json(&all.collect::<Vec<_>>());
+    let branches = block_on(collect_branches(&workspaces, base, &branches, max_age, dry_run))?;
+    let folders = forgotten_runs(place, &*ledger, &live, max_age, dry_run);
+    Ok(Collected { items, branches, folders })
+}
+
+/// A run's folder that went, or would.
+struct RunFolder {
+    path: PathBuf,
+    went: bool,
+}
+
+impl RunFolder {
+    fn words(&self) -> String {
+        let verb = if self.went { "removed" } else { "would be removed" };
+        format!("{verb}: the ledger has forgotten its run")
     }
-    if items.is_empty() && branches.is_empty() {
-        return output::print("nothing to collect");
+
+    fn as_json(&self) -> serde_json::Value {
+        json!({ "path": self.path, "action": if self.went { "removed" } else { "would_remove" } })
     }
-    let rows = items.iter().map(|item| vec![item.path.display().to_string(), words(item)]);
-    let rows = rows.chain(branches.iter().map(|item| vec![format!("branch {}", item.branch), item.words()]));
-    output::print(&output::table(&["WHAT", "DONE"], rows).to_string())
+}
+
+/// Folders of runs that the ledger has dropped after `ledger.keep_days`.
+fn forgotten_runs(
+    place: &RunnerFolder,
+    ledger: &dyn LedgerReader,
+    live: &BTreeSet<RunId>,
+    max_age: Duration,
+    dry_run: bool,
+) -> Vec<RunFolder> {
+    let entries = std::fs::read_dir(place.state_dir.join("runs")).into_iter().flatten().flatten();
+    let old = |entry: &std::fs::DirEntry| {
+        let changed = entry.metadata().and_then(|found| found.modified()).ok();
+        changed.and_then(|at| at.elapsed().ok()).is_some_and(|age| age >= max_age)
+    };
+    let forgotten = |entry: &std::fs::DirEntry| {
+        let run = RunId::new(entry.file_name().to_string_lossy().into_owned());
+        !live.contains(&run) && matches!(ledger.finished_run(&run), Ok(None))
+    };
+    let gone = entries.filter(|entry| entry.path().is_dir()).filter(old).filter(forgotten);
+    gone.filter_map(|entry| {
+        let went = !dry_run && std::fs::remove_dir_all(entry.path()).is_ok();
+        (went || dry_run).then(|| RunFolder { path: entry.path(), went })
+    })
+    .collect()
 }
 
 /// What became of a branch, or would.
@@ -80,7 +183,8 @@ async fn collect_branches(
     workspaces: &Workspaces,
     base: &str,
     closed: &[(String, String, Timestamp)],
-    args: &GcArgs,
+    max_age: Duration,
+    dry_run: bool,
 ) -> Result<Vec<BranchItem>, Failure> {
     let names: Vec<String> = closed.iter().map(|(branch, ..)| branch.clone()).collect();
     let mut items = Vec::new();
@@ -91,9 +195,9 @@ async fn collect_branches(
                 "{} commit(s) are not in {base}: merge them, or `git branch -D {}` if nobody wants them",
                 spent.unmerged, spent.branch
             ))
-        } else if runtime::now().since(*since) < args.max_age {
+        } else if runtime::now().since(*since) < max_age {
             Err("it was not so for long enough (--max-age)".into())
-        } else if args.dry_run {
+        } else if dry_run {
             Ok("would_remove")
         } else {
             // Its commits stay reachable, as those of a branch that `undo` gives up.

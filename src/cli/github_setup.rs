@@ -35,7 +35,7 @@ pub fn board(loaded: &Loaded, args: &DoctorArgs, report: &mut Report) {
         Err(error) => {
             let fix = match &error {
                 TrackerError::Auth(_) => format!("make a new token; {MANUAL}"),
-                TrackerError::RateLimited { .. } => "wait, and ask again".to_owned(),
+                TrackerError::RateLimited { .. } | TrackerError::Later { .. } => "wait, and ask again".to_owned(),
                 TrackerError::Request(_) => "check the network and tracker.provider.api_url".to_owned(),
                 _ => format!("give the token access; {MANUAL}"),
             };

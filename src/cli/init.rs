@@ -34,6 +34,8 @@ pub fn init(context: &Context, args: &InitArgs) -> Result<(), Failure> {
     let branch = Workspaces::current_branch(repo).map_err(Failure::plain)?;
     let (agent, remark) = agent(context, args);
     if let Some(slug) = github_slug(repo) {
+        // Whatever is checked out here, work goes to the branch that the repository calls its own.
+        let branch = Workspaces::default_branch_of_origin(repo).unwrap_or(branch);
         let text = GITHUB_TEMPLATE
             .replace("{{repo}}", &slug)
             .replace("{{base}}", &branch)

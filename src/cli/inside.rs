@@ -43,6 +43,9 @@ fn changes_something(command: &CliCommand) -> Option<&'static str> {
         CliCommand::Approve(_) => "approve",
         CliCommand::Reject(_) => "reject",
         CliCommand::Message(_) => "message",
+        // Its keys pause, stop and retry.
+        CliCommand::Top => "top",
+        CliCommand::Try(_) => "try",
         CliCommand::Gc(args) if !args.dry_run => "gc",
         CliCommand::Undo(_) => "undo",
         CliCommand::Salvage(args) => match args.command {
@@ -58,7 +61,9 @@ fn changes_something(command: &CliCommand) -> Option<&'static str> {
         | CliCommand::Gc(_)
         | CliCommand::Status(_)
         | CliCommand::Explain(_)
+        | CliCommand::Diff(_)
         | CliCommand::Logs(_)
+        | CliCommand::Receipt(_)
         | CliCommand::Replay(_)
         | CliCommand::Tk { .. }
         | CliCommand::Hook { .. }

@@ -20,7 +20,7 @@ pub const STOPPING: &str = "stopping: live runs are ended and their work is save
 /// Draws until the driver is gone; then the picture goes, for what is said at the end takes its place. `stopping` is set
 /// when the end was asked for. Ages grow also when nothing happens: it is drawn anew at every `refresh_ms` at the latest.
 pub async fn show(handle: Handle, stopping: Arc<AtomicBool>, settings: ObservabilitySettings) {
-    let Handle { inbox, mut snapshots } = handle;
+    let Handle { inbox, mut snapshots, .. } = handle;
     // Only the driver's end of the watch tells when it is over.
     drop(inbox);
     let mut drawn = 0;

@@ -27,7 +27,7 @@ pub fn logs(context: &Context, args: &LogsArgs) -> Result<(), Failure> {
     let path = transcript_path(&place.state_dir, &run);
     let mut file = std::fs::File::open(&path)
         .map_err(|error| Failure::NotFound(format!("run {run} has no transcript at {} ({error})", path.display())))?;
-    eprintln!("run {run}");
+    output::complain(&format!("run {run}"));
     let mut page = TranscriptView::new(args.verbose, args.json);
     copy(&mut file, &mut page)?;
     while args.follow && is_live(&loaded, &place, &run)? {
@@ -66,10 +66,9 @@ fn is_live(loaded: &Loaded, place: &RunnerFolder, run: &RunId) -> Result<bool, F
     Ok(seen.behind.is_live() && seen.snapshot.jobs.iter().any(named))
 }
 
-fn named_run(loaded: &Loaded, place: &RunnerFolder, name: &str) -> Result<RunId, Failure> {
-    let upper = RunId::new(name.to_uppercase());
-    if transcript_path(&place.state_dir, &upper).exists() {
-        return Ok(upper);
+pub fn named_run(loaded: &Loaded, place: &RunnerFolder, name: &str) -> Result<RunId, Failure> {
+    if let Some(run) = run_ending_in(place, &name.to_uppercase()) {
+        return Ok(run);
     }
     let job = archive::job(&snapshot_source::look(loaded, place)?, loaded, place, name)?;
     if let Some(run) = &job.run {
@@ -79,6 +78,17 @@ fn named_run(loaded: &Loaded, place: &RunnerFolder, name: &str) -> Result<RunId,
     let last = ledger.finished_runs(&TicketId::new(job.id.clone()))?.pop();
     last.map(|finished| finished.run.id)
         .ok_or_else(|| Failure::NotFound(format!("{} has had no run: {}", job.key, job.sentence)))
+}
+
+/// A run by its whole id, or by the letters at its end that people are shown.
+fn run_ending_in(place: &RunnerFolder, end: &str) -> Option<RunId> {
+    if end.len() < output::SHORT_RUN {
+        return None;
+    }
+    let names = std::fs::read_dir(place.state_dir.join("runs")).into_iter().flatten().flatten();
+    let mut found = names.filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| name.ends_with(end));
+    let first = found.next().map(RunId::new)?;
+    found.next().is_none().then_some(first)
 }
 
 fn newest_run(place: &RunnerFolder) -> Result<RunId, Failure> {

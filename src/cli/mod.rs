@@ -18,21 +18,32 @@ mod init;
 mod inside;
 mod landing;
 mod live;
+mod logging;
 mod logins;
 mod logs;
+mod many;
+mod models;
 mod open_files;
 mod operate;
 mod output;
+mod outside;
 mod programs;
 mod quickstart;
+mod receipt;
 mod replay;
+mod review;
 mod run;
+mod run_outcome;
 mod salvage;
+mod scripts;
 mod snapshot_source;
 mod status;
 pub mod tk;
+mod top;
 mod transcript_view;
 mod undo;
+mod unseen;
+mod would;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -61,7 +72,8 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
         return hook::hook(&event);
     }
     if arguments.get(1).is_some_and(|word| word == "desk-mcp") && arguments.get(2).is_none_or(|word| word != "--help") {
-        return desk_mcp::serve(arguments.get(2).is_some_and(|word| word == desk_mcp::FOLLOW_UPS));
+        let options: Vec<String> = arguments.iter().skip(2).map(|word| word.to_string_lossy().into_owned()).collect();
+        return desk_mcp::serve(&options);
     }
     let args = match Args::try_parse_from(arguments) {
         Ok(args) => args,
@@ -110,6 +122,7 @@ fn tk_arguments(arguments: &[OsString]) -> Option<Vec<OsString>> {
 }
 
 fn dispatch(args: Args) -> Result<(), Failure> {
+    output::choose_colour(args.color);
     let context = context::Context::new(args.workflow, &args.overrides)?;
     inside::refuse_workers(&context, &args.command)?;
     match args.command {
@@ -118,6 +131,7 @@ fn dispatch(args: Args) -> Result<(), Failure> {
         CliCommand::Doctor(args) => doctor::doctor(&context, &args),
         CliCommand::Run(args) => run::run(&context, &args),
         CliCommand::Status(args) => status::status(&context, &args),
+        CliCommand::Top => top::top(&context),
         CliCommand::Explain(args) => explain::explain(&context, &args),
         CliCommand::Pause(args) => operate::pause(&context, &args),
         CliCommand::Resume(args) => operate::resume(&context, &args),
@@ -126,9 +140,12 @@ fn dispatch(args: Args) -> Result<(), Failure> {
         CliCommand::Approve(args) => operate::approve(&context, &args),
         CliCommand::Reject(args) => operate::reject(&context, &args),
         CliCommand::Message(args) => operate::message(&context, &args),
+        CliCommand::Diff(args) => review::diff(&context, &args),
+        CliCommand::Try(args) => review::try_out(&context, &args),
         CliCommand::Logs(args) => logs::logs(&context, &args),
         CliCommand::Gc(args) => gc::gc(&context, &args),
         CliCommand::Salvage(args) => salvage::salvage(&context, &args),
+        CliCommand::Receipt(args) => receipt::receipt(&context, &args),
         CliCommand::Undo(args) => undo::undo(&context, &args),
         CliCommand::Agents(args) => agents::agents(&context, &args),
         CliCommand::Replay(args) => replay::replay(&args),
@@ -136,8 +153,9 @@ fn dispatch(args: Args) -> Result<(), Failure> {
         // Served before anything else can fail.
         CliCommand::Hook { .. } | CliCommand::DeskMcp { .. } | CliCommand::Tk { .. } => Ok(()),
         CliCommand::Completion { shell } => {
-            clap_complete::generate(shell, &mut Args::command(), "dirigent", &mut std::io::stdout());
-            Ok(())
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Args::command(), "dirigent", &mut script);
+            output::print(String::from_utf8_lossy(&script).trim_end())
         }
     }
 }

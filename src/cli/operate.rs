@@ -1,61 +1,100 @@
 //! Commands that change something: told to the running instance, or written to the ledger where nobody runs.
 
 use crate::domain::ids::CommitId;
+use crate::domain::job::SwitchSource;
+use crate::domain::phase::Phase;
+use crate::domain::snapshot::{JobView, Snapshot, SwitchView};
 use crate::engine::event::{Event, OperatorCommand};
 use crate::engine::{holding, is_so_already, objection, step};
 use crate::ledger::{Holder, InstanceLock};
 use crate::runtime::{self, Reply, Request, RunnerFolder, find_ticket};
 
 use super::Failure;
-use super::args::{ApproveArgs, MaybeTicketArgs, MessageArgs, RejectArgs, TicketArgs};
+use super::args::{ApproveArgs, MessageArgs, RejectArgs, RetryArgs, SwitchArgs};
 use super::connect::{self, Connection};
 use super::context::Context;
+use super::many::Many;
 use super::output;
 use super::snapshot_source::{self, Behind};
+use super::unseen;
 use crate::runtime::assembly;
 use crate::workflow::Loaded;
 
-pub fn pause(context: &Context, args: &MaybeTicketArgs) -> Result<(), Failure> {
-    let request = match args.ticket.clone() {
-        Some(ticket) => Request::Pause { ticket },
-        None => Request::PauseAll,
-    };
-    tell(context, &request)
+pub fn pause(context: &Context, args: &SwitchArgs) -> Result<(), Failure> {
+    match Many::of(&args.tickets, &args.selection) {
+        Some(many) => many.tell(context, unfinished, |ticket| Request::Pause { ticket }),
+        None => tell(context, &Request::PauseAll),
+    }
 }
 
-pub fn resume(context: &Context, args: &MaybeTicketArgs) -> Result<(), Failure> {
-    let request = match args.ticket.clone() {
-        Some(ticket) => Request::Resume { ticket },
-        None => Request::ResumeAll,
-    };
-    tell(context, &request)?;
+pub fn resume(context: &Context, args: &SwitchArgs) -> Result<(), Failure> {
+    match Many::of(&args.tickets, &args.selection) {
+        Some(many) => many.tell(context, is_paused, |ticket| Request::Resume { ticket })?,
+        None => tell(context, &Request::ResumeAll)?,
+    }
+    still_stopped(context)
+}
+
+/// Whoever was told to go on and cannot must not be told that all is well.
+fn still_stopped(context: &Context) -> Result<(), Failure> {
     match context.load(None) {
-        Ok(loaded) if loaded.settings.rollout.kill_switch_file.exists() => output::print(&format!(
-            "the kill-switch file {} is still there and stops everything; remove it to go on",
+        Ok(loaded) if loaded.settings.rollout.kill_switch_file.exists() => Err(Failure::plain(format!(
+            "the kill-switch file {} is still there and stops everything\n  fix: remove it to go on",
             loaded.settings.rollout.kill_switch_file.display()
-        )),
+        ))),
         // A broken workflow is no reason to say nothing was resumed.
         _ => Ok(()),
     }
 }
 
-pub fn stop(context: &Context, args: &MaybeTicketArgs) -> Result<(), Failure> {
-    match args.ticket.clone() {
-        Some(ticket) => tell(context, &Request::Stop { ticket }),
+pub fn stop(context: &Context, args: &SwitchArgs) -> Result<(), Failure> {
+    match Many::of(&args.tickets, &args.selection) {
+        Some(many) => many.tell(context, |_, job| job.run.is_some(), |ticket| Request::Stop { ticket }),
         None => tell(context, &Request::Shutdown),
     }
 }
 
-pub fn retry(context: &Context, args: &TicketArgs) -> Result<(), Failure> {
-    tell(context, &Request::Retry { ticket: args.ticket.clone() })
+pub fn retry(context: &Context, args: &RetryArgs) -> Result<(), Failure> {
+    let many = Many::wanted(&args.tickets, &args.selection)?;
+    let stuck = |_: &Snapshot, job: &JobView| job.phase == Phase::Blocked || job.retry_at.is_some();
+    many.tell(context, stuck, |ticket| Request::Retry { ticket })
 }
 
 pub fn approve(context: &Context, args: &ApproveArgs) -> Result<(), Failure> {
-    tell(context, &Request::Approve { ticket: args.ticket.clone(), head: args.head.clone(), anyway: args.anyway })
+    let many = Many::wanted(&args.tickets, &args.selection)?;
+    if args.head.is_some() && !matches!(many, Many::Named(tickets) if tickets.len() == 1) {
+        return Err(Failure::Usage("--head names one commit, which is one ticket's; name that ticket alone".into()));
+    }
+    let request = |ticket| Request::Approve { ticket, head: args.head.clone(), anyway: args.anyway };
+    many.tell(context, waits_for_approval, request)
 }
 
 pub fn reject(context: &Context, args: &RejectArgs) -> Result<(), Failure> {
-    tell(context, &Request::Reject { ticket: args.ticket.clone(), text: args.text.join(" ") })
+    let selected = Many::of(&[], &args.selection);
+    let (many, text) = match (selected, &args.message, args.words.as_slice()) {
+        (Some(many), None, words) => (many, words.join(" ")),
+        (Some(many), Some(text), []) => (many, text.clone()),
+        (None, Some(text), [_, ..]) => (Many::Named(&args.words), text.clone()),
+        (None, None, [_, words @ ..]) => (Many::Named(&args.words[..1]), words.join(" ")),
+        _ => return Err(Failure::Usage("name a ticket and what has to change".into())),
+    };
+    if text.trim().is_empty() {
+        return Err(Failure::Usage("say what has to change: `dirigent reject TICKET 'use another file name'`".into()));
+    }
+    many.tell(context, waits_for_approval, |ticket| Request::Reject { ticket, text: text.clone() })
+}
+
+fn unfinished(_: &Snapshot, job: &JobView) -> bool {
+    !job.phase.is_terminal()
+}
+
+fn waits_for_approval(_: &Snapshot, job: &JobView) -> bool {
+    job.phase == Phase::WaitingForHuman
+}
+
+fn is_paused(picture: &Snapshot, job: &JobView) -> bool {
+    let this = |switch: &SwitchView| switch.source == SwitchSource::PauseTicket && switch.subject == job.key;
+    picture.switches.iter().any(this)
 }
 
 pub fn message(context: &Context, args: &MessageArgs) -> Result<(), Failure> {
@@ -64,8 +103,13 @@ pub fn message(context: &Context, args: &MessageArgs) -> Result<(), Failure> {
 
 /// The running instance is asked; without one the ledger itself is changed, under the instance lock.
 pub fn tell(context: &Context, request: &Request) -> Result<(), Failure> {
+    output::print(&told(context, request)?)
+}
+
+/// The same; answers with what there is to say about it.
+pub fn told(context: &Context, request: &Request) -> Result<String, Failure> {
     match connect::ask(context, request)? {
-        Connection::Live(reply) => show(reply),
+        Connection::Live(reply) => shown(reply),
         Connection::Nobody(loaded, place) => write_down(&loaded, &place, request),
         Connection::Silent(_, place) => {
             let silent = Behind::silent(&place);
@@ -78,19 +122,21 @@ pub fn tell(context: &Context, request: &Request) -> Result<(), Failure> {
     }
 }
 
-fn show(reply: Reply) -> Result<(), Failure> {
+fn shown(reply: Reply) -> Result<String, Failure> {
     match reply {
-        Reply::Done { text } => output::print(&text),
+        Reply::Done { text } => Ok(text),
         Reply::Refused { error } if error.contains("no ticket") || error.contains("could be") => {
             Err(Failure::NotFound(error))
         }
         Reply::Refused { error } => Err(Failure::Plain(error)),
-        Reply::Snapshot { .. } => Ok(()),
+        Reply::Snapshot { .. } => Ok(String::new()),
     }
 }
 
-fn write_down(loaded: &Loaded, place: &RunnerFolder, request: &Request) -> Result<(), Failure> {
+fn write_down(loaded: &Loaded, place: &RunnerFolder, request: &Request) -> Result<String, Failure> {
     if let Request::Message { ticket, .. } = request {
+        let snapshot = snapshot_source::from_ledger(loaded, &*place.read_ledger()?)?;
+        find_ticket(&snapshot, ticket).map_err(Failure::NotFound)?;
         return Err(Failure::NoRunner(format!(
             "no runner is up, so no agent can hear it\n  fix: leave it on the ticket with `dirigent tk add-note {ticket} \"...\"`, where the next run reads it; or start a runner with `dirigent run`"
         )));
@@ -123,21 +169,21 @@ fn write_down(loaded: &Loaded, place: &RunnerFolder, request: &Request) -> Resul
         Request::Snapshot | Request::Message { .. } | Request::Poll | Request::Shutdown => return Err(no_runner()),
     };
     let mut state = ledger.load()?;
+    let policy = assembly::policy(loaded, ledger.as_ref())?;
+    unseen::take_in(&mut state, &policy, loaded, ledger.as_ref());
     if let Some(already) = is_so_already(&state, &command) {
-        return output::print(&already);
+        return Ok(already);
     }
     if let Some(objection) = objection(&state, &command) {
         return Err(Failure::Plain(objection));
     }
-    let policy = assembly::policy(loaded, ledger.as_ref())?;
     // The state is not recovered, so nothing is started here: the effects wait in the outbox for the next run.
     let effects = step(&mut state, &policy, now, Event::Operator { command, by: "operator".into() });
     let waiting = effects.len();
     let changes = state.take_changes();
     ledger.commit(&state, &changes)?;
-    let later =
-        if waiting == 0 { String::new() } else { format!("; {waiting} effect(s) follow with the next `dirigent run`") };
-    output::print(&format!("written down (no runner is up){later}"))
+    let later = if waiting == 0 { String::new() } else { "; the rest follows with the next `dirigent run`".to_owned() };
+    Ok(format!("written down (no runner is up){later}"))
 }
 
 fn no_runner() -> Failure {

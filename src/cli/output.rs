@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
+use std::sync::OnceLock;
 
 use comfy_table::{ContentArrangement, Table, TableStyle};
 use serde::Serialize;
@@ -10,8 +11,37 @@ use crate::domain::time::Timestamp;
 
 use super::Failure;
 
+/// When to use colour, as `--color` says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum ColourChoice {
+    /// On a terminal, unless NO_COLOR is set.
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+static COLOUR: OnceLock<ColourChoice> = OnceLock::new();
+
+/// Said once, before anything is printed.
+pub fn choose_colour(choice: ColourChoice) {
+    let _ = COLOUR.set(choice);
+}
+
 pub fn colour_on_stderr() -> bool {
-    std::io::stderr().is_terminal() && !no_colour()
+    colour(std::io::stderr().is_terminal())
+}
+
+pub fn colour_on_stdout() -> bool {
+    colour(std::io::stdout().is_terminal())
+}
+
+fn colour(terminal: bool) -> bool {
+    match COLOUR.get().copied().unwrap_or_default() {
+        ColourChoice::Auto => terminal && !no_colour(),
+        ColourChoice::Always => true,
+        ColourChoice::Never => false,
+    }
 }
 
 fn no_colour() -> bool {
@@ -48,6 +78,11 @@ pub fn print(text: &str) -> Result<(), Failure> {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         other => Ok(other?),
     }
+}
+
+/// Writes to stderr; where nobody listens any more, nothing is lost.
+pub fn complain(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 /// Clears the terminal first.
@@ -90,6 +125,28 @@ pub fn time(at: Timestamp) -> String {
 /// One line of it, however many there are.
 pub fn line(text: &str) -> String {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" · ")
+}
+
+/// Letters of a run's id that people are shown; commands that take a run take them.
+pub const SHORT_RUN: usize = 6;
+const RUN_ID: usize = 26;
+
+/// The last letters of every run id in the text.
+pub fn short_run_ids(text: &str) -> String {
+    let is_id = |word: &&str| {
+        word.len() == RUN_ID && word.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
+    };
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(is_id);
+    words.fold(text.to_owned(), |text, id| text.replace(id, short_run(id)))
+}
+
+pub fn short_run(id: &str) -> &str {
+    id.len().checked_sub(SHORT_RUN).and_then(|start| id.get(start..)).unwrap_or(id)
+}
+
+/// `1 ticket`, `2 tickets`.
+pub fn count(number: usize, one: &str, many: &str) -> String {
+    if number == 1 { format!("1 {one}") } else { format!("{number} {many}") }
 }
 
 pub fn time_of_day(at: Timestamp) -> String {

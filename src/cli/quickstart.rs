@@ -13,7 +13,7 @@ use super::Failure;
 use super::args::QuickstartArgs;
 use super::context::Context;
 use super::output;
-use super::run::{self, View};
+use super::run::{self, View, WorkOrder};
 use super::snapshot_source;
 use super::status;
 
@@ -42,7 +42,7 @@ pub fn quickstart(context: &Context, args: &QuickstartArgs) -> Result<(), Failur
     let loaded = context.load_file(&repo.join("WORKFLOW.md"))?;
     let place = context.place(&loaded);
     let view = if std::io::stdout().is_terminal() { View::Live } else { View::Plain };
-    run::work(context, &loaded, &place, Until::Idle, view, None)?;
+    run::work(context, &loaded, &place, &WorkOrder::plain(Until::Idle, view))?;
 
     let ledger = place.read_ledger()?;
     let snapshot = snapshot_source::from_ledger(&loaded, ledger.as_ref())?;

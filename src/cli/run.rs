@@ -1,50 +1,108 @@
 //! `run`: works the board, shows what happens, ends when told.
 
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracing::field::Field;
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::format::{Writer, debug_fn};
 
 use crate::config::observability::LogFormat;
 use crate::launcher::adopted;
 use crate::ledger::{Holder, InstanceLock};
 use crate::runtime::{self, Command, Handle, RunnerFolder, Until};
-use crate::workflow::Loaded;
+use crate::workflow::{Loaded, repo_identity};
 
 use super::Failure;
-use super::args::RunArgs;
+use super::args::{LogChoice, RunArgs};
 use super::context::Context;
+use super::gc;
 use super::landing;
 use super::live;
+use super::logging::{self, Loudness};
 use super::open_files;
+use super::output;
+use super::outside;
+use super::run_outcome;
 use crate::runtime::assembly::{self, Runner};
 
 /// How the work is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum View {
-    /// A table that is drawn again and again; log lines go to a file.
+    /// A table that is drawn again and again; log lines go to the file alone.
     Live,
     /// Log lines on stderr.
     Plain,
 }
 
+/// What the command line says about one life of a runner.
+#[derive(Debug, Clone)]
+pub struct WorkOrder {
+    pub until: Until,
+    pub view: View,
+    /// The file that gets every event.
+    pub record: Option<PathBuf>,
+    /// When to shut down by itself.
+    pub timeout: Option<Duration>,
+    /// In place of `observability.log`.
+    pub log: Option<LogFormat>,
+    pub loudness: Loudness,
+}
+
+impl WorkOrder {
+    pub fn plain(until: Until, view: View) -> Self {
+        Self { until, view, record: None, timeout: None, log: None, loudness: Loudness::default() }
+    }
+}
+
 pub fn run(context: &Context, args: &RunArgs) -> Result<(), Failure> {
     let loaded = context.load(args.path.as_deref())?;
-    let until = if args.once { Until::Idle } else { Until::Told };
-    let view = if !args.plain && std::io::stdout().is_terminal() && loaded.settings.observability.dashboard_enabled {
+    let until = match (args.once || args.no_retry, args.until_idle) {
+        (true, _) => Until::Once,
+        (false, true) => Until::Idle,
+        (false, false) => Until::Told,
+    };
+    let on_terminal = std::io::stdout().is_terminal() && !args.quiet && args.log.is_none();
+    let view = if !args.plain && on_terminal && loaded.settings.observability.dashboard_enabled {
         View::Live
     } else {
         View::Plain
     };
     let place = context.place(&loaded);
-    let record = args.record.as_deref().map(|path| context.cwd.join(path));
-    work(context, &loaded, &place, until, view, record.as_deref())?;
-    super::status::summary(&loaded, &place)
+    let order = WorkOrder {
+        until,
+        view,
+        record: args.record.as_deref().map(|path| context.cwd.join(path)),
+        timeout: args.timeout,
+        log: args.log.map(|choice| match choice {
+            LogChoice::Text => LogFormat::Text,
+            LogChoice::Full => LogFormat::Full,
+            LogChoice::Json => LogFormat::Json,
+        }),
+        loudness: match (args.quiet, args.verbose) {
+            (true, _) => Loudness::Quiet,
+            (false, true) => Loudness::Verbose,
+            (false, false) => Loudness::Usual,
+        },
+    };
+    let ended = work(context, &loaded, &place, &order)?;
+    if !args.quiet {
+        super::status::summary(&loaded, &place)?;
+    }
+    if until == Until::Told && ended != Ended::OutOfTime {
+        return Ok(());
+    }
+    run_outcome::told(&loaded, &place, ended)
+}
+
+/// Why a runner came to its end, when nothing went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// Told to, or idle.
+    Asked,
+    /// By `--timeout`.
+    OutOfTime,
 }
 
 /// Workers may run as the same user, and not everywhere in a namespace: our environment and memory hold secrets that they
@@ -52,7 +110,7 @@ pub fn run(context: &Context, args: &RunArgs) -> Result<(), Failure> {
 fn close_to_others() {
     #[cfg(target_os = "linux")]
     if let Err(error) = nix::sys::prctl::set_dumpable(false) {
-        eprintln!("dirigent: other processes of this user can look into the runner: {error}");
+        output::complain(&format!("dirigent: other processes of this user can look into the runner: {error}"));
     }
 }
 
@@ -63,20 +121,15 @@ fn adopt_orphans() {
     }
 }
 
-/// Takes the locks, runs, and lets go of them again. `record` is the file that gets every event.
-pub fn work(
-    context: &Context,
-    loaded: &Loaded,
-    place: &RunnerFolder,
-    until: Until,
-    view: View,
-    record: Option<&Path>,
-) -> Result<(), Failure> {
+/// Takes the locks, runs, and lets go of them again.
+pub fn work(context: &Context, loaded: &Loaded, place: &RunnerFolder, order: &WorkOrder) -> Result<Ended, Failure> {
+    let (until, view) = (order.until, order.view);
     refuse_what_is_not_there(loaded)?;
     let files = open_files::allow_for(loaded.settings.agent.max_concurrent_agents);
     if let Some(files) = files.filter(|files| !files.enough_for_one()) {
         return Err(Failure::plain(format!("{}\n  fix: {}", files.sentence(), files.fix())));
     }
+    super::block_on(async { Ok(assembly::clone_repository(&loaded.settings).await?) })?;
     landing::refuse_to_start(&loaded.settings)?;
     close_to_others();
     let holder = Holder { pid: std::process::id(), started_at: runtime::now() };
@@ -84,35 +137,48 @@ pub fn work(
     let places: Vec<_> = places.iter().map(std::path::PathBuf::as_path).collect();
     let _lock = InstanceLock::take(&places, &holder)
         .map_err(|error| error.standing_for(&place.state_dir, &loaded.settings.workspace.repo))?;
-    start_logging(loaded.settings.observability.log, place, view)?;
+    let shown = (view == View::Plain).then_some(order.log.unwrap_or(loaded.settings.observability.log));
+    logging::start(place, shown, order.loudness)?;
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
     if let Some(files) = files.filter(|files| !files.enough_for_all()) {
         tracing::warn!("{}; fix: {}", files.sentence(), files.fix());
     }
+    if let Err(error) = repo_identity::keep(&loaded.settings.workspace.repo, &place.state_dir) {
+        tracing::warn!(%error, "a repository that is moved will not find its state again");
+    }
+    if let Some(collected) = gc::at_start(loaded, place) {
+        tracing::info!("{collected}");
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     adopt_orphans();
     runtime.block_on(async {
         tokio::spawn(adopted::collect_the_dead());
-        let runner = Runner::start(&context.env, loaded, place, until, record).await?;
+        let runner = Runner::start(&context.env, loaded, place, until, order.record.as_deref()).await?;
         let handle = runner.handle.clone();
         let stopping = Arc::new(AtomicBool::new(false));
         let observability = &loaded.settings.observability;
         let stop = tokio::spawn(stop_on_signal(handle.clone(), view, stopping.clone()));
+        let out_of_time = Arc::new(AtomicBool::new(false));
+        let clock = tokio::spawn(stop_after(order.timeout, handle.clone(), out_of_time.clone()));
+        let tellers = outside::tell(context, loaded, place, &runner);
         let show = (view == View::Live).then(|| tokio::spawn(live::show(handle, stopping, observability.clone())));
         let result = tokio::select! {
             result = runner.work() => match result {
                 // Whoever asked for one round wants to know that it could not be made.
-                Ok(Some(error)) if until == Until::Idle => {
+                Ok(Some(error)) if until != Until::Told => {
                     Err(Failure::plain(format!("the board could not be read: {error}")))
                 }
-                Ok(_) => Ok(()),
+                Ok(_) if out_of_time.load(Ordering::Relaxed) => Ok(Ended::OutOfTime),
+                Ok(_) => Ok(Ended::Asked),
                 Err(error) => Err(Failure::plain(error)),
             },
             () = second_signal() => Err(Failure::plain("ended at once; the next start settles what was left")),
         };
         stop.abort();
+        clock.abort();
+        outside::ended(tellers).await;
         if let Some(show) = show {
             // It ends with the driver, after the last picture.
             let _ = show.await;
@@ -166,39 +232,17 @@ async fn stop_on_signal(handle: Handle, view: View, stopping: Arc<AtomicBool>) {
     let _ = handle.command(Command::Shutdown, "signal").await;
 }
 
+/// Shuts down in good order when the time is over.
+async fn stop_after(timeout: Option<Duration>, handle: Handle, out_of_time: Arc<AtomicBool>) {
+    let Some(timeout) = timeout else { return };
+    tokio::time::sleep(timeout).await;
+    out_of_time.store(true, Ordering::Relaxed);
+    let _ = handle.command(Command::Shutdown, "--timeout").await;
+}
+
 /// Resolves at the second signal.
 async fn second_signal() {
     let Ok(mut signals) = Signals::listen() else { return std::future::pending().await };
     signals.next().await;
     signals.next().await;
-}
-
-/// The sentence as it is, then what is worth a field: an empty one says nothing, but that a ticket's line belongs to no
-/// session is something its readers look for.
-fn write_field(out: &mut Writer<'_>, field: &Field, value: &dyn std::fmt::Debug) -> std::fmt::Result {
-    match (field.name(), format!("{value:?}")) {
-        ("message", text) => write!(out, "{text}"),
-        (name, text) if text == "\"\"" && name != "session_id" => Ok(()),
-        (name, text) => write!(out, " {name}={text}"),
-    }
-}
-
-fn start_logging(format: LogFormat, place: &RunnerFolder, view: View) -> Result<(), Failure> {
-    let filter = EnvFilter::try_from_env("DIRIGENT_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    // A log that cannot be written (a full disk, a reader that went away) must not end the work.
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_target(false).log_internal_errors(false);
-    let outcome = match (view, format) {
-        (View::Live, _) => {
-            let path = place.state_dir.join("dirigent.log");
-            let file = std::fs::OpenOptions::new().create(true).append(true).open(&path)?;
-            builder.with_ansi(false).with_writer(std::sync::Mutex::new(file)).try_init()
-        }
-        (View::Plain, LogFormat::Json) => builder.json().with_writer(std::io::stderr).try_init(),
-        (View::Plain, LogFormat::Text) => {
-            builder.with_ansi(false).fmt_fields(debug_fn(write_field)).with_writer(std::io::stderr).try_init()
-        }
-    };
-    // A second start in one process keeps the first one's log.
-    let _ = outcome;
-    Ok(())
 }

@@ -106,7 +106,7 @@ fn of_ticket(place: &RunnerFolder, loaded: &Loaded, entries: &[SalvageEntry], na
     let (newest, older) = saved.split_last().ok_or_else(nothing)?;
     if !older.is_empty() {
         let older: Vec<&str> = older.iter().map(|entry| entry.run.as_str()).collect();
-        eprintln!("the newest of {} saved; the others: {}", saved.len(), older.join(", "));
+        output::complain(&format!("the newest of {} saved; the others: {}", saved.len(), older.join(", ")));
     }
     Ok(newest.run.clone())
 }

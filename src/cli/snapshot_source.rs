@@ -15,6 +15,7 @@ use crate::workflow::Loaded;
 use super::Failure;
 use super::connect::{self, Connection};
 use super::context::Context;
+use super::unseen;
 
 /// A snapshot and who stands behind it.
 pub struct SnapshotSource {
@@ -112,7 +113,7 @@ pub fn written(loaded: &Loaded, place: &RunnerFolder, behind: Behind) -> Result<
         let jobs = snapshot.jobs.iter_mut().zip(state.jobs.values());
         for (shown, job) in jobs {
             let hindrance = engine::hindrance::of_job(&state, &policy, job, now);
-            let reason = job.reason_offline(hindrance.as_ref(), now);
+            let reason = job.in_comments_too(job.reason_offline(hindrance.as_ref(), now), &policy.tracker.mention);
             (shown.sentence, shown.next) = (reason.sentence, reason.next);
         }
     }
@@ -136,7 +137,9 @@ fn as_of_now(loaded: &Loaded, ledger: &dyn LedgerReader) -> Result<(State, Polic
     // That nobody has asked the board in this very moment keeps nothing waiting.
     state.tracker.last_ok = Some(runtime::now());
     let checked = ledger.has_preflight(&loaded.hash)?;
-    Ok((state, loaded.settings.policy(&loaded.hash, !checked)))
+    let policy = loaded.settings.policy(&loaded.hash, !checked);
+    unseen::take_in(&mut state, &policy, loaded, ledger);
+    Ok((state, policy))
 }
 
 pub fn job<'a>(snapshot: &'a Snapshot, name: &str) -> Result<&'a JobView, Failure> {

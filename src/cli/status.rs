@@ -4,9 +4,11 @@ use std::io::IsTerminal;
 
 use serde_json::Value;
 
+use crate::domain::condition::Condition;
+use crate::domain::ids::TicketId;
 use crate::domain::job::SwitchSource;
 use crate::domain::phase::Phase;
-use crate::domain::snapshot::{JobView, LaneView, SwitchView};
+use crate::domain::snapshot::{CapView, JobView, LaneView, SwitchView};
 use crate::domain::time::Timestamp;
 use crate::runtime::RunnerFolder;
 use crate::workflow::Loaded;
@@ -17,6 +19,8 @@ use super::args::{Format, StatusArgs};
 use super::context::Context;
 use super::output;
 use super::snapshot_source::{self, Behind, SnapshotSource};
+use super::undo;
+use super::would;
 
 pub fn status(context: &Context, args: &StatusArgs) -> Result<(), Failure> {
     loop {
@@ -40,15 +44,32 @@ pub fn summary(loaded: &Loaded, place: &RunnerFolder) -> Result<(), Failure> {
     output::print(&format!("{}\n\n{}", all(&seen, false), what_to_ask(&seen)))
 }
 
+/// The very commands that the tickets need which wait for a person.
 fn what_to_ask(seen: &SnapshotSource) -> String {
-    let blocked: Vec<&JobView> = seen.snapshot.jobs.iter().filter(|job| job.phase == Phase::Blocked).collect();
-    match blocked.as_slice() {
-        [] => "more about one: dirigent explain TICKET".into(),
-        [job] => format!("1 ticket is blocked; what it needs: dirigent explain {}", job.key),
-        [first, ..] => {
-            format!("{} tickets are blocked; what one needs: dirigent explain {}", blocked.len(), first.key)
-        }
+    let in_phase = |phase| seen.snapshot.jobs.iter().filter(move |job| job.phase == phase).collect::<Vec<&JobView>>();
+    let mut lines = Vec::new();
+    match in_phase(Phase::WaitingForHuman).as_slice() {
+        [] => {}
+        [job] => lines.push(format!(
+            "1 ticket waits for you: dirigent diff {key}, then dirigent approve {key} or dirigent reject {key} '...'",
+            key = job.key
+        )),
+        [first, rest @ ..] => lines.push(format!(
+            "{} tickets wait for you: dirigent diff {key}, then dirigent approve {key} or dirigent reject {key} '...' (all of them: dirigent approve --all)",
+            rest.len() + 1,
+            key = first.key
+        )),
     }
+    match in_phase(Phase::Blocked).as_slice() {
+        [] => {}
+        [job] => lines.push(format!("1 ticket is blocked; what it needs: dirigent explain {}", job.key)),
+        [first, rest @ ..] => lines.push(format!(
+            "{} tickets are blocked; what one needs: dirigent explain {}",
+            rest.len() + 1,
+            first.key
+        )),
+    }
+    if lines.is_empty() { "more about one: dirigent explain TICKET".into() } else { lines.join("\n") }
 }
 
 /// Also one that is over, if the workflow can be read; without it nobody knows where the ledger is.
@@ -57,6 +78,14 @@ fn named(context: &Context, seen: &SnapshotSource, name: &str) -> Result<JobView
         Ok(loaded) => archive::job(seen, &loaded, &context.place(&loaded), name),
         Err(_) => snapshot_source::job(&seen.snapshot, name).cloned(),
     }
+}
+
+/// What only `rollout.mode: observe` keeps from being done.
+fn would_do(context: &Context, job: &JobView) -> Vec<String> {
+    let loaded = context.load(None).ok();
+    let told =
+        loaded.and_then(|loaded| would::lines(&loaded, &context.place(&loaded), &TicketId::new(job.id.clone())).ok());
+    told.unwrap_or_default()
 }
 
 fn render(context: &Context, seen: &SnapshotSource, args: &StatusArgs) -> Result<String, Failure> {
@@ -73,11 +102,21 @@ fn render(context: &Context, seen: &SnapshotSource, args: &StatusArgs) -> Result
         return serde_json::to_string_pretty(&value).map_err(Failure::plain);
     }
     Ok(match &job {
-        Some(job) => one(job, seen),
-        None => match seen.behind.what_to_do() {
-            Some(todo) => format!("{}\n\n{}: {todo}", all(seen, args.verbose), seen.behind.name()),
-            None => all(seen, args.verbose),
-        },
+        Some(job) => {
+            let shown = one(job, seen, &would_do(context, job));
+            match context.load(None).ok().and_then(|loaded| undo::taken_back(&loaded, job)) {
+                Some(undone) => format!("{shown}\n{:<14}{undone}", "taken back"),
+                None => shown,
+            }
+        }
+        None => {
+            let asked =
+                if seen.snapshot.jobs.is_empty() { String::new() } else { format!("\n\n{}", what_to_ask(seen)) };
+            match seen.behind.what_to_do() {
+                Some(todo) => format!("{}{asked}\n\n{}: {todo}", all(seen, args.verbose), seen.behind.name()),
+                None => format!("{}{asked}", all(seen, args.verbose)),
+            }
+        }
     })
 }
 
@@ -139,6 +178,9 @@ fn heading(seen: &SnapshotSource) -> String {
     if let Some(error) = &snapshot.ledger_error {
         lines.push(format!("STOPPED: nothing is changed until the ledger can be written: {error}"));
     }
+    if !snapshot.totals.daily_budget.is_empty() {
+        lines.push(format!("today: {}", caps(&snapshot.totals.daily_budget)));
+    }
     for pool in snapshot.pools.iter().filter(|pool| pool.paused_until.is_some()) {
         let until = pool.paused_until.map(output::time).unwrap_or_default();
         lines.push(format!("the usage limit of `{}` is reached until {until}", pool.pool));
@@ -146,7 +188,11 @@ fn heading(seen: &SnapshotSource) -> String {
     lines.join("\n")
 }
 
-/// A switch of one ticket must not read like a full stop.
+fn caps(caps: &[CapView]) -> String {
+    let one = |cap: &CapView| format!("{} {} of {}", cap.what, cap.spent, cap.cap);
+    caps.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
 /// What is wrong with the calls to one adapter, if anything is.
 fn lane_trouble(lane: &LaneView) -> Option<String> {
     let name = &lane.lane;
@@ -164,6 +210,7 @@ fn lane_trouble(lane: &LaneView) -> Option<String> {
         .map(|error| format!("the last call to the {name} failed: {error}"))
 }
 
+/// A switch of one ticket must not read like a full stop.
 fn banner(switch: &SwitchView) -> String {
     let (source, subject, since) = (switch.source.name(), &switch.subject, output::time(switch.since));
     match switch.source {
@@ -195,7 +242,7 @@ pub fn all(seen: &SnapshotSource, verbose: bool) -> String {
         let rows = jobs.iter().map(|job| {
             vec![
                 job.key.clone(),
-                job.phase.to_string(),
+                job.phase.words().to_owned(),
                 age(job),
                 job.attempts.to_string(),
                 job.rework_cycles.to_string(),
@@ -211,7 +258,7 @@ pub fn all(seen: &SnapshotSource, verbose: bool) -> String {
         let rows = jobs.iter().map(|job| {
             vec![
                 job.key.clone(),
-                job.phase.to_string(),
+                job.phase.words().to_owned(),
                 age(job),
                 output::clip(&job.title, 40),
                 why(job, snapshot.at, whole),
@@ -240,6 +287,7 @@ fn why(job: &JobView, at: Timestamp, whole: bool) -> String {
         Some(doing) => format!("{} ({doing})", job.sentence),
         None => job.sentence.clone(),
     };
+    let sentence = output::short_run_ids(&sentence);
     if whole { output::line(&sentence) } else { output::clip(&sentence, 100) }
 }
 
@@ -247,39 +295,67 @@ fn trim_lines(text: &str) -> String {
     text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
-/// What is moving comes first, what is over last.
+/// What waits for a person comes first, then what is moving, and last what is over.
 fn order(phase: Phase) -> u8 {
     match phase {
-        Phase::Implementing | Phase::Reviewing | Phase::Rework | Phase::Merging => 0,
+        Phase::WaitingForHuman => 0,
         Phase::Blocked => 1,
-        Phase::WaitingForHuman | Phase::ReadyToMerge => 2,
-        Phase::WaitingForChecks => 3,
+        Phase::Implementing | Phase::Reviewing | Phase::Rework | Phase::Merging => 2,
+        Phase::ReadyToMerge | Phase::WaitingForChecks => 3,
         Phase::Queued => 4,
         Phase::Done => 5,
         Phase::Released => 6,
     }
 }
 
+/// What has to hold before the merge, one per line, in the order in which it is judged.
+fn conditions(all: &[Condition], at: Timestamp) -> String {
+    let line = |condition: &Condition| {
+        let detail =
+            condition.detail.as_ref().map(|detail| format!(": {}", output::clip(detail, 100))).unwrap_or_default();
+        let (name, status) = (condition.name.name(), condition.status.name());
+        format!("{name:<10} {status:<8} for {}{detail}", output::span(at.since(condition.since).as_secs()))
+    };
+    all.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
 /// One ticket, field by field.
-pub fn one(job: &JobView, seen: &SnapshotSource) -> String {
+pub fn one(job: &JobView, seen: &SnapshotSource, would: &[String]) -> String {
     let at = seen.snapshot.at;
     let mut rows = vec![
         ("ticket", format!("{} {}", job.key, job.title)),
         ("state", job.state.clone()),
-        ("phase", format!("{} for {}", job.phase, output::span(at.since(job.since).as_secs()))),
-        ("why", format!("{} ({})", job.sentence, job.reason)),
+        ("phase", format!("{} for {}", job.phase.words(), output::span(at.since(job.since).as_secs()))),
+        ("why", format!("{} ({})", output::short_run_ids(&job.sentence), job.reason)),
         ("next", job.next.clone()),
         ("branch", job.branch.clone()),
     ];
     if let Some(detail) = &job.detail {
         rows.insert(4, ("", detail.clone()));
     }
+    if !would.is_empty() {
+        rows.push(("would", would.join("\n")));
+    }
     if let Some(todo) = seen.behind.what_to_do() {
         rows.insert(1, ("runner", format!("{}: {todo}", seen.behind.words())));
     }
+    let switch = seen.snapshot.switches.iter().find(|switch| switch.subject == job.key);
+    rows.extend(switch.map(|switch| ("held", banner(switch))));
     if let Some(pr) = &job.pr {
         let place = pr.url.clone().unwrap_or_default();
         rows.push(("pull request", format!("#{} {}, checks {} {place}", pr.number, pr.state, pr.checks)));
+    }
+    if let Some(review) = &job.review {
+        let findings = review.findings.iter().map(|shown| {
+            let finding = &shown.finding;
+            format!("\n{} [{}] {}: {}", finding.id, finding.severity.name(), finding.title, shown.answer)
+        });
+        let head = review.head.as_deref().map_or_else(|| "none yet".to_owned(), |head| head.chars().take(12).collect());
+        let found: String = findings.collect();
+        rows.push(("reviewed", format!("{head} ({} of {} reviews){found}", review.passes, review.max_passes)));
+    }
+    if !job.conditions.is_empty() {
+        rows.push(("merge needs", conditions(&job.conditions, at)));
     }
     if let Some(approved) = &job.approved_head {
         let short: String = approved.chars().take(12).collect();
@@ -301,13 +377,16 @@ pub fn one(job: &JobView, seen: &SnapshotSource) -> String {
         "spent",
         format!("{} tokens, {:.4} USD, {} turns", job.spent.tokens(), job.spent.cost_usd(), job.spent.turns),
     ));
+    if !job.budget.is_empty() {
+        rows.push(("budget", caps(&job.budget)));
+    }
     if let Some(run) = &job.run {
         let process = match (&seen.behind, run.pid) {
             (Behind::Nobody, _) => "cut off".to_owned(),
             (_, Some(pid)) => format!("pid {pid}"),
             (_, None) => "pid -".to_owned(),
         };
-        rows.push(("run", format!("{} ({}), {process}", run.id, run.kind.name())));
+        rows.push(("run", format!("{} ({}), {process}", output::short_run(&run.id), run.kind.name())));
         if let Some(since) = run.quiet_since {
             rows.push(("quiet", format!("nothing was heard for {}", output::span(at.since(since).as_secs()))));
         }

@@ -2,10 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use crate::config::policy::ForgeKind;
 use crate::domain::ids::CommitId;
 use crate::domain::phase::Phase;
+use crate::domain::pr::NewPr;
 use crate::domain::snapshot::JobView;
 use crate::engine::permit;
+use crate::forge::Forge;
 use crate::runtime::{Request, RunnerFolder};
 use crate::workflow::Loaded;
 
@@ -63,37 +66,87 @@ fn drop_branch(loaded: &Loaded, job: &JobView) -> Result<(), Failure> {
     })
 }
 
+fn branch_of(loaded: &Loaded, job: &JobView) -> String {
+    format!("{}undo-{}", loaded.settings.workspace.branch_prefix, crate::workspace::path::sanitise(&job.key))
+}
+
+/// That a merged ticket was taken back, for whoever looks at it.
+pub fn taken_back(loaded: &Loaded, job: &JobView) -> Option<String> {
+    let branch = branch_of(loaded, job);
+    let workspaces = assembly::workspaces(&loaded.settings).ok().filter(|_| job.phase == Phase::Done)?;
+    let head = block_on(async { workspaces.branch_head(&branch).await.map_err(Failure::plain) }).ok()??;
+    Some(format!("on branch {branch} ({}); land it with `git merge {branch}`", head.short()))
+}
+
 /// What was merged is taken back by a commit on a branch: the base is the user's to move.
 fn revert(loaded: &Loaded, job: &JobView) -> Result<(), Failure> {
-    if job.merged_by_us != Some(true) {
+    let on_github = assembly::forge_kind(&loaded.settings) == ForgeKind::Github;
+    if job.merged_by_us != Some(true) && !on_github {
         return Err(Failure::plain(format!(
             "{} was merged by a person, in a way that only they know\n  fix: take it back with `git revert`",
             job.key
         )));
     }
-    let ledger_sentence = &job.sentence;
+    let merged = job.merged_commit.clone().map(CommitId::new).ok_or_else(|| {
+        Failure::plain(format!("{}: {}, and the forge did not say as which commit", job.key, job.sentence))
+    })?;
+    let branch = branch_of(loaded, job);
+    match on_github {
+        true => block_on(revert_on_github(loaded, job, &merged, &branch)),
+        false => block_on(revert_here(loaded, job, &merged, &branch)),
+    }
+}
+
+async fn revert_here(loaded: &Loaded, job: &JobView, merged: &CommitId, branch: &str) -> Result<(), Failure> {
     let workspaces = assembly::workspaces(&loaded.settings)?;
-    let base = loaded.settings.pr.base_branch.clone();
-    block_on(async {
-        let merged = job.merged_commit.clone().map(CommitId::new).ok_or_else(|| {
-            Failure::plain(format!("{}: {ledger_sentence}, and the forge did not say as which commit", job.key))
-        })?;
-        let branch =
-            format!("{}undo-{}", loaded.settings.workspace.branch_prefix, crate::workspace::path::sanitise(&job.key));
-        if let Some(made) = workspaces.branch_head(&branch).await.map_err(Failure::plain)? {
-            return output::print(&format!(
-                "{} is taken back on branch {branch} already ({})\n  land: git merge {branch}\n  make it anew: git branch -D {branch}, then `dirigent undo {}`",
-                job.key,
-                made.short(),
-                job.key
-            ));
-        }
-        let head = workspaces.revert(&permit::by_hand(), &merged, &base, &branch).await.map_err(Failure::plain)?;
-        output::print(&format!(
-            "{} was merged as {}; branch {branch} takes it back ({})\n  look: git diff {base}...{branch}\n  land: git merge {branch}",
+    let base = &loaded.settings.pr.base_branch;
+    if let Some(made) = workspaces.branch_head(branch).await.map_err(Failure::plain)? {
+        return output::print(&format!(
+            "{} is taken back on branch {branch} already ({})\n  land: git merge {branch}\n  make it anew: git branch -D {branch}, then `dirigent undo {}`",
             job.key,
-            merged.short(),
-            head.short()
-        ))
-    })
+            made.short(),
+            job.key
+        ));
+    }
+    let head = workspaces.revert(&permit::by_hand(), merged, base, branch).await.map_err(Failure::plain)?;
+    output::print(&format!(
+        "{} was merged as {}; branch {branch} takes it back ({})\n  look: git diff {base}...{branch}\n  land: git merge {branch}",
+        job.key,
+        merged.short(),
+        head.short()
+    ))
+}
+
+/// A pull request that takes it back. Asked for again, the same one is found.
+async fn revert_on_github(loaded: &Loaded, job: &JobView, merged: &CommitId, branch: &str) -> Result<(), Failure> {
+    let settings = &loaded.settings;
+    let (workspaces, forge) = (assembly::workspaces(settings)?, assembly::github_forge(settings)?);
+    let (permit, base) = (permit::by_hand(), &settings.pr.base_branch);
+    let head = match workspaces.branch_head(branch).await.map_err(Failure::plain)? {
+        Some(made) => made,
+        None => {
+            workspaces.fetch_base(base).await.map_err(Failure::plain)?;
+            workspaces.revert(&permit, merged, base, branch).await.map_err(Failure::plain)?
+        }
+    };
+    forge.push_branch(&permit, branch, &head, None).await.map_err(Failure::plain)?;
+    let number = job.pr.as_ref().map(|pr| format!(" (#{})", pr.number)).unwrap_or_default();
+    let new = NewPr {
+        title: format!("Revert \"{}: {}\"", job.key, job.title),
+        body: format!("Takes back {merged}{number}, which was merged for {}.", job.key),
+        head_branch: branch.to_owned(),
+        head,
+        base_branch: base.clone(),
+        draft: false,
+        labels: settings.pr.required_labels.clone(),
+        reviewers: settings.pr.reviewers.clone(),
+    };
+    let pr = forge.open_pr(&permit, &new).await.map_err(Failure::plain)?;
+    output::print(&format!(
+        "{} was merged as {}; pull request {} takes it back{}",
+        job.key,
+        merged.short(),
+        pr.number,
+        pr.url.map(|url| format!("\n  look: {url}")).unwrap_or_default()
+    ))
 }

@@ -2,7 +2,6 @@
 //! silence: while one is asked for, nothing is merged. Building one means deleting its line here.
 
 use super::Settings;
-use super::merge::MergeExecutor;
 
 struct Guard {
     key: &'static str,
@@ -10,8 +9,6 @@ struct Guard {
 }
 
 const NOT_YET: &[Guard] = &[
-    Guard { key: "review.enabled", asked: |s| s.review.enabled },
-    Guard { key: "merge.executor", asked: |s| s.merge.executor == MergeExecutor::Prompt },
     Guard { key: "gates.wave", asked: |s| !s.gates.wave.is_empty() },
     Guard { key: "gates.final", asked: |s| !s.gates.final_.is_empty() },
     Guard { key: "gates.forbidden_patterns", asked: |s| !s.gates.forbidden_patterns.is_empty() },
@@ -35,10 +32,10 @@ mod tests {
         settings.merge.mode = crate::config::merge::MergeMode::Auto;
         let policy = settings.policy("", false);
         assert!(policy.merge.guards_not_in_force.is_empty() && policy.merge.auto);
-        settings.review.enabled = true;
+        settings.gates.final_ = vec![Default::default()];
         settings.gates.forbidden_patterns = vec!["FIXME".to_owned()];
         let policy = settings.policy("", false);
-        assert_eq!(policy.merge.guards_not_in_force, ["review.enabled", "gates.forbidden_patterns"]);
-        assert!(!policy.merge.auto && !policy.review.enabled);
+        assert_eq!(policy.merge.guards_not_in_force, ["gates.final", "gates.forbidden_patterns"]);
+        assert!(!policy.merge.auto);
     }
 }

@@ -5,19 +5,23 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
+use super::problem::Problem;
 use super::wire;
 use crate::domain::pr::MergeMethod;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(transform = no_immediate_rebase)]
 pub struct MergeSettings {
     /// `disabled`: a ready pull request rests until a person merges it.
     pub mode: MergeMode,
-    /// `forge`: through the pull request. `local`: in this repository. `prompt`: an agent with the merge prompt.
+    /// `forge`: through the pull request. `local`: in this repository. `prompt`: a run of the agent with the merge prompt prepares the
+    /// head (conflicts, changelog); the merge itself stays ours.
     pub executor: MergeExecutor,
     #[schemars(schema_with = "methods")]
     pub method: MergeMethod,
-    /// `queue`: one at a time per base branch. `immediate`: as soon as it is ready.
+    /// `queue`: one at a time per base branch, each brought up to date with it and checked before. `immediate`: as soon as it is ready;
+    /// not with `method: rebase`, whose commits nobody would have checked on the base that they end up on.
     pub strategy: MergeStrategy,
     pub max_rebase_attempts: u32,
     pub require_green_checks: bool,
@@ -89,6 +93,28 @@ impl Default for MergeSettings {
             rerun_failed_checks: 0,
         }
     }
+}
+
+impl MergeSettings {
+    pub fn check(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        if self.strategy == MergeStrategy::Immediate && self.method == MergeMethod::Rebase {
+            problems.push(
+                Problem::new("merge.strategy", "`merge.strategy: immediate` does not go with `merge.method: rebase`")
+                    .with_help("its commits would land on a base that they were not checked on: use `strategy: queue`, or `method: squash` or `merge`")
+                    .depending_on("merge.method"),
+            );
+        }
+        problems
+    }
+}
+
+fn no_immediate_rebase(schema: &mut Schema) {
+    let both = serde_json::json!({
+        "required": ["strategy", "method"],
+        "properties": { "strategy": { "const": "immediate" }, "method": { "const": "rebase" } },
+    });
+    schema.insert("not".to_owned(), both);
 }
 
 fn methods(_: &mut SchemaGenerator) -> Schema {

@@ -15,6 +15,7 @@ pub mod guards;
 pub mod hooks;
 pub mod ledger;
 pub mod merge;
+pub mod notify;
 pub mod observability;
 pub mod orchestration;
 pub mod pi;

@@ -6,9 +6,11 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::notify::NotifySettings;
+use super::problem::Problem;
 use super::wire;
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ObservabilitySettings {
     /// The live table of `run` on a terminal.
@@ -24,16 +26,72 @@ pub struct ObservabilitySettings {
     /// Default: `.bkit/agent-state.json` in the repository.
     #[schemars(with = "wire::PathText")]
     pub agent_state_file: PathBuf,
+    /// What `agent-state.json` says about the team as a whole.
+    pub agent_state: AgentStateSettings,
+    /// Who is told when something happens.
+    pub notify: Vec<NotifySettings>,
     pub log: LogFormat,
     /// Serve `/metrics`.
     pub metrics: bool,
 }
 
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct AgentStateSettings {
+    /// Default: the name of the repository's folder.
+    pub team_name: Option<String>,
+    /// The leader's model. Default: the one that workers get, as one of these three.
+    pub cto_agent: Option<ModelTier>,
+    pub orchestration_pattern: OrchestrationPattern,
+    /// Default: a new one for every life of the runner.
+    pub session_id: Option<String>,
+}
+
+/// The three names of models that readers of `agent-state.json` know.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelTier {
+    Opus,
+    #[default]
+    Sonnet,
+    Haiku,
+}
+
+impl ModelTier {
+    /// Whatever resembles none of the three is a `sonnet`.
+    pub fn of(model: &str) -> Self {
+        let model = model.to_lowercase();
+        [Self::Opus, Self::Haiku].into_iter().find(|tier| model.contains(tier.name())).unwrap_or_default()
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Opus => "opus",
+            Self::Sonnet => "sonnet",
+            Self::Haiku => "haiku",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OrchestrationPattern {
+    #[default]
+    Leader,
+    Swarm,
+    Council,
+    Watchdog,
+}
+
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LogFormat {
+    /// One short line for people.
     #[default]
     Text,
+    /// Lines with every field.
+    Full,
+    /// One JSON object per line.
     Json,
 }
 
@@ -44,8 +102,17 @@ impl Default for ObservabilitySettings {
             refresh: Duration::from_secs(1),
             render_interval: Duration::from_millis(200),
             agent_state_file: PathBuf::from(".bkit/agent-state.json"),
+            agent_state: AgentStateSettings::default(),
+            notify: Vec::new(),
             log: LogFormat::default(),
             metrics: false,
         }
+    }
+}
+
+impl ObservabilitySettings {
+    pub fn check(&self) -> Vec<Problem> {
+        let places = self.notify.iter().enumerate();
+        places.flat_map(|(index, notify)| notify.check(&format!("observability.notify[{index}]"))).collect()
     }
 }

@@ -7,9 +7,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::comment::TrustLevel;
+use crate::domain::finding::Severity;
 use crate::domain::phase::Phase;
 use crate::domain::pr::MergeMethod;
 use crate::domain::route::Route;
+use crate::domain::time::LocalDays;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Policy {
@@ -25,6 +27,12 @@ pub struct Policy {
     pub gates: GatesPolicy,
     pub budget: BudgetPolicy,
     pub branch_prefix: String,
+    /// The name that the board proposes comes first.
+    #[serde(default)]
+    pub branch_by_tracker: bool,
+    /// `workspace.mode: directory`: each ticket keeps a directory until it is closed, and what lies in it is pushed by others.
+    #[serde(default)]
+    pub directories: bool,
     pub polling_interval: Duration,
     /// How long a job that is over stays in view before it is archived.
     pub archive_after: Duration,
@@ -164,6 +172,12 @@ pub struct PrPolicy {
     pub ready_when_green: bool,
     #[serde(default)]
     pub publish_gates: bool,
+    /// The ticket gets a link to the pull request.
+    #[serde(default)]
+    pub attach_to_tracker: bool,
+    /// The board has a place for links besides comments.
+    #[serde(default)]
+    pub has_links: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -188,6 +202,23 @@ pub struct ReviewPolicy {
     pub max_passes: u32,
     /// Bots whose remarks get one round of rework.
     pub bots: Vec<String>,
+    /// Findings of these severities lead to rework.
+    #[serde(default)]
+    pub fix_consideration_severities: Vec<Severity>,
+    #[serde(default)]
+    pub comment: ReviewComment,
+}
+
+/// What the pull request shows of our review.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReviewComment {
+    Off,
+    /// One comment per review.
+    Create,
+    /// One comment, kept up to date.
+    #[default]
+    Upsert,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -195,6 +226,9 @@ pub struct MergePolicy {
     pub auto: bool,
     pub method: MergeMethod,
     pub queue: bool,
+    /// A run prepares each head before it is merged.
+    #[serde(default)]
+    pub prepare: bool,
     pub max_rebase_attempts: u32,
     pub require_green_checks: bool,
     pub require_head_match: bool,
@@ -226,6 +260,9 @@ pub struct GatesPolicy {
 pub struct BudgetPolicy {
     pub ticket: Caps,
     pub daily: Caps,
+    /// The days that `daily` is about.
+    #[serde(default)]
+    pub days: LocalDays,
 }
 
 /// `None` is no cap.

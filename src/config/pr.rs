@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
-use super::policy::{ClosedPrPolicy, ForgeKind};
+use super::policy::{ClosedPrPolicy, ForgeKind, ReviewComment};
 use super::problem::Problem;
 use super::wire;
 
@@ -19,6 +19,8 @@ pub struct PrSettings {
     pub repo_slug: Option<String>,
     /// The forge's own access. Default: the tracker's, else `$GITHUB_TOKEN` or `$GH_TOKEN`.
     pub provider: ForgeProvider,
+    /// A template of the title, with `ticket` (key, title, url) and `summary`. Default: the ticket's key and title.
+    pub title: Option<String>,
     /// Conversations that a run has answered: resolved by us, or left to their people.
     pub resolve_threads: ResolveThreads,
     /// Use an open pull request that the branch already has.
@@ -34,7 +36,9 @@ pub struct PrSettings {
     /// Our gates' result as a commit status.
     pub publish_gates: bool,
     pub reviewers: Vec<String>,
-    pub review_comment_mode: ReviewCommentMode,
+    /// How the pull request shows what our review found: not at all, one comment per review, or one that is kept up to date.
+    pub review_comment_mode: ReviewComment,
+    /// The first line of that comment.
     pub review_comment_marker: String,
 }
 
@@ -77,15 +81,6 @@ pub enum ResolveThreads {
     Answered,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ReviewCommentMode {
-    Off,
-    Create,
-    #[default]
-    Upsert,
-}
-
 impl Default for PrSettings {
     fn default() -> Self {
         Self {
@@ -94,15 +89,16 @@ impl Default for PrSettings {
             base_branch: "main".to_owned(),
             repo_slug: None,
             provider: ForgeProvider::default(),
+            title: None,
             resolve_threads: ResolveThreads::default(),
             reuse_branch_pr: true,
-            closed_pr_policy: ClosedPrPolicy::NewBranch,
+            closed_pr_policy: ClosedPrPolicy::Stop,
             attach_to_tracker: true,
             required_labels: Vec::new(),
             draft: DraftMode::default(),
             publish_gates: false,
             reviewers: Vec::new(),
-            review_comment_mode: ReviewCommentMode::default(),
+            review_comment_mode: ReviewComment::default(),
             review_comment_marker: "<!-- dirigent-review -->".to_owned(),
         }
     }

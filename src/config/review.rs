@@ -1,15 +1,18 @@
 //! `review`: the separate read-only run that reads the head before people do.
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
+use super::wire;
 use super::worker::Runtime;
+use crate::domain::finding::Severity;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ReviewSettings {
     pub enabled: bool,
-    /// A named reviewer, where the runtime has such a thing.
+    /// The reviewer's profile: a prompt of Codex, an agent of Claude Code or of pi, by its file's name. Without such a file, the
+    /// built-in reviewer.
     pub agent: Option<String>,
     /// Default: `worker.runtime`.
     pub runtime: Option<Runtime>,
@@ -24,6 +27,7 @@ pub struct ReviewSettings {
     /// Bots whose remarks get one round of rework.
     pub bots: Vec<String>,
     /// Findings at these severities lead to rework.
+    #[schemars(schema_with = "severities")]
     pub fix_consideration_severities: Vec<Severity>,
 }
 
@@ -32,15 +36,6 @@ pub struct ReviewSettings {
 pub enum ReviewFormat {
     #[default]
     StructuredMarkdownV1,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub enum Severity {
-    P0,
-    P1,
-    P2,
-    P3,
-    P4,
 }
 
 impl Default for ReviewSettings {
@@ -58,4 +53,9 @@ impl Default for ReviewSettings {
             fix_consideration_severities: vec![Severity::P0, Severity::P1, Severity::P2],
         }
     }
+}
+
+fn severities(_: &mut SchemaGenerator) -> Schema {
+    let one = wire::one_of(&Severity::ALL.map(Severity::name));
+    schemars::json_schema!({ "type": "array", "items": one })
 }

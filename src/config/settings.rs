@@ -13,13 +13,13 @@ use super::exec::ExecSettings;
 use super::gates::GatesSettings;
 use super::hooks::HooksSettings;
 use super::ledger::LedgerSettings;
-use super::merge::{MergeMode, MergeSettings, MergeStrategy, NoChecks};
+use super::merge::{MergeExecutor, MergeMode, MergeSettings, MergeStrategy, NoChecks};
 use super::observability::ObservabilitySettings;
 use super::orchestration::{OrchestrationSettings, PhaseStore};
 use super::pi::PiSettings;
 use super::policy::{
-    AgentPolicy, BudgetPolicy, GatesPolicy, MergePolicy, OrchestrationPolicy, Policy, PrPolicy, ReviewPolicy,
-    RolloutPolicy, RoutePolicy, RuntimeTimeouts, TrackerPolicy,
+    AgentPolicy, BudgetPolicy, ForgeKind, GatesPolicy, MergePolicy, OrchestrationPolicy, Policy, PrPolicy,
+    ReviewPolicy, RolloutPolicy, RoutePolicy, RuntimeTimeouts, TrackerPolicy,
 };
 use super::polling::PollingSettings;
 use super::pr::{DraftMode, PrSettings, ResolveThreads};
@@ -30,9 +30,10 @@ use super::server::ServerSettings;
 use super::tracker::TrackerSettings;
 use super::waves::WavesSettings;
 use super::worker::{Runtime, WorkerSettings};
-use super::workspace::WorkspaceSettings;
+use super::workspace::{BranchSource, WorkspaceMode, WorkspaceSettings};
 use crate::domain::ids::PoolName;
 use crate::domain::route::Route;
+use crate::domain::time::LocalDays;
 
 /// What was done during the last day is what people want to see.
 const ARCHIVE_AFTER: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
@@ -131,19 +132,24 @@ impl Settings {
                 draft: self.pr.draft != DraftMode::Never,
                 ready_when_green: self.pr.draft == DraftMode::UntilGreen,
                 publish_gates: self.pr.publish_gates,
+                attach_to_tracker: self.pr.attach_to_tracker,
+                has_links: self.tracker.kind.keeps_links(),
                 labels: self.pr.required_labels.clone(),
                 reviewers: self.pr.reviewers.clone(),
                 resolve_answered: self.pr.resolve_threads == ResolveThreads::Answered,
             },
             review: ReviewPolicy {
-                enabled: self.review.enabled && !guards.iter().any(|key| key == "review.enabled"),
+                enabled: self.review.enabled,
                 max_passes: self.review.max_passes,
                 bots: self.review.bots.clone(),
+                fix_consideration_severities: self.review.fix_consideration_severities.clone(),
+                comment: self.pr.review_comment_mode,
             },
             merge: MergePolicy {
                 auto: self.merge.mode == MergeMode::Auto && guards.is_empty(),
                 method: self.merge.method,
                 queue: self.merge.strategy == MergeStrategy::Queue,
+                prepare: self.merge.executor == MergeExecutor::Prompt,
                 max_rebase_attempts: self.merge.max_rebase_attempts,
                 require_green_checks: self.merge.require_green_checks,
                 require_head_match: self.merge.require_head_match,
@@ -160,8 +166,14 @@ impl Settings {
                 required_evidence: self.gates.required_evidence.iter().map(|kind| kind.name().to_owned()).collect(),
                 allow_followups: self.gates.allow_followups,
             },
-            budget: BudgetPolicy { ticket: self.budget.caps.caps(), daily: self.budget.daily.caps() },
+            budget: BudgetPolicy {
+                ticket: self.budget.caps.caps(),
+                daily: self.budget.daily.caps(),
+                days: LocalDays::default(),
+            },
             branch_prefix: self.workspace.branch_prefix.clone(),
+            branch_by_tracker: self.workspace.branch == BranchSource::Tracker,
+            directories: self.workspace.mode == WorkspaceMode::Directory,
             polling_interval: self.polling.interval,
             archive_after: ARCHIVE_AFTER,
         }
@@ -205,6 +217,17 @@ impl Settings {
                 prompt: written.prompt.clone(),
                 pool: self.pool(runtime),
             },
+        }
+    }
+
+    /// The model that a worker gets where no route says otherwise, if the file names one.
+    pub fn default_model(&self) -> Option<&str> {
+        match self.worker.runtime {
+            Runtime::Codex => self.codex.model.as_deref(),
+            Runtime::Claude => self.claude.model.as_deref(),
+            Runtime::Acp => self.acp.model.as_deref(),
+            Runtime::Pi => self.pi.model.as_ref().map(|model| model.model_id.as_str()),
+            Runtime::Exec => None,
         }
     }
 
@@ -253,6 +276,7 @@ impl Settings {
         ]
         .into_iter()
         .flatten()
+        .chain(self.observability.notify.iter().filter_map(|notify| notify.url.as_ref()))
         .cloned()
         .collect()
     }
@@ -267,9 +291,29 @@ impl Settings {
         problems.extend(self.orchestration.check());
         problems.extend(self.rollout.check());
         problems.extend(self.pr.check());
+        problems.extend(self.merge.check());
+        problems.extend(self.check_executor());
         problems.extend(self.gates.check());
+        problems.extend(self.observability.check());
         problems.extend(self.check_commands());
         problems
+    }
+
+    /// A pull request of a forge is merged there; what is not on one cannot be prepared by a run.
+    fn check_executor(&self) -> Vec<Problem> {
+        let because = match (self.merge.executor, self.pr.forge) {
+            (MergeExecutor::Local, Some(ForgeKind::Github)) => {
+                "a pull request is merged by its forge: write `executor: forge`"
+            }
+            (MergeExecutor::Prompt, Some(ForgeKind::None)) => {
+                "without a forge nothing is merged: choose one with `pr.forge`"
+            }
+            _ => return Vec::new(),
+        };
+        let forge = if self.pr.forge == Some(ForgeKind::None) { "none" } else { "github" };
+        let executor = if self.merge.executor == MergeExecutor::Local { "local" } else { "prompt" };
+        let message = format!("`merge.executor: {executor}` does not go with `pr.forge: {forge}`");
+        vec![Problem::new("merge.executor", message).with_help(because).depending_on("pr.forge")]
     }
 
     fn check_commands(&self) -> Vec<Problem> {

@@ -110,7 +110,8 @@ pub struct Provider {
     pub state_labels: BTreeMap<String, String>,
     /// github: the project whose column is the state.
     pub project: Option<ProjectBoard>,
-    /// github: what a worker may ask the API for.
+    /// github, linear: what a worker may ask the API for. Default: `read`; for linear `write` in a file without `orchestration.states` and
+    /// `pr`, whose prompt moves the ticket itself.
     pub agent_tool: AgentTool,
     /// github: whether a person uses our account as well. Default: an app's is its own, any other is shared.
     pub account: Option<AccountUse>,
@@ -292,6 +293,11 @@ impl TrackerKind {
         }
     }
 
+    /// Whether a ticket has a place for links of its own. GitHub shows a pull request that names the issue by itself.
+    pub fn keeps_links(self) -> bool {
+        matches!(self, Self::Linear)
+    }
+
     /// The keys under `tracker.provider` that this kind knows.
     pub fn provider_keys(self) -> &'static [&'static str] {
         match self {
@@ -310,7 +316,9 @@ impl TrackerKind {
                 "agent_tool",
                 "account",
             ],
-            Self::Linear => &["api_key", "endpoint", "team_key", "project_slug", "assignee", "create_labels"],
+            Self::Linear => {
+                &["api_key", "endpoint", "team_key", "project_slug", "assignee", "create_labels", "agent_tool"]
+            }
             Self::Memory => &[],
         }
     }

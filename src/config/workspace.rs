@@ -19,13 +19,21 @@ pub struct WorkspaceSettings {
     /// Where workspaces are made. Must not lie inside the repository's work tree.
     #[schemars(with = "wire::PathText")]
     pub root: PathBuf,
-    /// The repository that worktrees are made from. Default: the directory of the workflow file.
+    /// The repository that worktrees are made from: a path, or an address that is cloned. Default: the directory of the workflow file.
     #[schemars(with = "wire::PathText")]
     pub repo: PathBuf,
+    /// The address that the file names; `repo` is then a clone of ours.
+    #[serde(skip)]
+    pub clone_of: Option<String>,
+    /// The folder that holds `.dirigent/` and `.tickets/`: the repository, or that of the workflow file where the repository is a clone of ours.
+    #[serde(skip)]
+    pub home: PathBuf,
     /// The ref that new branches start from. Default: `pr.base_branch`.
     pub base: String,
     /// A branch is this, the ticket's key, a dash and a slug.
     pub branch_prefix: String,
+    /// `tracker`: the name that the board proposes for the ticket's branch, where it is a usable one that has the ticket's key in it.
+    pub branch: BranchSource,
     /// Whether a workspace outlives its run.
     pub keep: Keep,
     /// What becomes of uncommitted changes of a run that succeeded.
@@ -64,6 +72,15 @@ pub enum WorkspaceMode {
     Directory,
 }
 
+/// Where the name of a ticket's branch comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BranchSource {
+    #[default]
+    Prefix,
+    Tracker,
+}
+
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ModeReason {
     #[default]
@@ -97,8 +114,11 @@ impl Default for WorkspaceSettings {
             mode_reason: ModeReason::default(),
             root: PathBuf::new(),
             repo: PathBuf::new(),
+            clone_of: None,
+            home: PathBuf::new(),
             base: "main".to_owned(),
             branch_prefix: "dirigent/".to_owned(),
+            branch: BranchSource::default(),
             keep: Keep::default(),
             on_dirty: OnDirty::default(),
             commit: CommitSettings::default(),
@@ -126,14 +146,15 @@ impl ModeReason {
 }
 
 impl WorkspaceSettings {
-    /// Whether `repo` is an address to clone from rather than a path.
-    pub fn repo_is_url(&self) -> bool {
-        is_url(&self.repo.to_string_lossy())
-    }
-
     pub fn check(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
-        if self.mode == WorkspaceMode::Worktree && !self.repo_is_url() && inside(&self.root, &self.repo) {
+        if let Some(why) = self.clone_of.as_deref().and_then(unfit_address) {
+            problems.push(
+                Problem::new("workspace.repo", format!("`workspace.repo` cannot be cloned: {why}"))
+                    .with_help("write it as `https://host/owner/name.git` or `git@host:owner/name.git`"),
+            );
+        }
+        if self.mode == WorkspaceMode::Worktree && inside(&self.root, &self.repo) {
             problems.push(
                 Problem::new(
                     "workspace.root",
@@ -171,6 +192,21 @@ pub fn is_url(text: &str) -> bool {
         return true;
     }
     text.split_once(':').is_some_and(|(host, _)| host.contains('@') && !host.contains('/'))
+}
+
+/// Why an address is not used. A secret in it would end up in git's configuration, where workers read it.
+fn unfit_address(url: &str) -> Option<&'static str> {
+    let (scheme, rest) = url.split_once("://")?;
+    let authority = rest.split('/').next().unwrap_or_default();
+    match scheme {
+        "https" | "http" if authority.contains('@') => Some("it holds a user name or a password"),
+        "https" => None,
+        "http" if authority.starts_with("127.0.0.1") || authority.starts_with("localhost") => None,
+        "http" => Some("it is not encrypted"),
+        "ssh" if authority.split('@').next().is_some_and(|user| user.contains(':')) => Some("it holds a password"),
+        "ssh" | "file" => None,
+        _ => Some("this kind of address is not known"),
+    }
 }
 
 fn inside(path: &Path, outer: &Path) -> bool {

@@ -1,7 +1,10 @@
 //! What an observation rests on: when its question left, and which of our writes had been answered by then.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
+use super::ids::TicketId;
 use super::time::Timestamp;
 
 /// A point in the order of everything that the engine asked for and was told. Later ones are greater.
@@ -30,6 +33,24 @@ impl Basis {
     pub fn is_after(&self, moment: Moment) -> bool {
         self.after > moment
     }
+}
+
+/// Stands for one answer of one tracker. Only that tracker understands it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Mark(pub String);
+
+/// How far the board has been read. It is kept, so that a new life asks only for what changed since.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoardMark {
+    pub mark: Mark,
+    /// What was asked for, and the workflow that gave the answer its meaning: with another one it has to be read anew.
+    pub states: Vec<String>,
+    pub workflow: String,
+    pub basis: Basis,
+    /// Tickets that the board's answers have not settled. What changes after the mark says nothing about them.
+    #[serde(default)]
+    pub ask_for: BTreeSet<TicketId>,
 }
 
 /// The server's own version of an object. Compared, never interpreted.

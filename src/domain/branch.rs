@@ -5,6 +5,7 @@ use sha2::{Digest, Sha256};
 /// Bounds that keep a ref file's name far below what file systems allow.
 const LONGEST_KEY: usize = 60;
 const LONGEST_SLUG: usize = 40;
+const LONGEST_PROPOSED: usize = 200;
 
 /// `prefix + key + "-" + slug of the title`, and `-<generation + 1>` when an earlier branch was given up.
 ///
@@ -21,6 +22,25 @@ pub fn branch_name(prefix: &str, key: &str, title: &str, generation: u32) -> Str
         name.push_str(&format!("-{}", generation.saturating_add(1)));
     }
     format!("{prefix}{name}")
+}
+
+/// The branch that a board proposes, if git takes it as it is and it has the ticket's key in it: no two tickets share it, and none is
+/// worked on in a branch of somebody's own.
+pub fn proposed_branch(proposed: &str, key: &str) -> Option<String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
+    let part = |part: &str| !part.is_empty() && !part.starts_with(['.', '-']) && !part.ends_with(".lock");
+    let valid = proposed.len() <= LONGEST_PROPOSED
+        && proposed.chars().all(plain)
+        && proposed.split('/').all(part)
+        && !proposed.contains("..")
+        && !proposed.ends_with('.');
+    let (lower, key) = (proposed.to_ascii_lowercase(), key.to_ascii_lowercase());
+    let names_it = lower.match_indices(&key).any(|(at, _)| {
+        let before = lower[..at].chars().next_back();
+        let after = lower[at + key.len()..].chars().next();
+        !before.is_some_and(|c| c.is_ascii_alphanumeric()) && !after.is_some_and(|c| c.is_ascii_alphanumeric())
+    });
+    (valid && !key.is_empty() && names_it).then(|| proposed.to_owned())
 }
 
 /// A key that has to be changed carries a hash, so that two keys never share a branch. `#7` alone is simply `7`.
@@ -88,6 +108,27 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_proposed_name_is_taken_only_if_it_is_the_tickets_and_git_takes_it() {
+        for name in ["ada/eng-12-fix-the-login", "ENG-12", "x/y/eng-12"] {
+            assert_eq!(proposed_branch(name, "ENG-12").as_deref(), Some(name));
+        }
+        for name in [
+            "main",
+            "",
+            "ada/eng-123-x",
+            "ada/seng-12",
+            "eng-12..x",
+            "/eng-12",
+            "eng-12.lock",
+            "a b/eng-12",
+            "-eng-12",
+            "eng-12/",
+        ] {
+            assert_eq!(proposed_branch(name, "ENG-12"), None, "{name}");
+        }
+    }
 
     #[test]
     fn a_plain_ticket() {

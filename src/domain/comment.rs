@@ -67,6 +67,14 @@ impl Comment {
     }
 }
 
+/// How a comment that tells us to do something is answered in short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Acknowledgement {
+    Seen,
+    Refused,
+}
+
 /// Stands for a text, so that another one is told apart.
 pub fn text_version(text: &str) -> String {
     format!("{:016x}", super::hash::stable_hash(&[text]))

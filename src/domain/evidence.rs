@@ -65,6 +65,9 @@ pub enum Verification {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GateResult {
     pub name: String,
+    /// The shell command that was run.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub command: String,
     pub passed: bool,
     pub exit_code: Option<i32>,
     pub timed_out: bool,

@@ -50,6 +50,8 @@ pub enum RunFailure {
     GaveUp { why: String },
     #[error("the run ended without a new commit, a state change or a declared result")]
     NoProgress,
+    #[error("the agent removed its own worktree, and with it what was not committed")]
+    WorktreeGone,
     #[error("the run left uncommitted changes and workspace.on_dirty is `fail`")]
     Dirty,
     #[error("the tracker could not be asked: {detail}")]
@@ -97,6 +99,7 @@ impl RunFailure {
             Self::Lost => "lost",
             Self::GaveUp { .. } => "gave_up",
             Self::NoProgress => "no_progress",
+            Self::WorktreeGone => "worktree_gone",
             Self::Dirty => "dirty",
             Self::Tracker { .. } => "tracker",
         }

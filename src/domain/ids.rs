@@ -82,6 +82,13 @@ impl CommitId {
     pub fn short(&self) -> &str {
         self.0.get(..12).unwrap_or(&self.0)
     }
+
+    /// Whether a person who writes `name` means this commit: its whole name, or enough of its beginning.
+    pub fn is_called(&self, name: &str) -> bool {
+        const ENOUGH: usize = 7;
+        let name = name.trim().to_ascii_lowercase();
+        *self.0 == *name || (name.len() >= ENOUGH && self.0.to_ascii_lowercase().starts_with(&name))
+    }
 }
 
 /// A pull request's number in its forge.

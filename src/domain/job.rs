@@ -4,27 +4,36 @@ mod delivery;
 mod facts;
 mod hindrance;
 mod people;
+mod reviews;
 mod spending;
 mod stage;
 mod work;
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use super::basis::WriteStatus;
 use super::evidence::Receipt;
 use super::failure::RunFailure;
+use super::finding::ReviewFinding;
 use super::fingerprint::Fingerprint;
-use super::ids::{CommentId, CommitId, SessionId};
+use super::ids::{CommentId, CommitId, RunId, SessionId};
+use super::remark::{RemarkKind, RemarkStatus};
 use super::ticket::{same_state, state_in};
 use super::time::Timestamp;
 
-pub use delivery::{BranchName, ChecksSummary, Delivery, PrFacts, PrWrite, PrWriteKind};
+pub use delivery::{Announced, BranchName, ChecksSummary, Delivery, PrFacts, PrWrite, PrWriteKind};
 pub use facts::TicketFacts;
 pub use hindrance::Hindrance;
-pub use people::{Approval, HumanMessage, Pause, People};
+pub use people::{Approval, HumanMessage, NamedHead, Pause, People};
+pub use reviews::{Reviews, SettledFinding, UnreadableReview};
 pub use spending::Spending;
 pub use stage::{BlockCause, CheckWait, DoneHow, HumanWait, MergeHold, ReleaseReason, Stage, SwitchSource, Turn, Wait};
 pub use work::{ReworkCause, ReworkTrigger, Work};
+
+/// Which comment carries which of our keys.
+pub type OurComments = BTreeMap<String, CommentId>;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
@@ -47,9 +56,18 @@ pub struct Job {
     pub continuations: u32,
     /// A column that we moved the ticket to and that no reading has shown yet.
     pub column: Option<ColumnWrite>,
+    /// The directory that it keeps across runs (`workspace.mode: directory`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<LastingDirectory>,
+    /// Where its own worker has moved the ticket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved_by_worker: Option<WorkerMove>,
     /// The conversation to go on with.
     pub session: Option<SessionId>,
     pub workpad: Workpad,
+    /// Comments of ours that are there, by their keys: a marker that stands elsewhere is a copy.
+    #[serde(default, skip_serializing_if = "OurComments::is_empty")]
+    pub comments: OurComments,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
@@ -69,6 +87,24 @@ pub struct EvidenceRecord {
     pub salvage: Option<String>,
     /// Why the last run did not end well; gone with the next one that does.
     pub last_failure: Option<RunFailure>,
+}
+
+/// A directory that outlives runs and goes when the ticket is closed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastingDirectory {
+    /// Why it stays although the ticket is closed. The next start tries again.
+    pub kept: Option<String>,
+}
+
+/// A worker moved its own ticket, through the tracker's API.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerMove {
+    pub run: RunId,
+    pub from: String,
+    pub state: String,
+    /// What it said by that does not hold: the ticket goes back.
+    #[serde(default)]
+    pub taken_back: bool,
 }
 
 /// Our move of the ticket to another column, until a reading shows it.
@@ -127,8 +163,11 @@ impl Job {
             rework_cycles: 0,
             continuations: 0,
             column: None,
+            directory: None,
+            moved_by_worker: None,
             session: None,
             workpad: Workpad::default(),
+            comments: OurComments::new(),
             created_at: now,
             updated_at: now,
         }
@@ -143,6 +182,40 @@ impl Job {
     pub fn take_new_branch(&mut self, prefix: &str) {
         self.delivery.take_new_branch(prefix, self.ticket.key.as_str(), &self.ticket.title);
         self.evidence.receipt = None;
+        self.people.remarks.retain(|remark| remark.key.kind != RemarkKind::Finding);
+    }
+
+    /// What became of a finding, in one line.
+    pub fn answer_to(&self, finding: &ReviewFinding) -> String {
+        match self.people.remark(&finding.key()).map(|remark| &remark.status) {
+            Some(RemarkStatus::Answered { commit, .. }) => format!("fixed in {}", commit.short()),
+            Some(RemarkStatus::Addressed { .. }) => "a commit was made since".to_owned(),
+            Some(RemarkStatus::Explained { words, .. }) => format!("explained: {words}"),
+            Some(RemarkStatus::Declined { why, .. }) => format!("declined: {why}"),
+            Some(RemarkStatus::Overruled { by, .. }) => format!("accepted as it is by {by}"),
+            Some(RemarkStatus::Open | RemarkStatus::Delivered { .. } | RemarkStatus::Withdrawn { .. }) | None => {
+                "not answered yet".to_owned()
+            }
+        }
+    }
+
+    /// The conversation that this work goes on with. A reviewer has one of its own.
+    pub fn session_of(&mut self, work: &Work) -> &mut Option<SessionId> {
+        match work {
+            Work::Implement | Work::Rework { .. } => &mut self.session,
+            Work::Review { .. } => &mut self.delivery.reviews.session,
+        }
+    }
+
+    /// Whether its own worker has moved the ticket there: the run under way is let to its end, and a move that is being taken back means
+    /// nothing any more.
+    pub fn is_where_its_worker_put_it(&self, state: &str) -> bool {
+        let goes_back = |moved: &WorkerMove| {
+            moved.taken_back && self.column.as_ref().is_some_and(|write| same_state(&write.to, &moved.from))
+        };
+        self.moved_by_worker.as_ref().is_some_and(|moved| {
+            same_state(&moved.state, state) && (self.stage.run() == Some(&moved.run) || goes_back(moved))
+        })
     }
 
     /// The column that the ticket is in, or will be in once our own move is through.

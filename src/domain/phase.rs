@@ -61,6 +61,16 @@ impl Phase {
         }
     }
 
+    /// For people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::WaitingForChecks => "waiting for checks",
+            Self::WaitingForHuman => "waiting for approval",
+            Self::ReadyToMerge => "ready to merge",
+            other => other.name(),
+        }
+    }
+
     pub fn from_name(name: &str) -> Option<Phase> {
         Self::ALL.into_iter().find(|phase| phase.name() == name)
     }

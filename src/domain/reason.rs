@@ -1,10 +1,12 @@
 //! Why a job is where it is, in one value and one sentence, and what would move it on.
 
 use super::failure::RunFailure;
+use super::ids::CommitId;
 use super::job::{
     BlockCause, CheckWait, DoneHow, Hindrance, HumanWait, Job, MergeHold, ReleaseReason, ReworkCause, ReworkTrigger,
     Stage, SwitchSource, Wait, Work,
 };
+use super::remark::{Remark, RemarkStatus};
 use super::time::Timestamp;
 
 /// One enum value (`code`), one sentence, and what would move it on (naming who, if a person must).
@@ -21,15 +23,97 @@ fn reason(code: &'static str, sentence: impl Into<String>, next: impl Into<Strin
     Reason { code, sentence: sentence.into(), next: next.into(), detail: None }
 }
 
+/// Commands that can be given in a comment as well.
+const IN_COMMENTS: [&str; 7] = ["approve", "reject", "retry", "stop", "pause", "resume", "explain"];
+
 impl Job {
     /// Why it is where it is, as far as that is its own doing, with its own key in what there is to type.
     pub fn own_reason(&self, now: Timestamp) -> Reason {
-        self.stage.reason(now).of(self)
+        match &self.stage {
+            Stage::WaitingForHuman { on: HumanWait::Remarks { head, .. }, .. } => words_stand(self, head).of(self),
+            Stage::Queued { wait: Wait::Retry { due, error, .. }, .. } if self.evidence.no_progress_with.is_some() => {
+                brought_nothing(error, *due, now).of(self)
+            }
+            stage => stage.reason(now).of(self),
+        }
+    }
+
+    /// What can be typed at a terminal, with what says the same in a comment to `name`.
+    pub fn in_comments_too(&self, reason: Reason, name: &str) -> Reason {
+        let head = self.current_head().map(|head| head.short());
+        let mut next = String::new();
+        for (at, part) in reason.next.split('`').enumerate() {
+            next.push_str(part);
+            // Every second part stands between two of them.
+            let written = if at % 2 == 1 { in_comment(part, name, head) } else { None };
+            if at % 2 == 0 && at + 1 == reason.next.split('`').count() {
+                continue;
+            }
+            next.push('`');
+            if let Some(written) = written {
+                next.push_str(&format!(" (or comment `{written}`)"));
+            }
+        }
+        Reason { next, ..reason }
     }
 
     /// The same while something keeps it waiting that is not its own doing.
     pub fn hindered_reason(&self, hindrance: &Hindrance, now: Timestamp) -> Reason {
         self.stage.hindered_reason(hindrance, now).of(self)
+    }
+}
+
+/// What says the same as this command in a comment, if something does.
+fn in_comment(command: &str, name: &str, head: Option<&str>) -> Option<String> {
+    let mut words = command.split_whitespace();
+    let verb = (words.next() == Some("dirigent")).then(|| words.next()).flatten()?;
+    let _ticket = words.next()?;
+    let head = head.filter(|_| verb == "approve");
+    let said = [verb].into_iter().chain(head).chain(words);
+    IN_COMMENTS.contains(&verb).then(|| format!("/{name} {}", said.collect::<Vec<_>>().join(" ")))
+}
+
+/// Whose words stand against a merge, what became of them, and how to go on.
+fn words_stand(job: &Job, head: &CommitId) -> Reason {
+    let holding: Vec<&Remark> = job.people.holding().collect();
+    if holding.is_empty() {
+        let sentence = format!("nothing stands against {} any more; it is looked at once more", head.short());
+        return reason("remarks", sentence, "nothing: it goes on with the next look");
+    }
+    let mut by: Vec<&str> = holding.iter().map(|remark| remark.author.as_str()).collect();
+    by.dedup();
+    let (by, short) = (by.join(", "), head.short());
+    let dealt_with = holding.iter().all(|remark| remark.is_accepted_by_approval());
+    let verdicts = holding.iter().any(|remark| remark.is_standing_verdict());
+    let (sentence, next) = if dealt_with {
+        (
+            format!("a run has dealt with what {by} wrote; {short} waits for somebody to accept that"),
+            "look at it, then `dirigent approve TICKET` accepts it and `dirigent reject TICKET WHY` asks for more",
+        )
+    } else if verdicts {
+        (
+            format!("words of {by} stand against merging {short}"),
+            "whoever requested changes approves; or `dirigent approve TICKET --anyway` merges it as it is, `dirigent reject TICKET WHY` asks for changes",
+        )
+    } else {
+        (
+            format!("words of {by} stand against merging {short}"),
+            "`dirigent approve TICKET --anyway` merges it as it is, `dirigent reject TICKET WHY` asks for changes",
+        )
+    };
+    let shown = holding.iter().take(5).map(|remark| format!("{} ({})", clipped(&remark.sentence()), became(remark)));
+    Reason { detail: Some(shown.collect::<Vec<_>>().join("\n")), ..reason("remarks", sentence, next) }
+}
+
+/// What became of a remark, in a few words.
+fn became(remark: &Remark) -> String {
+    match &remark.status {
+        RemarkStatus::Open | RemarkStatus::Delivered { .. } => "open".to_owned(),
+        RemarkStatus::Addressed { .. } => "a commit was made for it".to_owned(),
+        RemarkStatus::Answered { commit, .. } => format!("fixed in {}", commit.short()),
+        RemarkStatus::Explained { words, .. } => format!("explained: {}", clipped(words)),
+        RemarkStatus::Declined { why, .. } => format!("declined: {}", clipped(why)),
+        RemarkStatus::Withdrawn { .. } | RemarkStatus::Overruled { .. } => "over".to_owned(),
     }
 }
 
@@ -109,6 +193,18 @@ fn span(due: Timestamp, now: Timestamp) -> String {
     }
 }
 
+/// Whether there is another attempt depends on whether something is new by then.
+fn brought_nothing(error: &RunFailure, due: Timestamp, now: Timestamp) -> Reason {
+    reason(
+        "retry",
+        format!(
+            "the last attempt brought nothing ({error}); it is tried again {} only if something is new",
+            span(due, now)
+        ),
+        "say on the ticket what to do differently; `dirigent retry TICKET` starts it now",
+    )
+}
+
 fn queued(work: &Work, wait: &Wait, now: Timestamp) -> Reason {
     match wait {
         Wait::Ready => {
@@ -165,6 +261,11 @@ fn hindered(what: &str, hindrance: &Hindrance, now: Timestamp) -> Reason {
             format!("the usage limit of `{pool}` is reached; it resets {}", span(*until, now)),
             "nothing: it goes on at the reset; with another key or a larger plan `dirigent retry TICKET` tries at once",
         ),
+        Hindrance::QuotaTrial { pool } => reason(
+            "quota",
+            format!("the usage limit of `{pool}` should be reset; one run finds out"),
+            "nothing: it goes on when that run gets through",
+        ),
         Hindrance::Observe => reason(
             "observe",
             format!("its {what} would start now, but rollout.mode is observe"),
@@ -178,7 +279,7 @@ fn hindered(what: &str, hindrance: &Hindrance, now: Timestamp) -> Reason {
         Hindrance::DailyBudget { what, until } => reason(
             "daily_budget",
             format!("today's budget is spent ({what})"),
-            format!("nothing: it goes on {} (midnight UTC), or raise budget.daily", span(*until, now)),
+            format!("nothing: it goes on {} (midnight), or raise budget.daily", span(*until, now)),
         ),
         Hindrance::Tracker => {
             reason("tracker", "the board could not be read, or not yet", "nothing: it goes on when the tracker answers")
@@ -255,6 +356,11 @@ fn checks(on: &CheckWait) -> Reason {
             format!("the base is being merged into the branch at {}", head.short()),
             "nothing: the new head is checked next",
         ),
+        CheckWait::ForgeQueue { head } => reason(
+            "in_queue",
+            format!("{} is in the forge's own merge queue", head.short()),
+            "nothing: the forge merges it; a remark, `dirigent stop TICKET` or a kill switch takes it out again",
+        ),
         CheckWait::TicketClosed { state } => reason(
             "ticket_closed_with_pr",
             format!("the ticket is `{state}`; the forge is asked whether its pull request was merged"),
@@ -275,6 +381,11 @@ fn human(on: &HumanWait) -> Reason {
             format!("the work is on branch {branch}; no pull request is opened here"),
             "review and merge the branch, then close the ticket",
         ),
+        HumanWait::Directory => reason(
+            "handed_over",
+            "the worker says done; what it made is in the ticket's directory, which is pushed by the workflow's own prompt and hooks",
+            "look at it, then close the ticket, or move it to an active state for another run",
+        ),
         HumanWait::NoChecks { head } => reason(
             "no_checks",
             format!("nothing checks {}, and merge.no_checks is wait", head.short()),
@@ -284,6 +395,14 @@ fn human(on: &HumanWait) -> Reason {
             "plan",
             "the worker wants its plan approved",
             "comment on the ticket, or run `dirigent approve TICKET`",
+        ),
+        HumanWait::ReviewLimit { head, limit } => reason(
+            "review_limit",
+            format!(
+                "{} is not reviewed, and the {limit} reviews that a ticket gets (review.max_passes) are used up",
+                head.short()
+            ),
+            "review it yourself and run `dirigent approve TICKET`, or run `dirigent retry TICKET` for another set of reviews",
         ),
         HumanWait::Draft => reason("draft", "the pull request is a draft", "mark it ready for review"),
         HumanWait::Remarks { head, by } => reason(
@@ -370,10 +489,10 @@ fn blocked(cause: &BlockCause) -> Reason {
             ),
             "look at the work; close or move the ticket, or run `dirigent retry TICKET` for more",
         ),
-        BlockCause::ReviewPasses { limit } => reason(
-            "review_passes_exceeded",
-            format!("{limit} review passes still had findings"),
-            "review it yourself, then run `dirigent approve TICKET` or `dirigent retry TICKET`",
+        BlockCause::ReviewUnreadable { head, because } => reason(
+            "review_unreadable",
+            format!("the review of {} could not be read, twice: {}", head.short(), clipped(because)),
+            "review it yourself and run `dirigent approve TICKET`, or mend the reviewer (review.*) and run `dirigent retry TICKET`",
         ),
     }
 }
@@ -452,6 +571,7 @@ impl ReworkTrigger {
             Self::GateFailed => "gate failed",
             Self::Contradicted => "the facts contradict the claim",
             Self::Operator => "asked for by a person",
+            Self::Landing => "preparation of the merge",
         }
     }
 }

@@ -62,6 +62,7 @@ fn passes_by_itself(hindrance: &Hindrance) -> bool {
         Hindrance::Tracker
         | Hindrance::ShuttingDown
         | Hindrance::Quota { .. }
+        | Hindrance::QuotaTrial { .. }
         | Hindrance::Slot
         | Hindrance::StateSlot { .. }
         | Hindrance::Behind { .. } => true,

@@ -19,6 +19,8 @@ pub enum RemarkKind {
     TicketComment,
     /// By a command at the terminal or through the API.
     Message,
+    /// What our own review of a head found.
+    Finding,
 }
 
 impl RemarkKind {
@@ -29,6 +31,7 @@ impl RemarkKind {
             Self::PrComment => "pull request comment",
             Self::TicketComment => "comment",
             Self::Message => "message",
+            Self::Finding => "finding",
         }
     }
 }
@@ -44,6 +47,9 @@ pub struct RemarkKey {
 impl RemarkKey {
     /// What a worker calls it: short enough to be typed, the same in every prompt and every run.
     pub fn handle(&self) -> String {
+        if self.kind == RemarkKind::Finding {
+            return self.id.to_string();
+        }
         let hash = super::hash::stable_hash(&[self.kind.name(), self.id.as_str()]);
         format!("r{:06x}", hash & 0xff_ffff)
     }
@@ -207,6 +213,7 @@ impl Remark {
         let place = self.place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default();
         match self.key.kind {
             RemarkKind::Verdict => format!("{} requests changes: {}", self.author, self.text),
+            RemarkKind::Finding => format!("{} {place}{}", self.key.id, self.text),
             _ => format!("{place}{}: {}", self.author, self.text),
         }
     }

@@ -147,6 +147,16 @@ pub enum Activity {
     Commented {
         text: String,
     },
+    /// The worker moves its own ticket through the tracker's API.
+    MovedTicket {
+        from: String,
+        to: String,
+        step: MoveStep,
+    },
+    /// Through the desk: `tk api`, done already.
+    Wrote {
+        what: String,
+    },
     /// Through the desk: `tk evidence`.
     Proved {
         evidence: Evidence,
@@ -264,6 +274,18 @@ pub enum RunOutcome {
     Killed { reason: StopReason },
 }
 
+/// How far a worker's move of its ticket has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MoveStep {
+    /// It leaves now.
+    Sent,
+    Done,
+    Refused,
+    /// The answer was lost.
+    MaybeDone,
+}
+
 impl RunOutcome {
     pub fn code(&self) -> &'static str {
         match self {
@@ -294,6 +316,9 @@ pub struct RunReport {
     /// Usage that no `Activity` has reported yet.
     pub unreported_usage: Usage,
     pub turns: u32,
+    /// What the agent said in its last turn, where that is the result: a review.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<String>,
     /// The worktree outlived the run because `workspace.keep` says so.
     pub kept_worktree: Option<PathBuf>,
 }
@@ -314,6 +339,7 @@ impl RunReport {
             session: None,
             unreported_usage: Usage::default(),
             turns: 0,
+            said: None,
             kept_worktree: None,
         }
     }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::condition::Condition;
+use super::finding::ReviewFinding;
 use super::job::SwitchSource;
 use super::phase::Phase;
 use super::run::RunKind;
@@ -62,16 +64,42 @@ pub struct JobView {
     pub failures: u32,
     pub rework_cycles: u32,
     pub spent: Usage,
+    /// What of its budget is spent, since a person last cleared it.
+    #[serde(default)]
+    pub budget: Vec<CapView>,
     pub run: Option<RunView>,
     pub retry_at: Option<Timestamp>,
     pub verification: Option<String>,
     /// The head that a person approved by command or by moving the ticket.
     #[serde(default)]
     pub approved_head: Option<String>,
+    /// What has to hold before it is merged, in the order in which it is judged.
+    #[serde(default)]
+    pub conditions: Vec<Condition>,
+    /// What our own reviews have found so far.
+    #[serde(default)]
+    pub review: Option<ReviewView>,
     /// The commit on the base branch, once it is merged.
     pub merged_commit: Option<String>,
     /// `false` when a person merged it.
     pub merged_by_us: Option<bool>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReviewView {
+    pub passes: u32,
+    pub max_passes: u32,
+    /// The head that counts as reviewed.
+    pub head: Option<String>,
+    pub findings: Vec<FindingView>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FindingView {
+    #[serde(flatten)]
+    pub finding: ReviewFinding,
+    /// What became of it.
+    pub answer: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -120,8 +148,19 @@ pub struct Counts {
 pub struct Totals {
     pub usage: Usage,
     pub today: Usage,
+    /// What of the day's budget is spent.
+    #[serde(default)]
+    pub daily_budget: Vec<CapView>,
     /// Ended runs plus the live ones until `at`.
     pub seconds_running: u64,
+}
+
+/// A cap and what counts against it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CapView {
+    pub what: String,
+    pub spent: String,
+    pub cap: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

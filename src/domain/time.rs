@@ -20,10 +20,42 @@ impl Timestamp {
         let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
         Timestamp(self.0.saturating_add(millis))
     }
+}
 
-    /// The number of the UTC day, for daily budgets.
-    pub fn day(self) -> i64 {
-        self.0.div_euclid(86_400_000)
+const DAY: i64 = 86_400_000;
+
+/// Where the days of the local clock begin and end. Empty: those of UTC.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LocalDays {
+    /// By how many milliseconds the local clock is ahead of UTC, from which time on; oldest first.
+    offsets: Vec<(Timestamp, i64)>,
+}
+
+impl LocalDays {
+    /// `offsets` begin with the one that holds now; those of the next years follow.
+    pub fn new(mut offsets: Vec<(Timestamp, i64)>) -> Self {
+        offsets.sort_unstable();
+        Self { offsets }
+    }
+
+    fn offset(&self, at: Timestamp) -> i64 {
+        let holds = self.offsets.iter().rev().find(|(from, _)| *from <= at);
+        holds.or_else(|| self.offsets.first()).map_or(0, |(_, offset)| *offset)
+    }
+
+    /// The number of the day.
+    pub fn day(&self, at: Timestamp) -> i64 {
+        at.0.saturating_add(self.offset(at)).div_euclid(DAY)
+    }
+
+    /// When the day of this number is over.
+    pub fn end_of(&self, day: i64) -> Timestamp {
+        let midnight = day.saturating_add(1).saturating_mul(DAY);
+        let utc = [(Timestamp(i64::MIN), 0)];
+        let offsets = if self.offsets.is_empty() { utc.as_slice() } else { &self.offsets };
+        // At a change of the clock midnight may come twice, or be skipped; the first moment of another day counts.
+        let moments = offsets.iter().flat_map(|(from, offset)| [Timestamp(midnight.saturating_sub(*offset)), *from]);
+        moments.filter(|at| self.day(*at) > day).min().unwrap_or(Timestamp(midnight))
     }
 }
 
@@ -40,5 +72,37 @@ impl Sub for Timestamp {
 
     fn sub(self, earlier: Timestamp) -> Duration {
         self.since(earlier)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: i64 = 3_600_000;
+
+    #[test]
+    fn days_are_those_of_the_local_clock() {
+        let utc = LocalDays::default();
+        assert_eq!((utc.day(Timestamp(DAY - 1)), utc.day(Timestamp(DAY))), (0, 1));
+        assert_eq!(utc.end_of(0), Timestamp(DAY));
+        let tokyo = LocalDays::new(vec![(Timestamp(0), 9 * HOUR)]);
+        assert_eq!((tokyo.day(Timestamp(15 * HOUR - 1)), tokyo.day(Timestamp(15 * HOUR))), (0, 1));
+        assert_eq!(tokyo.end_of(0), Timestamp(15 * HOUR));
+        let west = LocalDays::new(vec![(Timestamp(0), -8 * HOUR)]);
+        assert_eq!((west.day(Timestamp(8 * HOUR - 1)), west.day(Timestamp(8 * HOUR))), (-1, 0));
+    }
+
+    #[test]
+    fn a_day_with_a_change_of_the_clock_has_another_length() {
+        let start = 100 * DAY;
+        let spring = LocalDays::new(vec![(Timestamp(0), HOUR), (Timestamp(start + HOUR), 2 * HOUR)]);
+        assert_eq!(spring.end_of(100).0 - spring.end_of(99).0, 23 * HOUR);
+        let autumn = LocalDays::new(vec![(Timestamp(0), 2 * HOUR), (Timestamp(start + HOUR), HOUR)]);
+        assert_eq!(autumn.end_of(100).0 - autumn.end_of(99).0, 25 * HOUR);
+        for days in [spring, autumn] {
+            let end = days.end_of(100);
+            assert_eq!((days.day(Timestamp(end.0 - 1)), days.day(end)), (100, 101));
+        }
     }
 }

@@ -22,6 +22,18 @@ impl Usage {
         self.fresh_input.saturating_add(self.cached_input).saturating_add(self.output)
     }
 
+    /// What it has more than an earlier count. Turns are counted elsewhere.
+    pub fn beyond(&self, earlier: &Usage) -> Usage {
+        Usage {
+            fresh_input: self.fresh_input.saturating_sub(earlier.fresh_input),
+            cached_input: self.cached_input.saturating_sub(earlier.cached_input),
+            output: self.output.saturating_sub(earlier.output),
+            reasoning: self.reasoning.saturating_sub(earlier.reasoning),
+            cost_microusd: self.cost_microusd.saturating_sub(earlier.cost_microusd),
+            turns: 0,
+        }
+    }
+
     pub fn cost_usd(&self) -> f64 {
         self.cost_microusd as f64 / 1_000_000.0
     }

@@ -53,7 +53,8 @@ impl Step<'_> {
         let is_listed = state_in(&job.ticket.state, listed) && !state.off_list.contains(id);
         let is_doubtful = state.unsettled.contains_key(id) || state.look_again.get(id).is_some();
         let has_to_write = state.outbox.of_ticket(id).next().is_some() || state.workpads.get(id).is_some();
-        is_over && !is_listed && !is_doubtful && !has_to_write
+        let has_directory = job.directory.is_some();
+        is_over && !is_listed && !is_doubtful && !has_to_write && !has_directory
     }
 
     fn archive(&mut self, id: &TicketId) {

@@ -11,6 +11,7 @@ use crate::domain::time::Timestamp;
 
 use super::delivery::conflict;
 use super::remarks::wanted_rework;
+use super::reviewing::{self, ReviewState};
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Assessment {
@@ -20,6 +21,10 @@ pub enum Assessment {
     /// The base has to be merged into the branch first.
     NeedsUpdate {
         number: PrNumber,
+        head: CommitId,
+    },
+    /// A run prepares it for its merge first.
+    NeedsPreparation {
         head: CommitId,
     },
     NeedsReview {
@@ -97,6 +102,7 @@ pub fn remember(
         head_shown: same_head.and_then(|facts| facts.head_shown).or(shown),
         seen_unapproved: same_head.is_some_and(|facts| facts.seen_unapproved),
         write: old.and_then(|facts| facts.write.clone()),
+        conditions: old.map(|facts| facts.conditions.clone()).unwrap_or_default(),
     }
 }
 
@@ -124,8 +130,16 @@ pub fn assess(job: &Job, pr: &PullRequest, policy: &Policy, now: Timestamp) -> A
     if pr.mergeability == Mergeability::Unknown {
         return Assessment::Checks(CheckWait::Mergeability { head });
     }
-    if policy.review.enabled && job.delivery.reviewed_head.as_ref() != Some(&head) {
-        return Assessment::NeedsReview { head };
+    // Before it is reviewed and approved, so that what was read is what is merged.
+    if policy.merge.prepare && policy.merge.auto && job.delivery.prepared_head.as_ref() != Some(&head) {
+        return Assessment::NeedsPreparation { head };
+    }
+    match reviewing::state(job, &head, policy) {
+        ReviewState::Done => {}
+        ReviewState::Needed => return Assessment::NeedsReview { head },
+        ReviewState::UsedUp => {
+            return Assessment::Human(HumanWait::ReviewLimit { head, limit: policy.review.max_passes });
+        }
     }
     if pr.draft && policy.pr.ready_when_green && checks == ChecksSummary::Passed {
         return Assessment::NeedsReady { number: pr.number, head };
@@ -206,7 +220,7 @@ pub fn to_run_again(job: &Job, pr: &PullRequest, policy: &Policy, now: Timestamp
     Some(failed.map(|check| check.id.clone()).collect())
 }
 
-fn awaited_checks(
+pub fn awaited_checks(
     job: &Job,
     pr: &PullRequest,
     checks: ChecksSummary,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::config::policy::Caps;
+use crate::domain::snapshot::CapView;
 use crate::domain::usage::Usage;
 
 /// How close spending is to a cap.
@@ -22,25 +23,64 @@ pub enum Level {
     },
 }
 
+/// One cap, with what counts against it.
+struct Figure {
+    what: &'static str,
+    spent: u64,
+    cap: u64,
+    shown: fn(u64) -> String,
+}
+
+fn plain(figure: u64) -> String {
+    figure.to_string()
+}
+
+fn dollars(millionths: u64) -> String {
+    format!("{}.{:04}", millionths / 1_000_000, millionths % 1_000_000 / 100)
+}
+
+fn seconds(millis: u64) -> String {
+    format!("{}.{}", millis / 1000, millis % 1000 / 100)
+}
+
+fn figures(caps: &Caps, usage: &Usage, run: Duration) -> impl Iterator<Item = Figure> {
+    let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+    let figure = |what, cap: Option<u64>, spent, shown| cap.map(|cap| Figure { what, spent, cap, shown });
+    [
+        figure("turns", caps.max_turns.map(u64::from), u64::from(usage.turns), plain),
+        figure("tokens", caps.max_tokens, usage.tokens(), plain),
+        figure("cost in USD", caps.max_cost_microusd, usage.cost_microusd, dollars),
+        figure("run time in s", caps.max_run.map(millis), millis(run), seconds),
+    ]
+    .into_iter()
+    .flatten()
+}
+
 pub fn level(caps: &Caps, usage: &Usage, run: Duration) -> Level {
-    let figures = [
-        ("turns", caps.max_turns.map(u64::from), u64::from(usage.turns)),
-        ("tokens", caps.max_tokens, usage.tokens()),
-        ("cost in millionths of a dollar", caps.max_cost_microusd, usage.cost_microusd),
-        ("run time in ms", caps.max_run.map(|cap| cap.as_millis() as u64), run.as_millis() as u64),
-    ];
     let mut nearly = Level::Fine;
-    for (what, cap, figure) in figures {
-        let Some(cap) = cap else { continue };
-        if figure >= cap {
-            return Level::Exceeded { what: what.to_owned(), figure: figure.to_string(), cap: cap.to_string() };
+    for Figure { what, spent, cap, shown } in figures(caps, usage, run) {
+        let words = || (what.to_owned(), shown(spent), shown(cap));
+        if spent >= cap {
+            let (what, figure, cap) = words();
+            return Level::Exceeded { what, figure, cap };
         }
-        // Integer form of figure >= 0.8 * cap.
-        if figure.saturating_mul(5) >= cap.saturating_mul(4) && nearly == Level::Fine {
-            nearly = Level::Nearly { what: what.to_owned(), figure: figure.to_string(), cap: cap.to_string() };
+        // Integer form of spent >= 0.8 * cap.
+        if spent.saturating_mul(5) >= cap.saturating_mul(4) && nearly == Level::Fine {
+            let (what, figure, cap) = words();
+            nearly = Level::Nearly { what, figure, cap };
         }
     }
     nearly
+}
+
+/// Every cap that there is, for people.
+pub fn shown(caps: &Caps, usage: &Usage, run: Duration) -> Vec<CapView> {
+    let view = |figure: Figure| CapView {
+        what: figure.what.to_owned(),
+        spent: (figure.shown)(figure.spent),
+        cap: (figure.shown)(figure.cap),
+    };
+    figures(caps, usage, run).map(view).collect()
 }
 
 #[cfg(test)]
@@ -60,6 +100,19 @@ mod tests {
         assert_eq!(level(&caps(100), &used(79), Duration::ZERO), Level::Fine);
         assert!(matches!(level(&caps(100), &used(80), Duration::ZERO), Level::Nearly { .. }));
         assert!(matches!(level(&caps(100), &used(100), Duration::ZERO), Level::Exceeded { .. }));
+    }
+
+    #[test]
+    fn money_and_time_are_shown_as_people_count_them() {
+        let caps = Caps {
+            max_cost_microusd: Some(1_500_000),
+            max_run: Some(Duration::from_millis(90_500)),
+            ..Caps::default()
+        };
+        let usage = Usage { cost_microusd: 12_345, ..Usage::default() };
+        let all = shown(&caps, &usage, Duration::from_secs(1));
+        let words: Vec<_> = all.iter().map(|one| format!("{}: {} of {}", one.what, one.spent, one.cap)).collect();
+        assert_eq!(words, ["cost in USD: 0.0123 of 1.5000", "run time in s: 1.0 of 90.5"]);
     }
 
     #[test]

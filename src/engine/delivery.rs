@@ -4,20 +4,18 @@ use super::assess::Assessment;
 use super::decided::Decided;
 use super::effect::{Action, Said};
 use super::landing;
-use super::phases::{judges_pr, stop, wait_for_checks, wait_for_human};
+use super::phases::{self, judges_pr, stop, wait_for_checks, wait_for_human};
 use super::remarks;
+use super::reviewing;
 use crate::config::policy::{ClosedPrPolicy, ForgeKind};
 use crate::domain::evidence::{Evidence, EvidenceKind, GateResult, Receipt, Verification};
 use crate::domain::ids::{CommitId, PrNumber};
 use crate::domain::job::{
     BlockCause, CheckWait, DoneHow, HumanWait, Job, PrWrite, PrWriteKind, ReleaseReason, ReworkCause, ReworkTrigger,
-    Stage, Wait, Work,
+    Stage, Work,
 };
 use crate::domain::pr::PrState;
 use crate::domain::run::StopReason;
-
-/// A branch update that does not show as a new head by then is asked for again.
-const UPDATE_SHOWS_WITHIN: std::time::Duration = std::time::Duration::from_secs(10 * 60);
 
 /// The work of a run is there: check it on that very commit, or go on to publish it.
 pub fn verify(job: &mut Job, head: CommitId, out: &mut Decided<'_>) {
@@ -130,6 +128,7 @@ pub fn branch_pushed(job: &mut Job, head: &CommitId, out: &mut Decided<'_>) {
         // The push has brought it up to date. To ask for one would make a second, if somebody merged this one a moment ago.
         Some(number) => {
             super::answers::tell(job, out);
+            reviewing::tell(job, out);
             if out.policy.pr.forge == ForgeKind::Github {
                 out.act(Action::UpdatePr { number, ready: false });
             }
@@ -153,58 +152,47 @@ pub fn joined_with_theirs(job: &mut Job, head: CommitId, out: &mut Decided<'_>) 
 pub fn pr_opened(job: &mut Job, number: PrNumber, url: Option<String>, out: &mut Decided<'_>) {
     let Stage::WaitingForChecks { on: CheckWait::Publishing { head }, .. } = &job.stage else { return };
     let head = head.clone();
-    let said = Said::PrOpened {
-        number,
-        url,
-        branch: job.delivery.branch.name.clone(),
-        verification: job.evidence.receipt.as_ref().map(|receipt| receipt.verification),
-    };
-    out.act(Action::Comment { key: format!("pr:{number}"), said });
+    if out.policy.pr.attach_to_tracker {
+        if let (true, Some(url)) = (out.policy.pr.has_links, &url) {
+            out.act(Action::AttachLink { url: url.clone(), title: format!("Pull request {number}") });
+        }
+        let said = Said::PrOpened {
+            number,
+            url,
+            branch: job.delivery.branch.name.clone(),
+            verification: job.evidence.receipt.as_ref().map(|receipt| receipt.verification),
+            head: Some(head.clone()),
+        };
+        job.delivery.announced = Some(phases::to_announce(job, &head));
+        out.act(Action::Comment { key: format!("pr:{number}"), said });
+    }
     out.act(Action::InspectPr { number });
     wait_for_checks(job, CheckWait::Forge { head }, out);
 }
 
 pub fn pr_assessed(job: &mut Job, assessment: Assessment, asked_in_turn: bool, out: &mut Decided<'_>) {
-    if !judges_pr(&job.stage) {
+    if !judges_pr(&job.stage) || is_no_way_out(job, &assessment) || landing::is_left_to_the_queue(job, &assessment) {
         return;
     }
     match assessment {
         Assessment::Rework(cause) => rework_of_head(job, cause, out),
         Assessment::Checks(on) => wait_for_checks(job, on, out),
         Assessment::Human(on) => wait_for_human(job, on, out),
-        Assessment::NeedsUpdate { number, head } => {
-            let asked = matches!(&job.stage, Stage::WaitingForChecks { on: CheckWait::BranchUpdate { head: h }, .. } if *h == head);
-            if asked && out.now.since(job.stage.since()) < UPDATE_SHOWS_WITHIN {
-                return;
-            }
-            if job.delivery.update_attempts >= out.policy.merge.max_rebase_attempts {
-                let because =
-                    "the base kept moving on; the branch was updated as often as merge.max_rebase_attempts allows";
-                out.block(job, BlockCause::MergeRefused { because: because.into() }, Work::Implement);
-                return;
-            }
-            job.delivery.update_attempts += 1;
-            out.move_to(
-                job,
-                Stage::WaitingForChecks { on: CheckWait::BranchUpdate { head: head.clone() }, since: out.now },
-            );
-            out.act(Action::UpdateBranch { number, head });
-        }
-        Assessment::NeedsReview { head } => {
-            if job.delivery.review_passes >= out.policy.review.max_passes {
-                let limit = out.policy.review.max_passes;
-                out.block(job, BlockCause::ReviewPasses { limit }, Work::Review { head });
-                return;
-            }
-            job.delivery.review_passes += 1;
-            out.queue(job, Work::Review { head }, Wait::Ready);
-        }
+        Assessment::NeedsUpdate { number, head } => landing::behind(job, number, head, asked_in_turn, out),
+        Assessment::NeedsPreparation { head } => landing::prepare(job, &head, out),
+        Assessment::NeedsReview { head } => reviewing::ask(job, head, out),
         Assessment::NeedsReady { number, head } => {
             out.act(Action::UpdatePr { number, ready: true });
             wait_for_checks(job, CheckWait::Mergeability { head }, out);
         }
         Assessment::Ready { head } => landing::ready(job, head, asked_in_turn, out),
     }
+}
+
+/// Whoever gave up on a reviewer is not moved by checks that come and go.
+fn is_no_way_out(job: &Job, assessment: &Assessment) -> bool {
+    let Stage::Blocked { cause: BlockCause::ReviewUnreadable { head, .. }, .. } = &job.stage else { return false };
+    matches!(assessment, Assessment::Checks(_)) && job.current_head() == Some(head)
 }
 
 /// What has to be mended on this very head, and what people want of whichever head there is.
@@ -252,8 +240,11 @@ pub fn complete(job: &mut Job, commit: Option<CommitId>, by_us: bool, out: &mut 
     let verification = job.evidence.receipt.as_ref().map(|receipt| receipt.verification);
     out.act(Action::Comment {
         key: format!("done:{}", job.attempts),
-        said: Said::Done { commit, by_us, verification },
+        said: Said::Done { commit: commit.clone(), by_us, verification },
     });
+    if let (Some(commit), Some(_)) = (commit, verification) {
+        out.act(Action::WriteReceipt { commit });
+    }
     out.act(Action::CleanUp { branch: job.delivery.branch.name.clone(), merged_head });
 }
 

@@ -7,12 +7,14 @@ use super::delivery;
 use super::effect::Action;
 use super::fingerprint;
 use super::hindrance;
+use super::phases::look_again;
+use super::reviewing;
 use super::route;
 use super::step::Step;
 use crate::domain::ids::{RunId, TicketId};
-use crate::domain::job::{BlockCause, Stage};
+use crate::domain::job::{BlockCause, LastingDirectory, Stage, Wait, Work};
 use crate::domain::pr::PrState;
-use crate::domain::run::{Life, LiveRun, Progress};
+use crate::domain::run::{Life, LiveRun, Progress, RunKind};
 use crate::domain::time::Timestamp;
 
 impl Step<'_> {
@@ -60,6 +62,14 @@ impl Step<'_> {
             });
             return false;
         }
+        if reviewing::is_overtaken(job) {
+            // Read by nobody before it was replaced: what the new head needs is judged first.
+            self.decide_with(id, |job, out| match job.delivery.pr.clone() {
+                Some(pr) => look_again(job, &pr, out),
+                None => out.queue(job, Work::Implement, Wait::Ready),
+            });
+            return false;
+        }
         let Some(route) = route::choose(self.policy, &job.ticket, work.kind()).cloned() else { return false };
         let number = self.state.meta.next_run;
         self.state.meta.next_run += 1;
@@ -85,14 +95,21 @@ impl Step<'_> {
             work: work.clone(),
             attempt,
             branch: job.delivery.branch.name.clone(),
-            resume: job.session.clone(),
+            resume: match &work {
+                Work::Review { head } => reviewing::conversation(job, head),
+                Work::Implement | Work::Rework { .. } => job.session.clone(),
+            },
             route,
-            undelivered: job.people.undelivered(),
+            // A reviewer changes nothing: what people want is for the next worker.
+            undelivered: if work.kind() == RunKind::Review { Vec::new() } else { job.people.undelivered() },
         };
         self.state.runs.insert(live);
         self.state.changes.meta = true;
         self.decide_with(id, |job, out| {
             job.attempts = attempt;
+            if out.policy.directories {
+                job.directory = Some(LastingDirectory::default());
+            }
             out.move_to(job, Stage::Working { work, run, stopping: None, since: out.now });
             // The start comes first: a column that follows must not be moved for a run that never was.
             out.actions.insert(0, action);

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::permit::EffectKind;
+use crate::domain::comment::Acknowledgement;
 use crate::domain::evidence::Verification;
 use crate::domain::failure::RunFailure;
 use crate::domain::ids::{CommentId, CommitId, EffectId, PrNumber, RunId, SessionId, TicketId};
@@ -65,9 +66,28 @@ pub enum Action {
         from: Vec<String>,
         state: String,
     },
+    /// Adds labels because somebody said so in the comment `told`.
+    AddLabels {
+        labels: Vec<String>,
+        told: ToldIn,
+    },
+    /// Answers a comment that told us to do something: with a reaction where there are any, else in words. `aloud`: in words
+    /// in any case.
+    Acknowledge {
+        told: ToldIn,
+        how: Acknowledgement,
+        aloud: bool,
+        key: String,
+        said: Said,
+    },
     CreateTicket {
         key: String,
         new: NewTicket,
+    },
+    /// Links the pull request to the ticket; the same address again is no second link.
+    AttachLink {
+        url: String,
+        title: String,
     },
     PushBranch {
         branch: String,
@@ -98,6 +118,10 @@ pub enum Action {
         number: PrNumber,
         head: CommitId,
     },
+    /// Takes it out of the forge's own merge queue.
+    Dequeue {
+        number: PrNumber,
+    },
     /// Brings our part of the pull request's text up to date; `ready`: it is not a draft any more.
     UpdatePr {
         number: PrNumber,
@@ -120,6 +144,11 @@ pub enum Action {
         said: Said,
         resolve: bool,
     },
+    /// What our review found and what became of it, as one comment.
+    ReviewComment {
+        number: PrNumber,
+        key: String,
+    },
     /// Asks somebody to look again.
     RequestReview {
         number: PrNumber,
@@ -129,6 +158,10 @@ pub enum Action {
         branch: String,
         head: CommitId,
     },
+    /// What was checked, kept with the run, with the commit and in the pull request.
+    WriteReceipt {
+        commit: CommitId,
+    },
     /// The job is over: its merged branch and leftovers go.
     CleanUp {
         branch: String,
@@ -137,6 +170,14 @@ pub enum Action {
     Notify {
         text: String,
     },
+}
+
+/// The comment that told us to do something.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToldIn {
+    pub comment: CommentId,
+    /// `None` where it stands on the ticket.
+    pub pr: Option<PrNumber>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -164,6 +205,8 @@ pub enum Said {
         attempt: u32,
         branch: String,
         rework: bool,
+        #[serde(default)]
+        review: bool,
     },
     Blocked {
         cause: BlockCause,
@@ -177,6 +220,14 @@ pub enum Said {
         url: Option<String>,
         branch: String,
         verification: Option<Verification>,
+        #[serde(default)]
+        head: Option<CommitId>,
+    },
+    /// Another head than the one that the pull request was opened with waits for somebody.
+    Waiting {
+        head: CommitId,
+        sentence: String,
+        next: String,
     },
     Rework {
         cycle: u32,
@@ -200,6 +251,14 @@ pub enum Said {
         branch: String,
         head: Option<CommitId>,
     },
+    /// The worker says done, and what it made is in the ticket's own directory.
+    HandedOver {
+        run: RunId,
+    },
+    /// The ticket is closed, and its directory is kept.
+    DirectoryKept {
+        because: String,
+    },
     /// The worker's own words, through the desk.
     Worker {
         run: RunId,
@@ -209,12 +268,29 @@ pub enum Said {
         run: RunId,
         question: String,
     },
+    /// To somebody who told us to do something. `head` is what it names.
+    Reply {
+        to: String,
+        text: String,
+        head: Option<CommitId>,
+    },
     /// To a remark: `fixed`, `explained`, `declined` or `addressed`.
     Answer {
         how: String,
         commit: Option<CommitId>,
         words: Option<String>,
     },
+}
+
+impl Said {
+    /// The head that it names: whoever answers has seen that one.
+    pub fn names(&self) -> Option<&CommitId> {
+        match self {
+            Self::PrOpened { head, .. } | Self::Reply { head, .. } => head.as_ref(),
+            Self::Waiting { head, .. } => Some(head),
+            _ => None,
+        }
+    }
 }
 
 impl Action {
@@ -227,7 +303,10 @@ impl Action {
             Self::WriteWorkpad { .. } => EffectKind::WriteWorkpad,
             Self::Comment { .. } => EffectKind::Comment,
             Self::MoveTicket { .. } => EffectKind::MoveTicket,
+            Self::AddLabels { .. } => EffectKind::AddLabels,
+            Self::Acknowledge { .. } => EffectKind::Acknowledge,
             Self::CreateTicket { .. } => EffectKind::CreateTicket,
+            Self::AttachLink { .. } => EffectKind::AttachLink,
             Self::PushBranch { .. } => EffectKind::PushBranch,
             Self::OpenPr { .. } => EffectKind::OpenPr,
             Self::ReopenPr { .. } => EffectKind::ReopenPr,
@@ -235,12 +314,15 @@ impl Action {
             Self::CheckRemark { .. } => EffectKind::CheckRemark,
             Self::MergePr { .. } => EffectKind::MergePr,
             Self::UpdateBranch { .. } => EffectKind::UpdateBranch,
+            Self::Dequeue { .. } => EffectKind::Dequeue,
             Self::UpdatePr { .. } => EffectKind::UpdatePr,
             Self::PublishGates { .. } => EffectKind::PublishGates,
             Self::RerunChecks { .. } => EffectKind::RerunChecks,
             Self::AnswerThread { .. } => EffectKind::AnswerThread,
+            Self::ReviewComment { .. } => EffectKind::ReviewComment,
             Self::RequestReview { .. } => EffectKind::RequestReview,
             Self::RunGate { .. } => EffectKind::RunGate,
+            Self::WriteReceipt { .. } => EffectKind::WriteReceipt,
             Self::CleanUp { .. } => EffectKind::CleanUp,
             Self::Notify { .. } => EffectKind::Notify,
         }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::permit::Refusal;
 use crate::domain::basis::Basis;
 use crate::domain::evidence::GateResult;
+use crate::domain::hint::Hint;
 use crate::domain::ids::{CommentId, CommitId, EffectId, PrNumber, RunId, TicketId};
 use crate::domain::job::Job;
 use crate::domain::lane::Lane;
@@ -16,6 +17,7 @@ use crate::domain::remark::{RemarkKey, RemarkKind};
 use crate::domain::run::{Activity, ProcessMark, RunReport, Salvage};
 use crate::domain::ticket::Ticket;
 use crate::domain::time::Timestamp;
+use crate::domain::usage::Usage;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "event")]
@@ -53,6 +55,10 @@ pub enum Event {
     TicketsRefreshed {
         found: Vec<(TicketId, Lookup)>,
         basis: Basis,
+    },
+    /// These may have changed.
+    Hinted {
+        hints: Vec<Hint>,
     },
     RunStarted {
         run: RunId,
@@ -166,6 +172,9 @@ pub struct LostRun {
     pub run: RunId,
     pub salvage: Option<Salvage>,
     pub head: Option<CommitId>,
+    /// All that it spent, where that was written down beside it.
+    #[serde(default)]
+    pub spent: Option<Usage>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -255,6 +264,15 @@ pub enum EffectResult {
     Queued,
     Gated {
         results: Vec<GateResult>,
+    },
+    /// The ticket's directory stays, for this reason.
+    Kept {
+        because: String,
+    },
+    /// `unsigned`: why nobody signed it, where git has a key.
+    ReceiptKept {
+        signed: bool,
+        unsigned: Option<String>,
     },
 }
 

@@ -3,13 +3,18 @@
 use super::decided::Decided;
 use super::delivery::{complete, follow_closed_pr, verify};
 use super::effect::{Action, Said};
-use super::phases::ask_whether_merged;
+use super::landing;
+use super::phases::{ask_whether_merged, look_again, wait_for_human};
 use super::remarks;
 use super::retry;
+use super::reviewing;
+use super::select;
 use crate::config::policy::ForgeKind;
 use crate::domain::evidence::{Evidence, EvidenceKind, Receipt, Verification};
 use crate::domain::failure::{RunFailure, TurnError};
-use crate::domain::job::{BlockCause, Job, ReleaseReason, ReworkCause, ReworkTrigger, Stage, Wait, Work};
+use crate::domain::job::{
+    BlockCause, HumanWait, Job, ReleaseReason, ReworkCause, ReworkTrigger, Stage, Wait, Work, WorkerMove,
+};
 use crate::domain::pr::PrState;
 use crate::domain::remark::RemarkStatus;
 use crate::domain::run::{Declared, RunOutcome, RunReport, StopReason};
@@ -23,16 +28,18 @@ const TRACKER_RETRY: std::time::Duration = std::time::Duration::from_secs(10);
 
 pub fn run_ended(job: &mut Job, report: RunReport, out: &mut Decided<'_>) {
     let Stage::Working { work, run, stopping, .. } = job.stage.clone() else { return };
-    if report.head.is_some() {
+    // A reviewer makes nothing; its conversation and its words are not the worker's.
+    let reviews = matches!(work, Work::Review { .. });
+    if report.head.is_some() && !reviews {
         job.delivery.head = report.head.clone();
     }
-    if report.made_commits() {
+    if report.made_commits() && !reviews {
         job.delivery.made_by = Some(run.clone());
     }
     if report.session.is_some() {
-        job.session = report.session.clone();
+        *job.session_of(&work) = report.session.clone();
     }
-    if let Some(Declared::Done { summary }) = &report.declared {
+    if let (Some(Declared::Done { summary }), false) = (&report.declared, reviews) {
         job.evidence.summary = Some(summary.clone());
     }
     if !matches!(report.outcome, RunOutcome::Failed { failure: RunFailure::Lost }) {
@@ -41,7 +48,7 @@ pub fn run_ended(job: &mut Job, report: RunReport, out: &mut Decided<'_>) {
     let stopped = stopping.clone();
     let outcome = what_really_ended_it(stopping, report.outcome.clone());
     out.note(job, Some(&run), outcome.code(), format!("run {run} ended: {}", in_words(&outcome)));
-    if report.outcome == RunOutcome::Done {
+    if report.outcome == RunOutcome::Done && !reviews {
         job.evidence.salvage = None;
     }
     if let Some(salvage) = &report.salvage {
@@ -108,18 +115,17 @@ fn ended_well(job: &mut Job, work: Work, report: &RunReport, out: &mut Decided<'
         return;
     }
     if let Work::Review { head } = work {
-        job.delivery.reviewed_head = Some(head.clone());
-        job.failures = 0;
-        if let Some(pr) = &job.delivery.pr {
-            out.act(Action::InspectPr { number: pr.number });
-        }
-        if job.delivery.pr.is_none() {
-            verify(job, head, out);
+        reviewing::ended(job, head, report, out);
+        return;
+    }
+    if landing::is_preparation(&work) {
+        job.delivery.prepared_head = report.head.clone().or_else(|| job.current_head().cloned());
+        if let (false, Some(pr)) = (report.made_commits(), job.delivery.pr.clone()) {
+            // Nothing had to be done: the head is what it was, and so is what was said about it.
+            job.failures = 0;
+            look_again(job, &pr, out);
             return;
         }
-        let on = crate::domain::job::CheckWait::Mergeability { head };
-        out.move_to(job, Stage::WaitingForChecks { on, since: out.now });
-        return;
     }
     let declared_done = matches!(report.declared, Some(Declared::Done { .. }));
     let has_work = report.commits_ahead > 0 && report.head.is_some();
@@ -152,7 +158,12 @@ fn ended_well(job: &mut Job, work: Work, report: &RunReport, out: &mut Decided<'
                 .map(|text| Evidence { kind: EvidenceKind::Note { text: text.clone() }, timestamp: out.now })
                 .collect(),
         };
+        take_back_workers_move(job, out);
         out.rework(job, cause);
+        return;
+    }
+    if out.policy.directories && declared_done {
+        hand_over(job, out);
         return;
     }
     if let (true, Some(cause)) = (has_work, remarks::wanted_rework(job, out.now)) {
@@ -183,12 +194,42 @@ fn ended_well(job: &mut Job, work: Work, report: &RunReport, out: &mut Decided<'
     }
 }
 
+/// A claim that does not hold moves no ticket: it goes back to where the work goes on.
+fn take_back_workers_move(job: &mut Job, out: &mut Decided<'_>) {
+    let Some(moved) = job.moved_by_worker.clone() else { return };
+    if !select::is_live(&job.ticket.state, out.policy) {
+        out.move_ticket(job, &moved.from);
+        job.moved_by_worker = Some(WorkerMove { taken_back: true, ..moved });
+    }
+}
+
+/// What was made in a directory is none of ours to deliver. The ticket is where the worker has put it, or waits for a person.
+fn hand_over(job: &mut Job, out: &mut Decided<'_>) {
+    job.evidence.no_progress_with = None;
+    job.continuations = 0;
+    let state = job.ticket.state.clone();
+    if select::is_terminal(&state, out.policy) {
+        out.move_to(job, Stage::Released { why: ReleaseReason::TicketClosed { state }, since: out.now });
+    } else if !select::is_live(&state, out.policy) {
+        out.move_to(job, Stage::Released { why: ReleaseReason::NotActive { state }, since: out.now });
+    } else {
+        if let Some(run) = job.stage.run().cloned() {
+            let said = Said::HandedOver { run: run.clone() };
+            out.act(Action::Comment { key: format!("handed-over:{run}"), said });
+        }
+        wait_for_human(job, HumanWait::Directory, out);
+    }
+}
+
 /// Says done; what do the facts say?
 fn contradictions(job: &Job, work: &Work, report: &RunReport, out: &Decided<'_>) -> Vec<String> {
     let mut found = Vec::new();
     let declared_done = matches!(report.declared, Some(Declared::Done { .. }));
+    // What is pushed from a directory, and when, others decide: only where nothing has moved at all the claim is known to be false,
+    // and one without a repository shows nothing.
+    let may_be_elsewhere = out.policy.directories && (report.head.is_none() || report.head != report.head_before);
     if report.commits_ahead == 0 {
-        if declared_done {
+        if declared_done && !may_be_elsewhere {
             found.push("the worker says done, but the branch has no commit beyond the base".to_owned());
         }
     } else if declared_done && wants_a_commit(work) && !report.made_commits() && !answered_something(job) {
@@ -251,9 +292,12 @@ fn failed(job: &mut Job, work: Work, failure: RunFailure, out: &mut Decided<'_>)
         }
         // Whoever gives up has had their try: the same again needs something new.
         RunFailure::NoProgress
+        | RunFailure::WorktreeGone
         | RunFailure::GaveUp { .. }
         | RunFailure::Turn { class: TurnError::Refused | TurnError::Context, .. } => {
             out.no_progress = true;
+            // Known before it is said what follows.
+            job.evidence.no_progress_with.clone_from(&job.evidence.started_with);
         }
         _ => {}
     }
@@ -269,7 +313,7 @@ fn failed(job: &mut Job, work: Work, failure: RunFailure, out: &mut Decided<'_>)
     }
     // A conversation that broke is not gone on with.
     if !failure.is_infrastructure() {
-        job.session = None;
+        *job.session_of(&work) = None;
     }
     let seed = retry::seed_for(job.ticket.id.as_str(), job.attempts);
     let due = out.now + retry::backoff(job.failures, out.policy.agent.max_retry_backoff, seed);
@@ -303,7 +347,7 @@ fn killed(job: &mut Job, work: Work, reason: StopReason, out: &mut Decided<'_>) 
             out.block(job, BlockCause::BudgetExceeded { what, figure, cap }, work);
         }
         StopReason::FreshStart => {
-            job.session = None;
+            *job.session_of(&work) = None;
             job.failures += 1;
             if job.failures > out.policy.agent.max_retries {
                 let attempts = job.failures;
@@ -333,6 +377,7 @@ fn wants_a_commit(work: &Work) -> bool {
                 | ReworkTrigger::Operator
                 | ReworkTrigger::ChangesRequested
                 | ReworkTrigger::UnresolvedThread
+                | ReworkTrigger::Landing
         )
     };
     matches!(work, Work::Rework { cause } if !by_words(cause.trigger))

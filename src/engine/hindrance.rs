@@ -7,7 +7,7 @@ use super::route;
 use super::run_store::column;
 use super::state::{State, job_switch};
 use crate::config::policy::{Policy, RolloutMode};
-use crate::domain::job::{Hindrance, Job, MergeHold, Stage, Wait};
+use crate::domain::job::{Hindrance, Job, MergeHold, Stage, SwitchSource, Wait};
 use crate::domain::time::Timestamp;
 
 /// Why no run at all starts.
@@ -39,13 +39,18 @@ pub fn day_is_spent(state: &State, policy: &Policy) -> Option<(String, Timestamp
     let Level::Exceeded { what, figure, cap } = budget::level(&policy.budget.daily, &daily.usage, ran) else {
         return None;
     };
-    Some((format!("{what}: {figure} of {cap}"), Timestamp(daily.day.saturating_add(1).saturating_mul(86_400_000))))
+    Some((format!("{what}: {figure} of {cap}"), policy.budget.days.end_of(daily.day)))
 }
 
 /// Why nobody in this line starts.
 pub fn of_line(state: &State, policy: &Policy, line: &StartLine, now: Timestamp) -> Option<Hindrance> {
     if let Some(until) = quota::paused_until(state.meta.pools.get(&line.pool), now) {
         return Some(Hindrance::Quota { pool: line.pool.clone(), until });
+    }
+    // After the reset one goes first: the limit may have been reset for nobody.
+    let is_tried = || state.runs.values().any(|run| run.pool == line.pool);
+    if state.meta.pools.get(&line.pool).is_some_and(|pool| pool.limited) && is_tried() {
+        return Some(Hindrance::QuotaTrial { pool: line.pool.clone() });
     }
     // The narrower limit is said first: it is the one that a person would have to change.
     let limit = policy.agent.max_concurrent_by_state.get(&*line.state);
@@ -76,6 +81,10 @@ pub fn of_merges(state: &State, policy: &Policy) -> Option<Hindrance> {
 /// What keeps this job waiting besides itself.
 pub fn of_job(state: &State, policy: &Policy, job: &Job, now: Timestamp) -> Option<Hindrance> {
     match &job.stage {
+        // Said before the next decision is made, and where no runner is up to make one.
+        Stage::Queued { .. } if job.people.pause.is_some() => {
+            Some(Hindrance::Switch { source: SwitchSource::PauseTicket })
+        }
         // A retry keeps its time and its reason, whatever else is in the way meanwhile.
         Stage::Queued { wait: Wait::Retry { .. } | Wait::Continuation { .. }, .. } => None,
         Stage::Queued { wait: Wait::Ready, .. } => of_ready_job(state, policy, job, now),
@@ -100,7 +109,7 @@ fn of_ready_job(state: &State, policy: &Policy, job: &Job, now: Timestamp) -> Op
         return Some(hindrance);
     }
     let id = &job.ticket.id;
-    if state.unseen.contains(id) || state.invisible.contains(id) {
+    if state.is_out_of_sight(id) {
         return Some(Hindrance::Tracker);
     }
     of_line(state, policy, &line_of(job, policy)?, now)
@@ -109,7 +118,8 @@ fn of_ready_job(state: &State, policy: &Policy, job: &Job, now: Timestamp) -> Op
 /// Who is merged before this job.
 fn behind(state: &State, job: &Job) -> Option<Hindrance> {
     let index = state.jobs.index();
-    let first = index.in_phase(crate::domain::phase::Phase::Merging).next().or_else(|| index.turns.first())?;
+    let first = index.in_phase(crate::domain::phase::Phase::Merging).next();
+    let first = first.or_else(|| index.turns.first()).or_else(|| index.landing.first())?;
     let key = state.jobs.get(first).filter(|first| first.ticket.id != job.ticket.id)?.ticket.key.clone();
     Some(Hindrance::Behind { key })
 }

@@ -237,6 +237,8 @@ impl FromIterator<Job> for Jobs {
             let id = job.ticket.id.clone();
             all.file(job);
             all.mark_dirty(&id);
+            // In this life nothing was read yet.
+            all.unread.insert(id);
         }
         all
     }

@@ -1,10 +1,12 @@
-//! Whose turn it is to be merged. One merge at a time per base branch (there is one base); whoever waits longest goes first.
+//! Whose turn it is to be merged. With `merge.strategy: queue` one at a time per base branch (there is one base), whoever waits longest
+//! first; a job whose branch is updated in its turn keeps it while the result is checked, for a bounded time. With `immediate` everybody has a turn at once.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::effect::Action;
 use super::hindrance;
+use super::landing;
 use super::phases::Observation;
 use super::select;
 use super::state::job_switch;
@@ -13,9 +15,12 @@ use super::timetable::next_after;
 use crate::domain::ids::TicketId;
 use crate::domain::job::{MergeHold, Stage, Turn};
 use crate::domain::phase::Phase;
+use crate::domain::time::Timestamp;
 
 /// How long a job that is first in line waits for a look before others go first.
 pub const TURN: Duration = Duration::from_secs(120);
+/// How long the line waits for the checks of a branch that was updated in its turn.
+pub const UPDATED_TURN: Duration = Duration::from_secs(60 * 60);
 const FIRST_MINUTE: Duration = Duration::from_secs(60);
 
 /// What to do about a job that stands in the merge line.
@@ -51,12 +56,17 @@ impl Step<'_> {
     pub fn merge_next(&mut self) {
         let stopped = hindrance::of_merges(self.state, self.policy).is_some();
         let merging = self.state.jobs.index().count(Phase::Merging) > 0;
-        let first = if stopped || merging { None } else { self.first_to_merge() };
+        let first: BTreeSet<TicketId> = match (stopped, self.policy.merge.queue) {
+            (true, _) => BTreeSet::new(),
+            (false, false) => self.all_to_merge(),
+            (false, true) if merging => BTreeSet::new(),
+            (false, true) => self.first_to_merge().into_iter().collect(),
+        };
         let turns: BTreeSet<TicketId> = self.state.jobs.index().turns.clone();
-        for id in turns.iter().filter(|id| Some(*id) != first.as_ref()) {
+        for id in turns.difference(&first) {
             self.set_turn(id, None, None);
         }
-        if let Some(id) = first.filter(|id| !turns.contains(id)) {
+        for id in first.into_iter().filter(|id| !turns.contains(id)) {
             let turn = Turn { moment: self.state.next_moment(), since: self.now };
             self.set_turn(&id, Some(turn), None);
             // One more look decides.
@@ -68,20 +78,83 @@ impl Step<'_> {
     }
 
     fn first_to_merge(&mut self) -> Option<TicketId> {
-        let mut last = None;
+        // Whoever was updated in its turn goes first, and until its checks are through nobody does.
+        for id in self.line_waits_for() {
+            let phase = self.state.jobs.get(&id).map(|job| job.stage.phase());
+            if phase == Some(Phase::WaitingForChecks) {
+                return None;
+            }
+            if phase == Some(Phase::ReadyToMerge) && self.may_go(&id) {
+                return Some(id);
+            }
+        }
+        self.next_to_merge(None).map(|entry| entry.1)
+    }
+
+    fn all_to_merge(&mut self) -> BTreeSet<TicketId> {
+        let (mut all, mut last) = (BTreeSet::new(), None);
+        while let Some(entry) = self.next_to_merge(last.as_ref()) {
+            all.insert(entry.1.clone());
+            last = Some(entry);
+        }
+        all
+    }
+
+    /// The jobs that were updated in their turn, as long as the line waits for them.
+    fn line_waits_for(&self) -> Vec<TicketId> {
+        let label = self.policy.rollout.kill_switch_label.as_deref();
+        let waits = |id: &&TicketId| {
+            let job = self.state.jobs.get(id).filter(|job| job_switch(job, label).is_none());
+            // A time in the future was set by a clock that has been put back since.
+            let still = |since: Timestamp| since <= self.now && self.now.since(since) < UPDATED_TURN;
+            job.and_then(|job| job.delivery.landing_since).is_some_and(still)
+        };
+        self.state.jobs.index().landing.iter().filter(waits).cloned().collect()
+    }
+
+    /// Whoever waits longest of those after `last`, and may go.
+    fn next_to_merge(&mut self, last: Option<&(Timestamp, TicketId)>) -> Option<(Timestamp, TicketId)> {
+        let mut last = last.cloned();
         while let Some(entry) = next_after(&self.state.jobs.index().merge_queue, last.as_ref()) {
-            match self.what_next(&entry.1) {
-                Next::Go | Next::Wait => return Some(entry.1),
-                Next::Pass => {}
-                Next::StepBack => {
-                    let because = "the forge does not answer about it".to_owned();
-                    let retry_at = self.now + self.policy.polling_interval.max(FIRST_MINUTE);
-                    self.set_turn(&entry.1, None, Some(MergeHold::Forge { because, retry_at }));
-                }
+            if self.may_go(&entry.1) {
+                return Some(entry);
             }
             last = Some(entry);
         }
         None
+    }
+
+    /// Whether it goes or has its turn; whoever had it for too long steps back.
+    fn may_go(&mut self, id: &TicketId) -> bool {
+        match self.what_next(id) {
+            Next::Go | Next::Wait => true,
+            Next::Pass => false,
+            Next::StepBack => {
+                let because = "the forge does not answer about it".to_owned();
+                let retry_at = self.now + self.policy.polling_interval.max(FIRST_MINUTE);
+                self.set_turn(id, None, Some(MergeHold::Forge { because, retry_at }));
+                false
+            }
+        }
+    }
+
+    /// What is in the forge's own queue is taken out when something forbids its merge.
+    pub fn settle_forge_queue(&mut self, id: &TicketId) {
+        let Some(job) = self.state.jobs.get(id) else { return };
+        let switched = job_switch(job, self.policy.rollout.kill_switch_label.as_deref()).is_some();
+        if let Some(because) = select::lost_eligibility(&job.ticket, self.policy) {
+            self.decide(id, Observation::TicketNotEligible { because });
+        } else if switched || hindrance::of_merges(self.state, self.policy).is_some() {
+            self.decide_with(id, landing::taken_back);
+        }
+    }
+
+    /// Something changed for all: whoever is in the forge's queue is looked at again.
+    pub fn mark_forge_queue(&mut self) {
+        let waiting: Vec<TicketId> = self.state.jobs.index().forge_queue.iter().cloned().collect();
+        for id in waiting {
+            self.state.jobs.mark_dirty(&id);
+        }
     }
 
     fn what_next(&self, id: &TicketId) -> Next {

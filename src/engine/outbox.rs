@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::effect::{Action, Effect};
+use super::effect::{Action, Effect, Said, ToldIn};
 use super::event::{EffectError, EffectResult};
 use super::permit::{self, Circumstances, Refusal};
 use super::phases::Observation;
@@ -13,17 +13,21 @@ use super::select;
 use super::state::{Pending, PendingStatus, Unsettled};
 use super::step::{Step, pr_write};
 use crate::domain::basis::WriteStatus;
+use crate::domain::comment::Acknowledgement;
 use crate::domain::failure::RunFailure;
-use crate::domain::ids::{EffectId, TicketId};
+use crate::domain::ids::{CommentId, EffectId, TicketId};
 use crate::domain::job::{
     BlockCause, CheckWait, MergeHold, PrWriteKind, ReleaseReason, Stage, SwitchSource, Wait, Work, Workpad,
 };
 use crate::domain::phase::Phase;
 use crate::domain::pr::PrState;
+use crate::domain::remark::RemarkKind;
 use crate::domain::run::{RunOutcome, RunReport};
 use crate::domain::ticket::same_state;
 use crate::domain::time::Timestamp;
 
+/// The key of the one comment that is edited.
+pub const WORKPAD: &str = "workpad";
 /// How long a write whose answer was lost gets to become visible before it is looked for.
 const BECOMES_VISIBLE: Duration = Duration::from_secs(10);
 /// How often a call is tried again while our access is refused.
@@ -41,11 +45,26 @@ impl Step<'_> {
         match (pending.effect.action, result) {
             // Somebody deleted it: it is written anew.
             (Action::WriteWorkpad { .. }, EffectResult::CommentGone) => {
-                self.state.jobs.edit(&ticket, |job| job.workpad = Workpad::default());
+                self.state.jobs.edit(&ticket, |job| {
+                    job.workpad = Workpad::default();
+                    job.comments.remove(WORKPAD);
+                });
             }
             (Action::WriteWorkpad { .. }, EffectResult::Commented { comment }) => {
-                self.state.jobs.edit(&ticket, |job| job.workpad.comment = Some(comment));
+                self.state.jobs.edit(&ticket, |job| {
+                    job.comments.insert(WORKPAD.to_owned(), comment.clone());
+                    job.workpad.comment = Some(comment);
+                });
             }
+            (Action::Comment { key, said }, EffectResult::Commented { comment }) => {
+                self.we_said(&ticket, RemarkKind::TicketComment, key, comment, &said);
+            }
+            (Action::Acknowledge { told, key, said, .. }, EffectResult::Commented { comment }) => {
+                let place = if told.pr.is_some() { RemarkKind::PrComment } else { RemarkKind::TicketComment };
+                self.we_said(&ticket, place, key, comment, &said);
+            }
+            // It goes on at once, not with the next poll.
+            (Action::AddLabels { .. }, _) => self.emit(None, Action::RefreshTickets { ids: vec![ticket] }),
             // A person had pushed meanwhile, and theirs was merged into it.
             (Action::PushBranch { .. }, EffectResult::Updated { head, .. }) => {
                 self.pr_write_answered(&ticket, PrWriteKind::Push, true);
@@ -97,16 +116,25 @@ impl Step<'_> {
                 self.decide(&ticket, Observation::PrMerged { commit, by_us: true });
                 self.base_moved();
             }
-            // The forge's own queue merges it when its turn comes, and looks tell when it has. Asked again now and then, in case
-            // it was thrown out; a bounded number of times, and then a person is told.
-            (Action::MergePr { .. }, EffectResult::Queued) => {
+            // Looks tell what becomes of it there.
+            (Action::MergePr { number, .. }, EffectResult::Queued) => {
                 self.pr_write_answered(&ticket, PrWriteKind::Merge, true);
-                let because = "it is in the forge's own merge queue".to_owned();
-                self.decide(&ticket, Observation::MergeHindered { because, counts: true });
+                self.decide(&ticket, Observation::MergeQueued);
+                self.emit(Some(&ticket), Action::InspectPr { number });
             }
             (Action::RunGate { head, .. }, EffectResult::Gated { results }) => {
                 self.decide(&ticket, Observation::GatesReported { head, results });
             }
+            (Action::WriteReceipt { commit }, EffectResult::ReceiptKept { signed, unsigned }) => {
+                let text = match (signed, unsigned) {
+                    (true, _) => format!("the signed receipt of {} is kept", commit.short()),
+                    (false, None) => format!("the receipt of {} is kept, unsigned", commit.short()),
+                    (false, Some(why)) => format!("the receipt of {} is kept, but not signed: {why}", commit.short()),
+                };
+                self.note(Some(&ticket), "receipt", text);
+            }
+            (Action::CleanUp { .. }, EffectResult::Kept { because }) => self.directory_kept(&ticket, because),
+            (Action::CleanUp { .. }, _) => self.directory_gone(&ticket),
             (Action::MoveTicket { state, .. }, EffectResult::FoundElsewhere { state: actual }) => {
                 self.found_elsewhere(&ticket, &state, actual);
             }
@@ -121,8 +149,18 @@ impl Step<'_> {
         }
     }
 
+    /// A comment of ours is there. Whoever answers it has seen the head that it names.
+    fn we_said(&mut self, id: &TicketId, place: RemarkKind, key: String, comment: CommentId, said: &Said) {
+        self.state.jobs.edit(id, |job| {
+            job.comments.insert(key, comment.clone());
+            if let Some(head) = said.names() {
+                job.people.head_was_named(place, comment, head.clone());
+            }
+        });
+    }
+
     /// The column is written: nobody has to see it to know it. Until a reading shows it, older readings are told apart from it.
-    fn ticket_moved(&mut self, id: &TicketId, state: String, version: Option<Timestamp>) {
+    pub fn ticket_moved(&mut self, id: &TicketId, state: String, version: Option<Timestamp>) {
         let moment = self.state.next_moment();
         let status = WriteStatus::Confirmed { at: self.now, moment, version };
         let is_there = self.state.jobs.edit(id, |job| {
@@ -149,6 +187,15 @@ impl Step<'_> {
         self.note(Some(id), "column_taken", format!("the ticket is in `{actual}`, so it was not moved to `{wanted}`"));
         self.ask_again(id);
         self.emit(None, Action::RefreshTickets { ids: vec![id.clone()] });
+    }
+
+    /// Whoever wants the ticket worked on has to add the label themselves.
+    fn labels_refused(&mut self, id: &TicketId, labels: &[String], told: &ToldIn, because: &str) {
+        let text = format!("The label {} could not be added: {because}. Please add it yourself.", labels.join(", "));
+        let key = format!("reply:{}:labels", told.comment);
+        let said = Said::Reply { to: String::new(), text, head: None };
+        let (told, how) = (told.clone(), Acknowledgement::Refused);
+        self.emit(Some(id), Action::Acknowledge { told, how, aloud: true, key, said });
     }
 
     /// After a merge, what was ready is ready against an old base: look again before the next one.
@@ -243,6 +290,12 @@ impl Step<'_> {
                 }
                 self.forget_effect(id);
                 self.note(Some(&ticket), "effect_refused", format!("{name} was refused for good: {detail}"));
+                if let Action::AddLabels { labels, told } = action {
+                    self.labels_refused(&ticket, labels, told, &detail);
+                }
+                if matches!(pending.effect.action, Action::CleanUp { .. }) {
+                    self.directory_kept(&ticket, detail.clone());
+                }
                 if carries_the_job {
                     self.decide(&ticket, Observation::PublishRefused { effect: name, because: detail });
                 }
@@ -314,7 +367,7 @@ impl Step<'_> {
         });
     }
 
-    fn maybe_moved(&mut self, ticket: &TicketId, state: &str) {
+    pub fn maybe_moved(&mut self, ticket: &TicketId, state: &str) {
         let at = self.now;
         let doubted = self.state.jobs.edit(ticket, |job| {
             let write = job.column.as_mut().filter(|write| same_state(&write.to, state));
@@ -326,7 +379,7 @@ impl Step<'_> {
     }
 
     /// A column that the tracker refuses was never ours: a person may still put the ticket there.
-    fn never_moved(&mut self, ticket: &TicketId, state: &str) {
+    pub fn never_moved(&mut self, ticket: &TicketId, state: &str) {
         self.state.jobs.edit(ticket, |job| {
             if let Some(write) = job.column.take_if(|write| same_state(&write.to, state)) {
                 // The one before it may still be on its way to some replica.
@@ -335,7 +388,8 @@ impl Step<'_> {
         });
     }
 
-    fn refused(&mut self, id: EffectId, refusal: Refusal) {
+    /// The permit says no: it waits, or is decided anew.
+    pub fn refused(&mut self, id: EffectId, refusal: Refusal) {
         // The gate read the file itself: believe it before the watcher tells, or the same effect comes right back.
         if refusal == (Refusal::KillSwitch { switch: SwitchSource::File }) {
             self.switch_file(true);
@@ -450,9 +504,13 @@ impl Step<'_> {
             }
             Action::UpdateBranch { head, .. } => !waits_for(CheckWait::BranchUpdate { head: head.clone() }),
             Action::MergePr { head, .. } => !matches!(&job.stage, Stage::Merging { head: on, .. } if on == head),
+            Action::Dequeue { number } => {
+                job.delivery.pr.as_ref().is_none_or(|pr| pr.number != *number || pr.state != PrState::Open)
+            }
             Action::UpdatePr { number, .. }
             | Action::RerunChecks { number, .. }
             | Action::AnswerThread { number, .. }
+            | Action::ReviewComment { number, .. }
             | Action::RequestReview { number, .. } => {
                 let gone = job.delivery.pr.as_ref().is_none_or(|pr| pr.number != *number || pr.state != PrState::Open);
                 gone || job.stage.phase().is_terminal()

@@ -7,6 +7,8 @@ use super::event::OperatorCommand;
 use super::phases::{look_again, reset_counters, start_over, stop, wait_for_checks};
 use super::remarks;
 use super::state::State;
+use super::view;
+use crate::config::policy::Policy;
 use crate::domain::ids::{CommitId, TicketId};
 use crate::domain::job::{
     Approval, BlockCause, CheckWait, HumanWait, Job, ReworkCause, ReworkTrigger, Stage, Wait, Work,
@@ -15,15 +17,23 @@ use crate::domain::phase::Phase;
 use crate::domain::pr::PrState;
 use crate::domain::remark::{Remark, RemarkEffect, RemarkKey};
 use crate::domain::run::StopReason;
+use crate::domain::time::Timestamp;
 
 /// What a command asks for is so already: nothing to do, and nothing wrong.
 pub fn is_so_already(state: &State, command: &OperatorCommand) -> Option<String> {
-    let OperatorCommand::Approve { ticket, overrule, .. } = command else { return None };
+    let OperatorCommand::Approve { ticket, overrule, head: meant } = command else { return None };
     if !overrule.is_empty() {
         return None;
     }
     let job = state.jobs.get(ticket)?;
+    // What somebody has said or a run has made of it since needs another word.
+    if job.people.holding().next().is_some() {
+        return None;
+    }
     let head = job.current_head().filter(|head| job.people.is_approved(head))?;
+    if meant.as_ref().is_some_and(|meant| !head.is_called(meant.as_str())) {
+        return None;
+    }
     // Elsewhere a second word still moves it.
     let judged = match &job.stage {
         Stage::WaitingForHuman { on, .. } => *on != HumanWait::Plan,
@@ -60,12 +70,14 @@ pub fn objection(state: &State, command: &OperatorCommand) -> Option<String> {
         OperatorCommand::Approve { .. } if !can_be_approved(&job.stage) => {
             Some(format!("{key} is {phase}: there is no finished work to approve"))
         }
-        OperatorCommand::Approve { head: Some(head), .. } if job.current_head() != Some(head) => {
+        OperatorCommand::Approve { .. }
+            if !has_open_pr(job) && !matches!(job.stage, Stage::WaitingForHuman { on: HumanWait::Plan, .. }) =>
+        {
+            Some(format!("{key} is {phase}: no pull request is open, so there is nothing to approve yet"))
+        }
+        OperatorCommand::Approve { head: Some(head), .. } if !is_at(job, head) => {
             let now = job.current_head().map_or("nothing", |head| head.short());
-            Some(format!(
-                "{key}: the head has moved since you saw {}; it is {now} now. Look at it, then approve that",
-                head.short()
-            ))
+            Some(format!("{key}: {} is not its head; that is {now} now. Look at it, then approve that", head.short()))
         }
         OperatorCommand::Approve { overrule, .. } if !stands_in_the_way(job, overrule).is_empty() => {
             let words = stands_in_the_way(job, overrule).join("\n  ");
@@ -98,20 +110,44 @@ pub fn objection(state: &State, command: &OperatorCommand) -> Option<String> {
 /// Open remarks and standing verdicts that an approval does not name.
 fn stands_in_the_way(job: &Job, overrule: &[RemarkKey]) -> Vec<String> {
     let stands = |remark: &&Remark| !remark.is_accepted_by_approval() && !overrule.contains(&remark.key);
-    job.people.holding().filter(stands).map(|remark| clipped(&remark.sentence())).collect()
+    job.people.holding().filter(stands).map(|remark| remarks::clipped(&remark.sentence())).collect()
 }
 
-fn clipped(text: &str) -> String {
-    const LONGEST: usize = 160;
-    let line = text.lines().next().unwrap_or_default();
-    if line.chars().count() <= LONGEST { line.to_owned() } else { line.chars().take(LONGEST).chain(['…']).collect() }
+fn has_open_pr(job: &Job) -> bool {
+    job.delivery.pr.as_ref().is_some_and(|pr| pr.state == PrState::Open)
+}
+
+/// Whether the job's work is at the commit that a person calls `head`.
+fn is_at(job: &Job, head: &CommitId) -> bool {
+    job.current_head().is_some_and(|current| current.is_called(head.as_str()))
+}
+
+/// In one sentence, for whoever has just told us something.
+pub fn where_it_stands(state: &State, policy: &Policy, job: &Job, now: Timestamp) -> String {
+    if let Some(head) = job.people.approved_head().filter(|head| waits_for_what_it_has(job, head)) {
+        return format!("{}: {} is approved; it is looked at once more and goes on", job.ticket.key, head.short());
+    }
+    let reason = view::reason(state, policy, job, now);
+    let paused = if job.people.pause.is_some() { " (paused)" } else { "" };
+    format!("{} is {}{paused}: {}", job.ticket.key, job.stage.phase(), reason.sentence)
+}
+
+/// An approval counts from the next look at the pull request on, which is under way.
+fn waits_for_what_it_has(job: &Job, approved: &CommitId) -> bool {
+    let Stage::WaitingForHuman { on, .. } = &job.stage else { return false };
+    match on {
+        HumanWait::Approval { head } | HumanWait::NoChecks { head } => head == approved,
+        // What stood against it was accepted or overruled with the approval.
+        HumanWait::Remarks { head, .. } => head == approved && job.people.holding().next().is_none(),
+        _ => false,
+    }
 }
 
 fn can_be_approved(stage: &Stage) -> bool {
     match stage {
         Stage::WaitingForHuman { .. } | Stage::WaitingForChecks { .. } | Stage::ReadyToMerge { .. } => true,
         Stage::Blocked { cause, .. } => {
-            matches!(cause, BlockCause::ReviewPasses { .. } | BlockCause::MergeRefused { .. })
+            matches!(cause, BlockCause::ReviewUnreadable { .. } | BlockCause::MergeRefused { .. })
         }
         Stage::Queued { .. }
         | Stage::Working { .. }
@@ -142,7 +178,13 @@ pub fn moved_to_rework(job: &mut Job, state: &str, out: &mut Decided<'_>) {
 /// A person says that `head` may be merged. What a run has dealt with is accepted with it, what is named is overruled.
 pub fn approved(job: &mut Job, head: Option<CommitId>, by: &str, overrule: &[RemarkKey], out: &mut Decided<'_>) {
     let current = job.current_head().cloned();
-    if head.is_some() && head != current {
+    if head.as_ref().is_some_and(|head| !is_at(job, head)) {
+        return;
+    }
+    let plans = matches!(job.stage, Stage::WaitingForHuman { on: HumanWait::Plan, .. });
+    if !plans && !has_open_pr(job) {
+        // Nobody can have looked at what is not there to be looked at.
+        out.note(job, None, "nothing_to_approve", format!("{by} approves it, and no pull request is open"));
         return;
     }
     if let Some(head) = &current {
@@ -154,8 +196,7 @@ pub fn approved(job: &mut Job, head: Option<CommitId>, by: &str, overrule: &[Rem
     }
     match &job.stage {
         Stage::WaitingForHuman { on: HumanWait::Plan, .. } => out.queue(job, Work::Implement, Wait::Ready),
-        Stage::Blocked { cause: BlockCause::ReviewPasses { .. }, .. } => {
-            job.delivery.reviewed_head.clone_from(&current);
+        Stage::Blocked { cause: BlockCause::ReviewUnreadable { .. }, .. } => {
             if let Some(head) = current {
                 wait_for_checks(job, CheckWait::Mergeability { head }, out);
             }
@@ -233,8 +274,13 @@ pub fn operator_stopped(job: &mut Job, out: &mut Decided<'_>) {
 pub fn operator_retried(job: &mut Job, out: &mut Decided<'_>) {
     match &job.stage {
         Stage::Working { .. } | Stage::Merging { .. } | Stage::Done { .. } => {}
+        // Somebody may have solved the conflict on the branch: that is looked at before an agent is paid again.
         Stage::Blocked {
-            cause: BlockCause::MergeRefused { .. } | BlockCause::PrClosed { .. } | BlockCause::SetAside,
+            cause:
+                BlockCause::MergeRefused { .. }
+                | BlockCause::PrClosed { .. }
+                | BlockCause::SetAside
+                | BlockCause::ReworkLimitExceeded { trigger: ReworkTrigger::MergeConflict, .. },
             ..
         } if job.delivery.pr.is_some() && !may_have_opened_another(job) => {
             reset_counters(job);

@@ -20,7 +20,10 @@ pub enum EffectKind {
     WriteWorkpad,
     Comment,
     MoveTicket,
+    AddLabels,
+    Acknowledge,
     CreateTicket,
+    AttachLink,
     PushBranch,
     OpenPr,
     ReopenPr,
@@ -28,12 +31,15 @@ pub enum EffectKind {
     CheckRemark,
     MergePr,
     UpdateBranch,
+    Dequeue,
     UpdatePr,
     PublishGates,
     RerunChecks,
     AnswerThread,
+    ReviewComment,
     RequestReview,
     RunGate,
+    WriteReceipt,
     CleanUp,
     Notify,
 }
@@ -47,10 +53,12 @@ pub enum Reach {
     Mutates,
     /// Lands work on the base branch.
     Merges,
+    /// Takes back what would be merged without us: the one write that leaves under a switch, and without ownership.
+    TakesBack,
 }
 
 impl EffectKind {
-    pub const ALL: [EffectKind; 23] = [
+    pub const ALL: [EffectKind; 29] = [
         Self::StartRun,
         Self::StopRun,
         Self::Steer,
@@ -58,7 +66,10 @@ impl EffectKind {
         Self::WriteWorkpad,
         Self::Comment,
         Self::MoveTicket,
+        Self::AddLabels,
+        Self::Acknowledge,
         Self::CreateTicket,
+        Self::AttachLink,
         Self::PushBranch,
         Self::OpenPr,
         Self::ReopenPr,
@@ -66,12 +77,15 @@ impl EffectKind {
         Self::CheckRemark,
         Self::MergePr,
         Self::UpdateBranch,
+        Self::Dequeue,
         Self::UpdatePr,
         Self::PublishGates,
         Self::RerunChecks,
         Self::AnswerThread,
+        Self::ReviewComment,
         Self::RequestReview,
         Self::RunGate,
+        Self::WriteReceipt,
         Self::CleanUp,
         Self::Notify,
     ];
@@ -85,7 +99,10 @@ impl EffectKind {
             Self::WriteWorkpad => "write_workpad",
             Self::Comment => "comment",
             Self::MoveTicket => "move_ticket",
+            Self::AddLabels => "add_labels",
+            Self::Acknowledge => "acknowledge",
             Self::CreateTicket => "create_ticket",
+            Self::AttachLink => "attach_link",
             Self::PushBranch => "push_branch",
             Self::OpenPr => "open_pr",
             Self::ReopenPr => "reopen_pr",
@@ -93,12 +110,15 @@ impl EffectKind {
             Self::CheckRemark => "check_remark",
             Self::MergePr => "merge_pr",
             Self::UpdateBranch => "update_branch",
+            Self::Dequeue => "dequeue",
             Self::UpdatePr => "update_pr",
             Self::PublishGates => "publish_gates",
             Self::RerunChecks => "rerun_checks",
             Self::AnswerThread => "answer_thread",
+            Self::ReviewComment => "review_comment",
             Self::RequestReview => "request_review",
             Self::RunGate => "run_gate",
+            Self::WriteReceipt => "write_receipt",
             Self::CleanUp => "clean_up",
             Self::Notify => "notify",
         }
@@ -106,15 +126,16 @@ impl EffectKind {
 
     pub fn reach(self) -> Reach {
         match self {
-            Self::StopRun | Self::RefreshTickets | Self::InspectPr | Self::CheckRemark | Self::Notify => {
-                Reach::Harmless
-            }
+            Self::StopRun | Self::RefreshTickets | Self::InspectPr | Self::CheckRemark => Reach::Harmless,
             Self::StartRun
             | Self::Steer
             | Self::WriteWorkpad
             | Self::Comment
             | Self::MoveTicket
+            | Self::AddLabels
+            | Self::Acknowledge
             | Self::CreateTicket
+            | Self::AttachLink
             | Self::PushBranch
             | Self::OpenPr
             | Self::ReopenPr
@@ -123,11 +144,20 @@ impl EffectKind {
             | Self::PublishGates
             | Self::RerunChecks
             | Self::AnswerThread
+            | Self::ReviewComment
             | Self::RequestReview
+            | Self::WriteReceipt
             | Self::RunGate
-            | Self::CleanUp => Reach::Mutates,
+            | Self::CleanUp
+            | Self::Notify => Reach::Mutates,
             Self::MergePr => Reach::Merges,
+            Self::Dequeue => Reach::TakesBack,
         }
+    }
+
+    /// A trusted person asked for it on the ticket itself: the label that says so need not be there yet.
+    fn is_asked_for(self) -> bool {
+        matches!(self, Self::AddLabels | Self::Acknowledge)
     }
 }
 
@@ -162,6 +192,9 @@ pub enum Refusal {
 pub fn permit(effect: EffectKind, now: &Circumstances) -> Result<Permit, Refusal> {
     match effect.reach() {
         Reach::Harmless => return Ok(Permit::issue()),
+        // `observe` writes nothing at all.
+        Reach::TakesBack if now.rollout != RolloutMode::Observe => return Ok(Permit::issue()),
+        Reach::TakesBack => return Err(Refusal::Observe),
         Reach::Mutates | Reach::Merges => {}
     }
     if let Some(switch) = now.switch {
@@ -173,7 +206,7 @@ pub fn permit(effect: EffectKind, now: &Circumstances) -> Result<Permit, Refusal
     if now.preflight_missing {
         return Err(Refusal::Preflight);
     }
-    if !now.owned {
+    if !now.owned && !effect.is_asked_for() {
         return Err(Refusal::NotOwned);
     }
     if effect.reach() == Reach::Merges && now.rollout != RolloutMode::Merge {
@@ -202,7 +235,7 @@ mod tests {
     ];
 
     fn mutating() -> impl Iterator<Item = EffectKind> {
-        EffectKind::ALL.into_iter().filter(|kind| kind.reach() != Reach::Harmless)
+        EffectKind::ALL.into_iter().filter(|kind| matches!(kind.reach(), Reach::Mutates | Reach::Merges))
     }
 
     #[test]
@@ -219,7 +252,8 @@ mod tests {
     fn every_mutation_is_refused_under_observe_without_ownership_and_before_preflight() {
         for effect in mutating() {
             assert!(permit(effect, &Circumstances { rollout: RolloutMode::Observe, ..FREE }).is_err());
-            assert!(permit(effect, &Circumstances { owned: false, ..FREE }).is_err());
+            let asked_for = matches!(effect, EffectKind::AddLabels | EffectKind::Acknowledge);
+            assert_eq!(permit(effect, &Circumstances { owned: false, ..FREE }).is_ok(), asked_for, "{effect:?}");
             assert!(permit(effect, &Circumstances { preflight_missing: true, ..FREE }).is_err());
         }
     }
@@ -244,6 +278,19 @@ mod tests {
             assert!(permit(EffectKind::StopRun, &now).is_ok());
             assert!(permit(EffectKind::RefreshTickets, &now).is_ok());
             assert!(permit(EffectKind::InspectPr, &now).is_ok());
+        }
+    }
+
+    #[test]
+    fn only_taking_out_of_a_queue_leaves_under_a_switch() {
+        let writes = |kind: &EffectKind| kind.reach() != Reach::Harmless;
+        for switch in SWITCHES {
+            let now = Circumstances { switch: Some(switch), owned: false, ..FREE };
+            let leaving: Vec<EffectKind> =
+                EffectKind::ALL.into_iter().filter(writes).filter(|kind| permit(*kind, &now).is_ok()).collect();
+            assert_eq!(leaving, [EffectKind::Dequeue]);
+            let observe = Circumstances { rollout: RolloutMode::Observe, ..now };
+            assert_eq!(permit(EffectKind::Dequeue, &observe).unwrap_err(), Refusal::Observe);
         }
     }
 

@@ -8,14 +8,14 @@ pub mod moves;
 use super::assess::Assessment;
 use super::decided::Decided;
 use super::delivery;
-use super::effect::Action;
+use super::effect::{Action, Said};
 use super::finish;
 use super::landing;
 use super::people;
 use crate::domain::evidence::GateResult;
 use crate::domain::ids::{CommitId, PrNumber};
 use crate::domain::job::{
-    BlockCause, CheckWait, HumanWait, Job, PrFacts, ReleaseReason, ReworkCause, Stage, Wait, Work,
+    Announced, BlockCause, CheckWait, HumanWait, Job, PrFacts, ReleaseReason, ReworkCause, Stage, Wait, Work,
 };
 use crate::domain::pr::PrState;
 use crate::domain::remark::{Remark, RemarkKey};
@@ -56,6 +56,8 @@ pub enum Observation {
         because: String,
         counts: bool,
     },
+    /// The forge's own queue has taken it.
+    MergeQueued,
     MergeConflicted {
         files: Vec<String>,
     },
@@ -155,6 +157,7 @@ pub fn observe(job: &mut Job, observation: Observation, out: &mut Decided<'_>) {
         Observation::PrClosed { number } => delivery::pr_closed(job, number, out),
         Observation::MergeHindered { because, counts } => landing::hindered(job, because, counts, out),
         Observation::MergeMaybeDone => landing::maybe_done(job, out),
+        Observation::MergeQueued => landing::queued(job, out),
         Observation::BaseChanged { base } => landing::base_changed(job, base, out),
         Observation::BranchUpdated { head, same_diff } => landing::branch_updated(job, head, same_diff, out),
         Observation::MergeConflicted { files } => {
@@ -193,6 +196,9 @@ pub fn observe(job: &mut Job, observation: Observation, out: &mut Decided<'_>) {
                 out.block(job, cause, Work::Implement);
             }
         }
+        // Whoever moved its own ticket has said that it is done, and comes to its end by itself.
+        Observation::TicketTerminal { state } | Observation::TicketNotActive { state }
+            if job.is_where_its_worker_put_it(&state) => {}
         Observation::TicketTerminal { state } => ticket_terminal(job, state, out),
         Observation::TicketNotActive { state } => {
             leave(job, StopReason::NotActive, ReleaseReason::NotActive { state }, out)
@@ -214,6 +220,9 @@ pub fn observe(job: &mut Job, observation: Observation, out: &mut Decided<'_>) {
         Observation::TicketReactivated => {
             if matches!(job.stage, Stage::Blocked { .. }) {
                 people::operator_retried(job, out);
+            }
+            if matches!(job.stage, Stage::WaitingForHuman { on: HumanWait::Directory, .. }) {
+                start_over(job, out);
             }
         }
         Observation::TicketMovedToRework { state } => people::moved_to_rework(job, &state, out),
@@ -287,11 +296,12 @@ pub fn judges_pr(stage: &Stage) -> bool {
             on: CheckWait::Forge { .. }
                 | CheckWait::Mergeability { .. }
                 | CheckWait::BranchUpdate { .. }
+                | CheckWait::ForgeQueue { .. }
                 | CheckWait::TicketClosed { .. },
             ..
         } | Stage::WaitingForHuman { .. }
             | Stage::ReadyToMerge { .. }
-            | Stage::Blocked { cause: BlockCause::PrClosed { .. }, .. }
+            | Stage::Blocked { cause: BlockCause::PrClosed { .. } | BlockCause::ReviewUnreadable { .. }, .. }
     )
 }
 
@@ -306,7 +316,38 @@ pub fn wait_for_human(job: &mut Job, on: HumanWait, out: &mut Decided<'_>) {
     if matches!(&job.stage, Stage::WaitingForHuman { on: old, .. } if *old == on) {
         return;
     }
+    let head = match &on {
+        HumanWait::Approval { head } | HumanWait::NoChecks { head } | HumanWait::Remarks { head, .. } => {
+            Some(head.clone())
+        }
+        _ => None,
+    };
     out.move_to(job, Stage::WaitingForHuman { on, since: out.now });
+    if let Some(head) = head {
+        announce(job, &head, out);
+    }
+}
+
+/// One comment for each thing that people have to decide on: an approval below it is about that, and about nothing that came later.
+fn announce(job: &mut Job, head: &CommitId, out: &mut Decided<'_>) {
+    let new = to_announce(job, head);
+    if job.delivery.announced.as_ref() == Some(&new) {
+        return;
+    }
+    let key = match &new.run {
+        Some(run) => format!("waiting:{head}:{run}"),
+        None => format!("waiting:{head}"),
+    };
+    let reason = job.in_comments_too(job.own_reason(out.now), &out.policy.tracker.mention);
+    job.delivery.announced = Some(new);
+    let said = Said::Waiting { head: head.clone(), sentence: reason.sentence, next: reason.next };
+    out.act(Action::Comment { key, said });
+}
+
+/// A head, with the last run that dealt with somebody's words.
+pub fn to_announce(job: &Job, head: &CommitId) -> Announced {
+    let run = job.people.dealt_with().filter_map(Remark::dealt_with_by).max().cloned();
+    Announced { head: head.clone(), run }
 }
 
 fn ticket_terminal(job: &mut Job, state: String, out: &mut Decided<'_>) {
@@ -411,7 +452,8 @@ pub fn reset_counters(job: &mut Job) {
     job.losses = 0;
     job.delivery.update_attempts = 0;
     job.delivery.merge_attempts = 0;
-    job.delivery.review_passes = 0;
+    job.delivery.reviews.passes = 0;
+    job.delivery.reviews.unreadable = None;
     job.evidence.no_progress_with = None;
     job.spending.since_reset = Default::default();
     job.spending.run_ms_since_reset = 0;

@@ -7,10 +7,12 @@ use sha2::{Digest, Sha256};
 
 use crate::config::policy::Policy;
 use crate::domain::comment::{Author, Comment, TrustLevel};
-use crate::domain::ids::TicketId;
+use crate::domain::ids::{RunId, TicketId};
+use crate::domain::job::OurComments;
 
 const MARKER: &str = "<!-- dirigent:";
 const MARKER_END: &str = " -->";
+const WORKER_API: &str = "worker-api:";
 
 /// The key that a comment of ours carries: what it is, and the proof that it is ours.
 pub fn marked_key(secret: &str, ticket: &TicketId, key: &str) -> String {
@@ -31,14 +33,42 @@ fn code(secret: &str, ticket: &TicketId, key: &str) -> String {
 
 /// Whether the text carries a marker that only we can have made for this ticket.
 pub fn carries_our_mark(secret: &str, ticket: &TicketId, body: &str) -> bool {
-    body.split(MARKER)
-        .skip(1)
-        .filter_map(|rest| rest.split_once(MARKER_END))
-        .any(|(marked, _)| marked.rsplit_once('#').is_some_and(|(key, proof)| proof == code(secret, ticket, key)))
+    proven_keys(secret, ticket, body).next().is_some()
 }
 
-pub fn is_ours(secret: &str, ticket: &TicketId, comment: &Comment) -> bool {
-    comment.author.ourselves || carries_our_mark(secret, ticket, &comment.body)
+/// Whether the text carries anybody's marker, with or without a code.
+pub fn is_marked(body: &str) -> bool {
+    body.contains(MARKER)
+}
+
+/// The keys of the markers that only we can have made for this ticket.
+fn proven_keys<'a>(secret: &'a str, ticket: &'a TicketId, body: &'a str) -> impl Iterator<Item = &'a str> {
+    let marked = body.split(MARKER).skip(1).filter_map(|rest| rest.split_once(MARKER_END));
+    let keys = marked.filter_map(|(marked, _)| marked.rsplit_once('#'));
+    keys.filter(move |(key, proof)| *proof == code(secret, ticket, key)).map(|(key, _)| key)
+}
+
+/// Whether the text carries the mark of a worker of this ticket, and not one of the runner's own.
+pub fn is_workers(secret: &str, ticket: &TicketId, body: &str) -> bool {
+    let marks: Vec<&str> =
+        body.split(MARKER).skip(1).filter_map(|rest| rest.split_once(MARKER_END)).map(|(marked, _)| marked).collect();
+    let by_worker = |marked: &&str| {
+        let proven = marked.rsplit_once('#').filter(|(key, proof)| *proof == code(secret, ticket, key));
+        proven.is_some_and(|(key, _)| key.starts_with(WORKER_API))
+    };
+    !marks.is_empty() && marks.iter().all(by_worker)
+}
+
+/// The key of something that a run wrote through the tracker's API.
+pub fn worker_key(run: &RunId, number: u64) -> String {
+    format!("{WORKER_API}{run}:{number}")
+}
+
+/// Whether we wrote it. A marker can be copied, by whoever quotes us: where the ledger knows which comment carries its key, `known`,
+/// any other one is not ours.
+pub fn is_ours(secret: &str, ticket: &TicketId, comment: &Comment, known: &OurComments) -> bool {
+    let mut keys = proven_keys(secret, ticket, &comment.body);
+    comment.author.ourselves || keys.any(|key| known.get(key).is_none_or(|id| *id == comment.id))
 }
 
 /// Whether this person's words trigger, steer, approve and un-block.
@@ -68,6 +98,7 @@ pub fn is_acknowledgement(text: &str, policy: &Policy) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::ids::CommentId;
 
     #[test]
     fn a_marker_counts_only_with_our_key_and_on_its_own_ticket() {
@@ -77,5 +108,36 @@ mod tests {
         assert!(!carries_our_mark("secret", &TicketId::new("t2"), &body), "pasted into another ticket");
         assert!(!carries_our_mark("other", &ticket, &body), "another ledger's");
         assert!(!carries_our_mark("secret", &ticket, "<!-- dirigent:started:1#0000000000000000 -->"), "forged");
+    }
+
+    #[test]
+    fn a_copy_of_our_marker_is_not_ours_once_we_know_where_the_original_is() {
+        let ticket = TicketId::new("t1");
+        let body = format!("Started.\n{}", marker(&marked_key("secret", &ticket, "started:1")));
+        let said = |id: &str, author: Author| Comment {
+            id: CommentId::new(id),
+            author,
+            body: body.clone(),
+            created_at: None,
+            updated_at: None,
+        };
+        let person = || Author::new("ann", TrustLevel::Admin);
+        let nobody = OurComments::default();
+        let known = OurComments::from([("started:1".to_owned(), CommentId::new("c1"))]);
+        assert!(is_ours("secret", &ticket, &said("c1", person()), &nobody), "its answer was lost");
+        assert!(is_ours("secret", &ticket, &said("c1", person()), &known));
+        assert!(!is_ours("secret", &ticket, &said("c2", person()), &known), "somebody quotes us");
+        assert!(is_ours("secret", &ticket, &said("c2", Author::ourselves()), &known), "nobody else uses the account");
+    }
+
+    #[test]
+    fn a_workers_own_text_is_told_from_the_runners() {
+        let ticket = TicketId::new("t1");
+        let by_worker = marker(&marked_key("secret", &ticket, &worker_key(&RunId::new("r1"), 0)));
+        let by_runner = marker(&marked_key("secret", &ticket, "workpad"));
+        assert!(is_workers("secret", &ticket, &format!("notes\n\n{by_worker}")));
+        assert!(!is_workers("secret", &ticket, &format!("workpad\n\n{by_runner}")));
+        assert!(!is_workers("secret", &ticket, &format!("{by_worker}\n{by_runner}")), "both");
+        assert!(!is_workers("secret", &TicketId::new("t2"), &by_worker) && !is_workers("secret", &ticket, "words"));
     }
 }

@@ -4,17 +4,21 @@
 //! the answers to our own writes, and that shows the head which the git remote has.
 
 use super::assess;
+use super::conditions;
 use super::delivery;
 use super::effect::Action;
+use super::instructions::{Told, seen_before, told_in};
 use super::landing;
 use super::phases::{self, Observation};
-use super::provenance::is_ours;
+use super::provenance::{is_ours, is_trusted};
 use super::remarks;
+use super::reviewing;
 use super::state::{LOOK_AGAIN_AFTER, SETTLE};
 use super::step::Step;
 use crate::config::policy::{ForgeKind, Policy};
 use crate::domain::basis::{Basis, Moment};
 use crate::domain::ids::{CommentId, CommitId, PrNumber, TicketId};
+use crate::domain::instruction::Instruction;
 use crate::domain::job::{Approval, CheckWait, ChecksSummary, Job, PrFacts, PrWrite, PrWriteKind, Stage};
 use crate::domain::lane::Lane;
 use crate::domain::pr::{Mergeability, PrState, PullRequest, Review, Verdict};
@@ -43,13 +47,22 @@ impl Step<'_> {
                 let commit = commit.clone();
                 self.pr_is_merged(&ticket, &pr, commit);
             }
-            PrState::Closed => self.pr_is_closed(&ticket, &pr, basis),
+            PrState::Closed => {
+                // It may be opened again, and what people took back meanwhile is not asked for any more.
+                self.take_in_remarks(&ticket, &pr);
+                self.told_on_pr(&ticket, &pr, |_| true);
+                self.pr_is_closed(&ticket, &pr, basis);
+            }
             PrState::Open => self.pr_is_open(&ticket, pr, basis),
         }
     }
 
     fn pr_is_merged(&mut self, ticket: &TicketId, pr: &PullRequest, commit: Option<CommitId>) {
-        let by_us = self.state.jobs.get(ticket).is_some_and(landing::may_be_our_merge);
+        let by_us = self
+            .state
+            .jobs
+            .get(ticket)
+            .is_some_and(|job| landing::may_be_our_merge(job) || job.delivery.in_forge_queue);
         self.edit_pr(ticket, |facts| {
             facts.state = pr.state.clone();
             // It was merged at the head that the forge shows with it.
@@ -72,13 +85,19 @@ impl Step<'_> {
     }
 
     fn pr_is_open(&mut self, ticket: &TicketId, pr: PullRequest, basis: Basis) {
-        let contested = self.take_in_remarks(ticket, &pr);
+        let contested = self.take_in_remarks(ticket, &pr) | self.lacks_something(&pr);
+        // What is approved has to be known first; everything else counts at once.
+        let approves = |one: &Instruction| matches!(one, Instruction::Approve { .. });
+        self.told_on_pr(ticket, &pr, |one| !approves(one));
         if self.stays_open(ticket) || !self.take_in_head(ticket, &pr, basis) {
             return;
         }
         let before = self.state.jobs.get(ticket).and_then(|job| job.delivery.pr.clone());
         let another_head = before.as_ref().is_none_or(|known| known.head != pr.head);
-        self.decide_with(ticket, |job, out| delivery::overtaken(job, &pr.head, out));
+        self.decide_with(ticket, |job, out| {
+            delivery::overtaken(job, &pr.head, out);
+            reviewing::head_moved(job, &pr.head, out);
+        });
         let known = before.as_ref().is_some_and(|facts| facts.head == pr.head && facts.head_shown.is_some());
         let shown = (!known).then(|| Basis { after: self.state.next_moment(), ..basis });
         let Some(job) = self.state.jobs.get(ticket) else { return };
@@ -112,6 +131,13 @@ impl Step<'_> {
             }
             job.delivery.pr = Some(facts);
         });
+        self.told_on_pr(ticket, &pr, approves);
+        let judges = judges && self.state.jobs.get(ticket).is_some_and(|job| phases::judges_pr(&job.stage));
+        if base_settled {
+            let conditions =
+                self.state.jobs.get(ticket).map(|job| conditions::of_look(job, &pr, self.policy, self.now));
+            self.edit_pr(ticket, |facts| facts.conditions = conditions.unwrap_or_default());
+        }
         if !judges {
             return;
         }
@@ -170,6 +196,9 @@ impl Step<'_> {
             self.look_again_soon(ticket);
             return;
         }
+        if self.is_thrown_out(ticket, pr, basis) {
+            self.decide_with(ticket, landing::thrown_out);
+        }
         let Some(job) = self.state.jobs.get(ticket) else { return };
         let assessment = assess::assess(job, pr, self.policy, self.now);
         let asked_in_turn = match &job.stage {
@@ -179,12 +208,37 @@ impl Step<'_> {
         self.decide(ticket, Observation::PrAssessed { assessment, asked_in_turn });
     }
 
+    /// What people tell us in comments on the pull request, as far as it is `wanted` now.
+    fn told_on_pr(&mut self, ticket: &TicketId, pr: &PullRequest, wanted: impl Fn(&Instruction) -> bool) {
+        let Some(comments) = &pr.comments else { return };
+        let secret = self.state.meta.comment_key.clone();
+        for comment in comments {
+            let Some(job) = self.state.jobs.get(ticket) else { return };
+            if is_ours(&secret, ticket, comment, &job.comments) {
+                continue;
+            }
+            let Some(mut told) = told_in(comment, RemarkKind::PrComment, self.policy, self.now) else { continue };
+            told.instructions.retain(&wanted);
+            let sees = seen_before(comment, comments, RemarkKind::PrComment, &job.people.named);
+            let told = Told { pr: Some(pr.number), sees, ..told };
+            self.told(ticket, &told, is_trusted(&comment.author, self.policy));
+        }
+    }
+
+    /// The forge shows that it is not in its queue any more, and has had the time to show that it was.
+    fn is_thrown_out(&self, ticket: &TicketId, pr: &PullRequest, basis: Basis) -> bool {
+        let Some(job) = self.state.jobs.get(ticket) else { return false };
+        let Stage::WaitingForChecks { on: CheckWait::ForgeQueue { .. }, since } = &job.stage else { return false };
+        let write = job.delivery.pr.as_ref().and_then(|facts| facts.write.as_ref());
+        !pr.in_queue && was_answered(write, basis) && self.now.since(*since) >= SETTLE
+    }
+
     /// What reviewers and others wrote, whatever head they wrote it about. Answers whether looks disagree about it.
     fn take_in_remarks(&mut self, ticket: &TicketId, pr: &PullRequest) -> bool {
         let secret = self.state.meta.comment_key.clone();
-        let ours = |comment: &crate::domain::comment::Comment| is_ours(&secret, ticket, comment);
-        let readings = remarks::from_look(pr, ours, self.policy, self.now);
         let Some(job) = self.state.jobs.get(ticket) else { return false };
+        let ours = |comment: &crate::domain::comment::Comment| is_ours(&secret, ticket, comment, &job.comments);
+        let readings = remarks::from_look(pr, ours, self.policy, self.now);
         let contested = readings.iter().any(|reading| remarks::is_contested(job, reading, self.now));
         let mut news = Vec::new();
         let now = self.now;
@@ -205,7 +259,7 @@ impl Step<'_> {
                 RemarkKind::Verdict => pr.reviews.as_ref().map(|all| all.iter().map(|one| one.id.clone()).collect()),
                 RemarkKind::Thread => pr.threads.as_ref().map(|all| all.iter().map(|one| one.id.clone()).collect()),
                 RemarkKind::PrComment => pr.comments.as_ref().map(|all| all.iter().map(|one| one.id.clone()).collect()),
-                RemarkKind::TicketComment | RemarkKind::Message => None,
+                RemarkKind::TicketComment | RemarkKind::Message | RemarkKind::Finding => None,
             }
         };
         for kind in [RemarkKind::Verdict, RemarkKind::Thread, RemarkKind::PrComment] {
@@ -246,7 +300,14 @@ impl Step<'_> {
 
     /// A head that we did not push: a person's. It is judged as it is; no worker is started for what it makes unnecessary.
     fn adopt_head(&mut self, ticket: &TicketId, head: CommitId) {
-        let known = self.state.jobs.edit(ticket, |job| job.delivery.remote_head.replace(head.clone()));
+        let local = self.policy.pr.forge == ForgeKind::Local;
+        let known = self.state.jobs.edit(ticket, |job| {
+            // In this repository a worker's commits are on the branch as soon as they are made.
+            let by_worker = local && job.stage.run().is_some();
+            let delivery = &mut job.delivery;
+            let ours = [&delivery.head, &delivery.pushed_head].into_iter().flatten().any(|known| *known == head);
+            delivery.remote_head.replace(head.clone()).filter(|_| !ours && !by_worker)
+        });
         if known.flatten().is_some() {
             self.note(Some(ticket), "head_adopted", format!("somebody pushed {}; it is judged next", head.short()));
         }

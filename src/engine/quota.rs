@@ -12,6 +12,7 @@ const LONGEST_LIMIT: Duration = Duration::from_secs(8 * 24 * 60 * 60);
 
 /// Pauses the pool until the reset the agent reported, else for a growing guess. A later reset wins.
 pub fn pause(pool: &mut Pool, reset_at: Option<Timestamp>, now: Timestamp) {
+    pool.limited = true;
     let until = match reset_at {
         Some(reset) if is_ahead(reset, now) => reset,
         // One pause is one guess, however many workers met the limit.
@@ -33,6 +34,16 @@ fn is_ahead(until: Timestamp, now: Timestamp) -> bool {
 /// Until when nobody in the pool may start, if it is paused.
 pub fn paused_until(pool: Option<&Pool>, now: Timestamp) -> Option<Timestamp> {
     pool.and_then(|pool| pool.paused_until).filter(|until| is_ahead(*until, now))
+}
+
+/// Somebody works with it again. Whether that is news.
+pub fn got_through(pool: &mut Pool, now: Timestamp) -> bool {
+    if !pool.limited || paused_until(Some(pool), now).is_some() {
+        return false;
+    }
+    pool.limited = false;
+    pool.guesses = 0;
+    true
 }
 
 #[cfg(test)]

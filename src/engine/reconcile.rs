@@ -5,23 +5,25 @@ use std::time::Duration;
 
 use super::effect::Action;
 use super::event::Lookup;
+use super::instructions::{self, Told, seen_before};
 use super::phases::Observation;
 use super::phases::moves::saw_ticket_closed;
 use super::provenance::{is_ours, is_trusted};
-use super::remarks;
+use super::remarks::{self, RemarkReading};
 use super::run_store::Runs;
 use super::select;
 use super::state::{SETTLE, Unsettled};
 use super::step::Step;
 use crate::config::policy::{Order, Policy};
 use crate::domain::basis::{Basis, WriteStatus};
-use crate::domain::branch::branch_name;
-use crate::domain::comment::TrustLevel;
+use crate::domain::branch::{branch_name, proposed_branch};
+use crate::domain::comment::{Comment, TrustLevel};
 use crate::domain::hash::stable_hash;
 use crate::domain::ids::{CommentId, CommitId, TicketId};
-use crate::domain::job::{BranchName, Job, Stage, TicketFacts};
+use crate::domain::job::{BranchName, Job, OurComments, Stage, TicketFacts};
 use crate::domain::phase::Phase;
-use crate::domain::remark::{Remark, RemarkEffect, RemarkKind};
+use crate::domain::pr::PrState;
+use crate::domain::remark::{RemarkEffect, RemarkKind};
 use crate::domain::run::Life;
 use crate::domain::ticket::{Blocker, Ticket, same_state, state_in};
 use crate::domain::time::Timestamp;
@@ -121,6 +123,7 @@ impl Step<'_> {
         let mut ids: BTreeSet<TicketId> = self.state.unsettled.keys().cloned().collect();
         ids.extend(self.state.off_list.iter().filter(missing).cloned());
         ids.extend(self.blockers_to_ask_for());
+        ids.extend(self.directories_to_ask_for());
         // What was not shown may be shown again, and a board that repeats itself would not say so.
         ids.extend(self.state.invisible.iter().filter(|id| self.state.jobs.contains(id)).cloned());
         if !ids.is_empty() {
@@ -175,11 +178,16 @@ impl Step<'_> {
                     self.state.read.insert(id, basis.after);
                 }
                 Lookup::Gone { because } => {
+                    self.drop_floor(&id);
                     self.state.unsettled.remove(&id);
                     self.decide(&id, Observation::TicketGone { because });
                 }
                 // Its run stops and the job is kept: only "gone" ends it.
                 Lookup::NotVisible => {
+                    if !self.state.jobs.contains(&id) {
+                        // The next list tells.
+                        self.drop_floor(&id);
+                    }
                     if self.state.jobs.contains(&id) && self.state.invisible.insert(id.clone()) {
                         self.state.jobs.mark_dirty(&id);
                         self.note(Some(&id), "not_visible", "the tracker does not show the ticket; the job is kept");
@@ -187,7 +195,10 @@ impl Step<'_> {
                     self.decide(&id, Observation::TicketNotVisible);
                 }
                 Lookup::Unreadable { because } => {
-                    self.note(Some(&id), "unreadable", format!("the ticket cannot be read: {because}"));
+                    self.drop_floor(&id);
+                    if self.state.jobs.contains(&id) {
+                        self.note(Some(&id), "unreadable", format!("the ticket cannot be read: {because}"));
+                    }
                 }
             }
         }
@@ -215,20 +226,34 @@ impl Step<'_> {
             self.hear_words(&ticket);
             return;
         }
+        if self.is_below_floor(&ticket, basis) {
+            self.hear_words(&ticket);
+            return;
+        }
         if self.state.invisible.remove(&ticket.id) {
             self.state.jobs.mark_dirty(&ticket.id);
         }
         let mut facts = TicketFacts::of(&ticket);
         let secret = self.state.meta.comment_key.clone();
         if ticket.comments.is_some() {
-            facts.trusted_comments = trusted_comments(&ticket, &secret, self.policy);
+            let known = self.state.jobs.get(&ticket.id).map(|job| &job.comments);
+            facts.trusted_comments = trusted_comments(&ticket, &secret, known, self.policy);
         }
         let Some(job) = self.state.jobs.get(&ticket.id) else {
             if select::is_active(&facts.state, self.policy) {
                 for comment in ticket.known_comments() {
                     facts.take_in(comment);
                 }
-                self.adopt(facts);
+                let none = OurComments::new();
+                let people = |comment: &&Comment| {
+                    !is_ours(&secret, &ticket.id, comment, &none) && is_trusted(&comment.author, self.policy)
+                };
+                let told = ticket.known_comments().iter().filter(people).filter_map(|comment| {
+                    instructions::told_in(comment, RemarkKind::TicketComment, self.policy, self.now)
+                });
+                let told: Vec<Told> = told.collect();
+                self.adopt(facts, ticket.branch_name.as_deref());
+                self.told_before(&ticket.id, &told);
             }
             return;
         };
@@ -336,36 +361,58 @@ impl Step<'_> {
         for observation in what_it_means(&facts, by_people, self.policy) {
             self.decide(&id, observation);
         }
-        for remark in news {
-            self.remark_came(&id, remark);
-        }
+        self.take_news(&id, news);
         if ticket.comments.is_some() {
             let present: Vec<CommentId> = ticket.known_comments().iter().map(|comment| comment.id.clone()).collect();
             self.check_missing(&id, RemarkKind::TicketComment, &present);
         }
     }
 
-    /// What trusted people wrote and nobody has taken in yet. All of it is known afterwards.
-    fn news_in(&self, ticket: &Ticket, facts: &mut TicketFacts, secret: &str) -> Vec<Remark> {
-        let job = self.state.jobs.get(&ticket.id);
-        let starting = job.is_some_and(|job| is_starting(job, &self.state.runs));
-        let mut news: Vec<Remark> = Vec::new();
+    /// What people wrote and nobody has taken in yet, in their order. All of it is known afterwards.
+    fn news_in(&self, ticket: &Ticket, facts: &mut TicketFacts, secret: &str) -> Vec<News> {
+        let Some(job) = self.state.jobs.get(&ticket.id) else { return Vec::new() };
+        let starting = is_starting(job, &self.state.runs);
+        let mut news = Vec::new();
         for comment in ticket.known_comments() {
             if facts.knows(comment) {
                 continue;
             }
             facts.take_in(comment);
-            if is_ours(secret, &ticket.id, comment) || !is_trusted(&comment.author, self.policy) {
+            if is_ours(secret, &ticket.id, comment, &job.comments) {
                 continue;
             }
-            let mut remark = remarks::from_comment(RemarkKind::TicketComment, comment, self.policy, self.now);
-            if starting {
+            let trusted = is_trusted(&comment.author, self.policy);
+            let told = instructions::told_in(comment, RemarkKind::TicketComment, self.policy, self.now).map(|told| {
+                let named = &job.people.named;
+                let sees = seen_before(comment, ticket.known_comments(), RemarkKind::TicketComment, named);
+                News::Told { told: Told { sees, ..told }, trusted }
+            });
+            let said = || remarks::said_in(RemarkKind::TicketComment, comment, self.policy, self.now);
+            let mut reading = trusted.then(said).flatten();
+            if let (true, Some(RemarkReading::Said(remark))) = (starting, &mut reading) {
                 // It is part of the task, not a word about work that waits.
                 remark.effect = RemarkEffect::None;
             }
-            news.push(remark);
+            // What a comment does not say any more stands in nobody's way; what it says besides comes after what it tells us.
+            match reading {
+                Some(reading @ RemarkReading::Said(_)) => news.extend(told.into_iter().chain([News::Reading(reading)])),
+                reading => news.extend(reading.map(News::Reading).into_iter().chain(told)),
+            }
         }
         news
+    }
+
+    fn take_news(&mut self, id: &TicketId, news: Vec<News>) {
+        let now = self.now;
+        for one in news {
+            match one {
+                News::Told { told, trusted } => self.told(id, &told, trusted),
+                News::Reading(RemarkReading::Said(remark)) => self.remark_came(id, remark),
+                News::Reading(reading) => {
+                    self.state.jobs.edit(id, |job| remarks::take_in(job, reading, now));
+                }
+            }
+        }
     }
 
     /// People's words count, however old the reading is that brings them: nobody takes them back by reading something newer.
@@ -378,15 +425,14 @@ impl Step<'_> {
         let secret = self.state.meta.comment_key.clone();
         let news = self.news_in(ticket, &mut facts, &secret);
         self.state.jobs.edit(&ticket.id, |job| job.ticket.known_comments = facts.known_comments);
-        for remark in news {
-            self.remark_came(&ticket.id, remark);
-        }
+        self.take_news(&ticket.id, news);
     }
 
     /// The ticket came into an approval state. That approves the head which was visible before the move, and no other.
     fn approved_by_state(&mut self, id: &TicketId) {
         let Some(job) = self.state.jobs.get(id) else { return };
-        let Some(pr) = &job.delivery.pr else { return };
+        // What is closed cannot be merged: nobody speaks of its head, least of all when they open its ticket again.
+        let Some(pr) = job.delivery.pr.as_ref().filter(|pr| pr.state == PrState::Open) else { return };
         // The board's clock and ours are two clocks. A move from our future shows that they are far apart: its date says nothing.
         let dated_after = pr
             .head_shown
@@ -419,7 +465,7 @@ impl Step<'_> {
 
     /// Whether an old reading of this ticket has been there for so long that it is believed. One that was asked for before
     /// the doubt arose says nothing about how long it lasts.
-    fn has_lasted(&mut self, id: &TicketId, basis: Basis) -> bool {
+    pub(super) fn has_lasted(&mut self, id: &TicketId, basis: Basis) -> bool {
         let doubt = self.ask_again(id);
         // A clock that was put back makes it wait anew, not for ever.
         let since = doubt.since.min(self.now);
@@ -438,13 +484,21 @@ impl Step<'_> {
         self.state.runs.edit(&run, |live| live.ticket_state = state.to_owned());
     }
 
-    fn adopt(&mut self, facts: TicketFacts) {
-        let name = branch_name(&self.policy.branch_prefix, facts.key.as_str(), &facts.title, 0);
+    fn adopt(&mut self, facts: TicketFacts, proposed: Option<&str>) {
+        let key = facts.key.as_str();
+        let proposed = proposed.filter(|_| self.policy.branch_by_tracker).and_then(|name| proposed_branch(name, key));
+        let name = proposed.unwrap_or_else(|| branch_name(&self.policy.branch_prefix, key, &facts.title, 0));
         let id = facts.id.clone();
         let job = Job::new(facts, BranchName { name, generation: 0 }, self.now);
         self.note(Some(&id), "seen", format!("{} came onto the board: {}", job.ticket.key, job.ticket.title));
         self.state.jobs.insert(job);
     }
+}
+
+/// One thing that a comment brings.
+enum News {
+    Told { told: Told, trusted: bool },
+    Reading(RemarkReading),
 }
 
 /// What a reading's column is to our own last move.
@@ -511,7 +565,7 @@ fn by_a_machine(facts: &TicketFacts) -> bool {
 }
 
 /// Before the first run is at work, what people write is part of the task.
-fn is_starting(job: &Job, runs: &Runs) -> bool {
+pub(super) fn is_starting(job: &Job, runs: &Runs) -> bool {
     match &job.stage {
         Stage::Queued { .. } => job.attempts == 0,
         Stage::Working { run, .. } => {
@@ -521,9 +575,13 @@ fn is_starting(job: &Job, runs: &Runs) -> bool {
     }
 }
 
-fn trusted_comments(ticket: &Ticket, secret: &str, policy: &Policy) -> u64 {
-    let counts = |comment: &&crate::domain::comment::Comment| {
-        is_trusted(&comment.author, policy) && !is_ours(secret, &ticket.id, comment)
+fn trusted_comments(ticket: &Ticket, secret: &str, known: Option<&OurComments>, policy: &Policy) -> u64 {
+    let none = OurComments::new();
+    let known = known.unwrap_or(&none);
+    let counts = |comment: &&Comment| {
+        is_trusted(&comment.author, policy)
+            && !is_ours(secret, &ticket.id, comment, known)
+            && instructions::is_evidence(comment, policy)
     };
     let versions: Vec<String> = ticket
         .known_comments()

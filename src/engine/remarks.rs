@@ -9,7 +9,8 @@ use crate::config::policy::{OnComment, Policy};
 use crate::domain::comment::{Author, Comment};
 use crate::domain::evidence::{Evidence, EvidenceKind};
 use crate::domain::ids::{CommentId, CommitId, RunId, TicketId};
-use crate::domain::job::{HumanMessage, Job, ReworkCause, ReworkTrigger, Stage};
+use crate::domain::instruction::{self, Instruction};
+use crate::domain::job::{HumanMessage, Job, ReworkCause, ReworkTrigger, Stage, Work};
 use crate::domain::pr::{PullRequest, Review, ReviewThread, Verdict};
 use crate::domain::remark::{Remark, RemarkAnswer, RemarkEffect, RemarkKey, RemarkKind, RemarkStatus};
 use crate::domain::time::Timestamp;
@@ -89,6 +90,29 @@ fn said(job: &mut Job, remark: Remark, now: Timestamp) -> Option<Remark> {
     Some(remark)
 }
 
+/// What a comment of a trusted person says besides what it tells us to do: its words, or that it has none (any more). The words of a
+/// rejection come with the instruction.
+pub fn said_in(kind: RemarkKind, comment: &Comment, policy: &Policy, now: Timestamp) -> Option<RemarkReading> {
+    let spoken = instruction::read(&comment.body, &policy.tracker.mention);
+    if spoken.instructions.is_empty() {
+        return Some(RemarkReading::Said(from_comment(kind, comment, policy, now)));
+    }
+    if spoken.instructions.iter().any(|one| matches!(one, Instruction::Reject { .. })) {
+        return None;
+    }
+    if spoken.words.is_empty() {
+        return Some(RemarkReading::TakenBack { kind, id: comment.id.clone(), how: "edited".to_owned() });
+    }
+    let words = Comment { body: spoken.words, ..comment.clone() };
+    let mut remark = from_comment(kind, &words, policy, now);
+    remark.key.version = comment.version();
+    if spoken.instructions.iter().any(|one| matches!(one, Instruction::Approve { .. })) {
+        // In one breath with the approval: it goes along with the next round, if there is one.
+        remark.effect = RemarkEffect::None;
+    }
+    Some(RemarkReading::Said(remark))
+}
+
 /// What a comment on the ticket or the pull request means, if it is a remark.
 pub fn from_comment(kind: RemarkKind, comment: &Comment, policy: &Policy, now: Timestamp) -> Remark {
     let effect = if is_addressed(&comment.body, policy) {
@@ -149,7 +173,7 @@ pub fn from_look(
     }
     for comment in pr.comments.iter().flatten() {
         if counts(&comment.author, policy) && !is_ours(comment) {
-            found.push(RemarkReading::Said(from_comment(RemarkKind::PrComment, comment, policy, now)));
+            found.extend(said_in(RemarkKind::PrComment, comment, policy, now));
         }
     }
     found
@@ -237,6 +261,7 @@ pub fn wanted_rework(job: &Job, now: Timestamp) -> Option<ReworkCause> {
         RemarkKind::Thread => ReworkTrigger::UnresolvedThread,
         RemarkKind::PrComment | RemarkKind::TicketComment => ReworkTrigger::TicketComment,
         RemarkKind::Message => ReworkTrigger::Operator,
+        RemarkKind::Finding => ReworkTrigger::ReviewFinding,
     };
     let note = |remark: &&Remark| Evidence {
         kind: EvidenceKind::Note { text: remark.sentence() },
@@ -244,6 +269,7 @@ pub fn wanted_rework(job: &Job, now: Timestamp) -> Option<ReworkCause> {
     };
     let count = asking.len();
     let summary = match asking.as_slice() {
+        [one] if one.key.kind == RemarkKind::Finding => format!("the review has a finding: {}", first_line(&one.text)),
         [one] => format!("{} asks for a change", one.author),
         _ => format!("{count} remarks ask for changes"),
     };
@@ -377,11 +403,20 @@ fn answered(job: &mut Job, run: &RunId, key: &RemarkKey, answer: RemarkAnswer, b
 /// Tells the live run at once; what cannot be told is in the next prompt.
 pub fn tell(job: &Job, remark: &Remark) -> Option<Action> {
     match &job.stage {
+        // A reviewer changes nothing: what people want is for the next worker.
+        Stage::Working { work: Work::Review { .. }, .. } => None,
         Stage::Working { run, stopping: None, .. } => {
             Some(Action::Steer { run: run.clone(), how: Steering::Say { message: HumanMessage::of(remark) } })
         }
         _ => None,
     }
+}
+
+/// As much of it as a list has room for.
+pub fn clipped(text: &str) -> String {
+    const LONGEST: usize = 160;
+    let line = first_line(text);
+    if line.chars().count() <= LONGEST { line.to_owned() } else { line.chars().take(LONGEST).chain(['…']).collect() }
 }
 
 pub fn first_line(text: &str) -> &str {

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 const FIRST: Duration = Duration::from_secs(10);
 
-/// `min(10 s · 2^(n-1), cap)`, give or take a tenth. `failures` counts from 1.
+/// `min(10 s · 2^(n-1), cap)`, give or take a tenth, and never more than the cap. `failures` counts from 1.
 pub fn backoff(failures: u32, cap: Duration, seed: u64) -> Duration {
     let doublings = failures.saturating_sub(1).min(31);
     let plain = FIRST.saturating_mul(1u32 << doublings).min(cap);
     // -100..=100 thousandths.
     let thousandths = (seed % 201) as i64 - 100;
     let millis = plain.as_millis() as i64;
-    Duration::from_millis((millis + millis * thousandths / 1000).max(0) as u64)
+    Duration::from_millis((millis + millis * thousandths / 1000).max(0) as u64).min(cap)
 }
 
 /// A number that differs between tickets and attempts and is the same in every replay.
@@ -40,6 +40,11 @@ mod tests {
         assert_eq!(backoff(6, CAP, NO_JITTER), CAP);
         assert_eq!(backoff(u32::MAX, CAP, NO_JITTER), CAP);
         assert_eq!(backoff(1, Duration::from_secs(3), NO_JITTER), Duration::from_secs(3));
+    }
+
+    #[test]
+    fn spec_8_jitter_stays_inside_the_cap() {
+        assert!((0..1000).all(|seed| backoff(20, CAP, seed) <= CAP));
     }
 
     #[test]

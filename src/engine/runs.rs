@@ -40,17 +40,21 @@ impl Step<'_> {
             .map(|(id, _)| *id)
             .collect();
         self.state.jobs.mark_all_dirty();
+        self.hope_for_directories();
         // The file may have been corrected while nobody was looking.
         if self.is_another_workflow() {
             self.retry_after_workflow_change();
         }
         let unnamed: Vec<RunId> =
             self.state.runs.keys().filter(|run| !lost.iter().any(|named| named.run == **run)).cloned().collect();
-        lost.extend(unnamed.into_iter().map(|run| LostRun { run, salvage: None, head: None }));
-        for LostRun { run, salvage, head } in lost {
+        lost.extend(unnamed.into_iter().map(|run| LostRun { run, salvage: None, head: None, spent: None }));
+        for LostRun { run, salvage, head, spent } in lost {
             let mut report = RunReport::bare(RunOutcome::Failed { failure: RunFailure::Lost });
             report.salvage = salvage;
             report.head = head;
+            // What it spent after the ledger last heard of it.
+            let known = self.state.runs.get(&run).map(|live| live.progress.usage).unwrap_or_default();
+            report.unreported_usage = spent.unwrap_or_default().beyond(&known);
             self.run_finished(run, report);
         }
         let orphans: Vec<(TicketId, RunId)> = self
@@ -118,12 +122,18 @@ impl Step<'_> {
         self.start_confirmed(&run);
         let (State { jobs, base, .. }, policy) = (&mut *self.state, self.policy);
         jobs.edit(&ticket, |job| {
-            if head.is_some() {
+            if head.is_some() && kind != RunKind::Review {
                 job.delivery.head = head;
             }
             job.evidence.started_with = Some(fingerprint::of(job, base.as_ref(), policy));
         });
-        let said = Said::Started { run: run.clone(), attempt, branch, rework: kind == RunKind::Rework };
+        let said = Said::Started {
+            run: run.clone(),
+            attempt,
+            branch,
+            rework: kind == RunKind::Rework,
+            review: kind == RunKind::Review,
+        };
         self.emit(Some(&ticket), Action::Comment { key: format!("started:{run}"), said });
         if let Some(Stage::Working { stopping: Some(reason), .. }) = self.state.jobs.get(&ticket).map(|job| &job.stage)
         {
@@ -146,7 +156,8 @@ impl Step<'_> {
 
     pub fn run_progress(&mut self, run: RunId, activity: Activity) {
         let Some(live) = self.state.runs.get(&run) else { return };
-        let (ticket, pool, turns_before) = (live.ticket.clone(), live.pool.clone(), live.progress.turns);
+        let (ticket, pool, turns_before, kind) =
+            (live.ticket.clone(), live.pool.clone(), live.progress.turns, live.kind);
         self.state.changes.soft = true;
         self.note_progress(&run, &activity);
         match activity {
@@ -161,7 +172,11 @@ impl Step<'_> {
                         *known = Some(session.clone());
                     }
                 });
-                self.state.jobs.edit(&ticket, |job| job.session = Some(session));
+                self.state.jobs.edit(&ticket, |job| {
+                    let own =
+                        if kind == RunKind::Review { &mut job.delivery.reviews.session } else { &mut job.session };
+                    *own = Some(session);
+                });
             }
             Activity::TurnEnded { turns } => {
                 let more = turns.saturating_sub(turns_before);
@@ -170,6 +185,8 @@ impl Step<'_> {
             Activity::RateLimited { limit } => {
                 self.state.meta.pools.entry(pool).or_default().rate_limit = Some(limit);
             }
+            // Whatever a reviewer writes is thrown away with its tree.
+            Activity::Committed { .. } if kind == RunKind::Review => {}
             Activity::Committed { head } => {
                 self.state.jobs.edit(&ticket, |job| job.delivery.head = Some(head));
             }
@@ -181,6 +198,8 @@ impl Step<'_> {
                 let key = format!("worker:{run}:{}", self.state.meta.next_effect);
                 self.emit(Some(&ticket), Action::Comment { key, said: Said::Worker { run, text } });
             }
+            Activity::MovedTicket { from, to, step } => self.worker_moves(&ticket, &run, from, to, step),
+            Activity::Wrote { what } => self.note(Some(&ticket), "worker_wrote", format!("run {run} wrote {what}")),
             Activity::FollowUp { ticket: new, key } => {
                 if self.policy.gates.allow_followups {
                     self.emit(Some(&ticket), Action::CreateTicket { key, new });
@@ -234,6 +253,8 @@ impl Step<'_> {
                 Activity::Commented { text } | Activity::Planned { text } => progress.said = Some(text.clone()),
                 Activity::Asked { .. } => progress.waiting_for_answer = true,
                 Activity::SessionKnown { .. }
+                | Activity::MovedTicket { .. }
+                | Activity::Wrote { .. }
                 | Activity::FollowUp { .. }
                 | Activity::Delivered { .. }
                 | Activity::NotDelivered { .. } => {}
@@ -248,6 +269,7 @@ impl Step<'_> {
             live.ticket.clone()
         });
         let Some(ticket) = counted else { return };
+        self.pool_works(run, &usage);
         self.roll_day();
         self.state.meta.daily.usage += usage;
         self.state.meta.total += usage;
@@ -255,8 +277,19 @@ impl Step<'_> {
         self.brake(run);
     }
 
+    /// Whoever spends tokens, or ends a turn well, has got through: the others may follow.
+    fn pool_works(&mut self, run: &RunId, usage: &Usage) {
+        let Some(pool) = self.state.runs.get(run).map(|live| live.pool.clone()) else { return };
+        let now = self.now;
+        let works = usage.tokens() > 0 || usage.turns > 0;
+        if works && self.state.meta.pools.get_mut(&pool).is_some_and(|pool| quota::got_through(pool, now)) {
+            self.state.changes.meta = true;
+            self.settle_all_the_same = true;
+        }
+    }
+
     pub fn roll_day(&mut self) {
-        let today = self.now.day();
+        let today = self.policy.budget.days.day(self.now);
         // A clock that jumps back must not clear the day's account.
         if today > self.state.meta.daily.day {
             self.state.meta.daily = super::state::Daily { day: today, ..Default::default() };
@@ -361,6 +394,7 @@ impl Step<'_> {
             job.spending.run_ms_since_reset = job.spending.run_ms_since_reset.saturating_add(ran);
             job.stage.run() == Some(&run)
         });
+        self.worker_moves_no_more(&ticket, &run);
         // An event for a run that is over changes nothing.
         if is_current == Some(true) {
             self.decide(&ticket, Observation::RunEnded { report });
@@ -389,6 +423,7 @@ impl Step<'_> {
             RunOutcome::Done => {
                 if let Some(pool) = self.state.meta.pools.get_mut(&live.pool) {
                     pool.guesses = 0;
+                    quota::got_through(pool, self.now);
                 }
             }
             _ => {}

@@ -18,7 +18,7 @@ use super::step::Step;
 use crate::config::policy::{Order, RolloutMode};
 use crate::domain::fingerprint::Fingerprint;
 use crate::domain::ids::{RunId, TicketId};
-use crate::domain::job::{BlockCause, Job, Stage, Wait};
+use crate::domain::job::{BlockCause, CheckWait, Job, Stage, Wait};
 
 const FIRST_MINUTE: Duration = Duration::from_secs(60);
 /// Settling one job may change another. Nothing is known that goes on for long; what would is left to the next event.
@@ -35,6 +35,9 @@ impl Step<'_> {
         let general = circumstances(self.state, self.policy, None);
         let turned = self.state.settled_under.replace(general.clone()) != Some(general);
         self.state.settled_at = self.now;
+        if turned {
+            self.mark_forge_queue();
+        }
         self.wake_what_is_due();
         for round in 0..ROUNDS {
             let settled = self.settle_jobs();
@@ -89,8 +92,10 @@ impl Step<'_> {
             Stage::Blocked { cause: BlockCause::NoNewEvidence { .. }, .. } => self.unblock_by_new_evidence(id),
             Stage::Queued { .. } => self.settle_queued(id),
             Stage::ReadyToMerge { .. } => self.settle_ready(id),
+            Stage::WaitingForChecks { on: CheckWait::ForgeQueue { .. }, .. } => self.settle_forge_queue(id),
             _ => {}
         }
+        self.leave_directory(id);
     }
 
     /// Jobs whose time has come, and times that a clock set which has been put back since.
@@ -115,7 +120,7 @@ impl Step<'_> {
             self.note(
                 None,
                 "daily_budget",
-                format!("today's budget is spent ({what}): nothing starts before midnight UTC"),
+                format!("today's budget is spent ({what}): nothing starts before midnight"),
             );
         }
         self.state.day_is_spent = spent.is_some();
@@ -213,7 +218,7 @@ impl Step<'_> {
             self.change_wait(id, want);
             return;
         }
-        let out_of_sight = self.state.unseen.contains(id) || self.state.invisible.contains(id);
+        let out_of_sight = self.state.is_out_of_sight(id);
         if let (Wait::Ready, false, Some(line)) = (want, out_of_sight, hindrance::line_of(job, self.policy)) {
             let rank = select::rank(job, self.state.jobs.relations().chain_of(id));
             self.state.jobs.line_up(id, line, rank);

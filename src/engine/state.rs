@@ -12,7 +12,8 @@ use super::permit::{Circumstances, Refusal};
 use super::run_store::Runs;
 use super::timetable::Timetable;
 use crate::domain::basis::Moment;
-use crate::domain::ids::{CommitId, EffectId, PoolName, RunId, TicketId};
+use crate::domain::hint::RemarkId;
+use crate::domain::ids::{CommitId, EffectId, PoolName, PrNumber, RunId, TicketId};
 use crate::domain::job::{Job, Pause, SwitchSource};
 use crate::domain::lane::Lane;
 use crate::domain::run::FinishedRun;
@@ -41,6 +42,10 @@ pub struct State {
     /// Jobs whose last reading contradicts something of ours that is not visible yet, or is older than one before. They are
     /// asked for again; what lasts longer than [`SETTLE`] is believed.
     pub unsettled: BTreeMap<TicketId, Unsettled>,
+    /// What a hint said these tickets have reached: older readings start nothing.
+    pub floors: BTreeMap<TicketId, Timestamp>,
+    /// What a hint said that looks will show: those without it merge nothing.
+    pub pr_floors: Vec<PrFloor>,
     /// Jobs whose ticket the tracker does not show although it was asked for it.
     pub invisible: BTreeSet<TicketId>,
     /// What was asked before these moments is older than what is known of the ticket by now: our own move, or a later reading.
@@ -63,6 +68,8 @@ pub struct State {
     pub settled_under: Option<Circumstances>,
     pub settled_at: Timestamp,
     pub day_is_spent: bool,
+    /// When tickets whose directories are still there were last asked for.
+    pub directories_asked_at: Timestamp,
     /// When the jobs that are over were last looked through.
     pub archived_at: Timestamp,
     /// Besides what the containers have marked themselves: see [`State::take_changes`].
@@ -112,6 +119,9 @@ pub struct Pool {
     pub paused_until: Option<Timestamp>,
     /// How often in a row the reset time had to be guessed.
     pub guesses: u32,
+    /// It was used up, and nobody has got through since.
+    #[serde(default)]
+    pub limited: bool,
     pub rate_limit: Option<RateLimit>,
 }
 
@@ -146,6 +156,14 @@ pub enum PendingStatus {
 pub struct Unsettled {
     pub since: Timestamp,
     pub moment: Moment,
+}
+
+/// A remark that somebody spoke of, until a look shows it. For [`SETTLE`] at most.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrFloor {
+    pub number: PrNumber,
+    pub remark: RemarkId,
+    pub since: Timestamp,
 }
 
 /// How the calls of one lane go.
@@ -254,6 +272,24 @@ impl State {
         changes.runs.extend(self.runs.take_changed());
         changes.outbox.extend(self.outbox.take_changed());
         changes
+    }
+
+    /// What the board's answers so far have not settled, beside what it will tell of changes.
+    pub fn to_ask_for(&self) -> BTreeSet<TicketId> {
+        let mut ids: BTreeSet<TicketId> = self.off_list.union(&self.invisible).cloned().collect();
+        ids.extend(self.unsettled.keys().cloned());
+        ids
+    }
+
+    /// In a new life these are taken for missing until they were asked for.
+    pub fn ask_for(&mut self, ids: BTreeSet<TicketId>) {
+        self.unseen = ids.into_iter().filter(|id| self.jobs.contains(id)).collect();
+        self.off_list.clone_from(&self.unseen);
+    }
+
+    /// Nothing is started for a ticket that the last reading did not show as it is.
+    pub fn is_out_of_sight(&self, id: &TicketId) -> bool {
+        self.unseen.contains(id) || self.invisible.contains(id) || self.floors.contains_key(id)
     }
 
     /// The switch that stops everything, if one is on.

@@ -18,13 +18,14 @@ use crate::domain::time::Timestamp;
 
 /// Advances the machine by one event. Never panics, whatever the order; late news change nothing.
 pub fn step(state: &mut State, policy: &Policy, now: Timestamp, event: Event) -> Vec<Effect> {
-    let mut step = Step { state, policy, now, effects: Vec::new() };
+    let mut step = Step { state, policy, now, effects: Vec::new(), settle_all_the_same: false };
     // What is recalled is settled with the event that it is recalled for.
     let light = matches!(event, Event::RunProgress { .. } | Event::Recalled { .. });
     step.handle(event);
-    if !light {
+    if !light || step.settle_all_the_same {
         step.settle();
     }
+    step.drop_what_became_pointless();
     step.file_deadlines();
     step.effects
 }
@@ -35,6 +36,8 @@ pub(super) struct Step<'a> {
     pub policy: &'a Policy,
     pub now: Timestamp,
     pub effects: Vec<Effect>,
+    /// A light event has opened a line for others.
+    pub settle_all_the_same: bool,
 }
 
 impl Step<'_> {
@@ -47,6 +50,7 @@ impl Step<'_> {
             Event::PolledUnchanged { base, basis } => self.polled_unchanged(base, basis),
             Event::PollFailed { error } => self.state.tracker.last_error = Some(error),
             Event::TicketsRefreshed { found, basis } => self.refreshed(found, basis),
+            Event::Hinted { hints } => self.hinted(hints),
             Event::RunStarted { run, process, worktree, base: _, head } => {
                 self.run_started(run, process, worktree, head)
             }
@@ -197,7 +201,16 @@ impl Step<'_> {
             }
             (false, Some(_)) => {
                 self.state.switch_file = None;
-                self.note(None, "kill_switch", "the kill-switch file is gone: everything goes on");
+                let text = match &self.state.meta.pause_all {
+                    Some(pause) => {
+                        format!(
+                            "the kill-switch file is gone; everything is still paused (`dirigent pause` by {})",
+                            pause.by
+                        )
+                    }
+                    None => "the kill-switch file is gone: everything goes on that is not paused by itself".to_owned(),
+                };
+                self.note(None, "kill_switch", text);
             }
             _ => {}
         }
@@ -206,6 +219,11 @@ impl Step<'_> {
     fn operator(&mut self, command: OperatorCommand, by: String) {
         let ticket = command.ticket().cloned();
         self.note(ticket.as_ref(), "operator", format!("{by}: {}", command.words()));
+        self.obey(command, by);
+    }
+
+    /// Does what a person says, from wherever they say it.
+    pub fn obey(&mut self, command: OperatorCommand, by: String) {
         let pause = Pause { since: self.now, by };
         match command {
             OperatorCommand::PauseAll => {
@@ -227,7 +245,10 @@ impl Step<'_> {
                 let by = pause.by;
                 self.decide(&ticket, Observation::OperatorApproved { head, by, overrule });
             }
-            OperatorCommand::Reject { ticket, text } => self.rejected(ticket, pause.by, text),
+            OperatorCommand::Reject { ticket, text } => {
+                let remark = self.message(pause.by, text, false);
+                self.rejected(ticket, remark);
+            }
             OperatorCommand::Forget { ticket } => self.decide(&ticket, Observation::OperatorForgot),
         }
     }
@@ -240,6 +261,7 @@ impl Step<'_> {
         };
         if let Some(pool) = self.state.meta.pools.get_mut(&pool) {
             pool.paused_until = None;
+            pool.limited = false;
             self.state.changes.meta = true;
         }
     }
@@ -250,6 +272,35 @@ impl Step<'_> {
                 job.people.pause = pause;
             }
         });
+        self.call_back(ticket);
+    }
+
+    /// What was decided in this very step for a job that is not ours by its end: one reading can tell us to stop a ticket and take it away.
+    fn drop_what_became_pointless(&mut self) {
+        let was_released = |effect: &Effect| {
+            let job = effect.ticket.as_ref().and_then(|id| self.state.jobs.get(id));
+            job.is_some_and(|job| matches!(job.stage, Stage::Released { .. }))
+        };
+        let is_pointless = |id: &EffectId| self.state.outbox.get(id).is_some_and(|pending| self.is_pointless(pending));
+        let of_released = self.effects.iter().filter(|effect| was_released(effect)).map(|effect| effect.id);
+        let pointless: Vec<EffectId> = of_released.filter(is_pointless).collect();
+        for id in pointless {
+            self.effects.retain(|effect| effect.id != id);
+            self.drop_effect(id);
+        }
+    }
+
+    /// What was decided in this very step and may not leave any more: one reading can tell us to do something and to pause.
+    fn call_back(&mut self, ticket: &TicketId) {
+        let (stay, leave): (Vec<Effect>, Vec<Effect>) = std::mem::take(&mut self.effects)
+            .into_iter()
+            .partition(|effect| effect.ticket.as_ref() == Some(ticket) && self.refusal(effect).is_some());
+        self.effects = leave;
+        for effect in stay {
+            if let Some(refusal) = self.refusal(&effect) {
+                self.refused(effect.id, refusal);
+            }
+        }
     }
 
     fn human_said(&mut self, ticket: TicketId, by: String, text: String, urgent: bool) {
@@ -258,8 +309,7 @@ impl Step<'_> {
     }
 
     /// A person asks for changes: their words are a remark, and whatever the job has spent of its patience is forgiven.
-    fn rejected(&mut self, ticket: TicketId, by: String, text: String) {
-        let remark = self.message(by, text, false);
+    pub fn rejected(&mut self, ticket: TicketId, remark: Remark) {
         let cause = |now| ReworkCause {
             trigger: ReworkTrigger::Operator,
             summary: format!("{} asks for changes", remark.author),

@@ -1,15 +1,21 @@
 //! The state as views see it.
 
+use std::time::Duration;
+
+use super::budget;
+use super::conditions;
 use super::hindrance;
 use super::limits;
-use super::state::State;
+use super::state::{Daily, State};
 use crate::config::policy::Policy;
+use crate::domain::finding::ReviewFinding;
 use crate::domain::job::{DoneHow, Job, Stage, SwitchSource, Wait};
 use crate::domain::phase::Phase;
 use crate::domain::reason::Reason;
-use crate::domain::run::Life;
+use crate::domain::run::{Life, LiveRun};
 use crate::domain::snapshot::{
-    Counts, JobView, PoolView, PrView, RunView, Snapshot, SwitchView, Totals, TrackerView, WorkflowView,
+    CapView, Counts, FindingView, JobView, PoolView, PrView, ReviewView, RunView, Snapshot, SwitchView, Totals,
+    TrackerView, WorkflowView,
 };
 use crate::domain::time::Timestamp;
 
@@ -23,7 +29,8 @@ pub fn snapshot(state: &State, policy: &Policy, now: Timestamp) -> Snapshot {
         counts: counts(state),
         totals: Totals {
             usage: state.meta.total,
-            today: state.meta.daily.usage,
+            today: today(state, policy, now).usage,
+            daily_budget: daily_budget(state, policy, now),
             seconds_running: seconds_running(state, now),
         },
         pools: state
@@ -48,6 +55,28 @@ pub fn snapshot(state: &State, policy: &Policy, now: Timestamp) -> Snapshot {
         pending_effects: state.outbox.len(),
         jobs,
     }
+}
+
+/// The day's account; an old one is nobody's today.
+fn today(state: &State, policy: &Policy, now: Timestamp) -> Daily {
+    let known = &state.meta.daily;
+    if policy.budget.days.day(now) > known.day { Daily::default() } else { known.clone() }
+}
+
+fn live_time<'a>(runs: impl Iterator<Item = &'a LiveRun>, now: Timestamp) -> Duration {
+    runs.fold(Duration::ZERO, |sum, run| sum.saturating_add(now.since(run.started_at)))
+}
+
+fn daily_budget(state: &State, policy: &Policy, now: Timestamp) -> Vec<CapView> {
+    let today = today(state, policy, now);
+    let ran = Duration::from_millis(today.run_ms).saturating_add(live_time(state.runs.values(), now));
+    budget::shown(&policy.budget.daily, &today.usage, ran)
+}
+
+fn budget_of(state: &State, policy: &Policy, job: &Job, now: Timestamp) -> Vec<CapView> {
+    let live = job.stage.run().and_then(|id| state.runs.get(id));
+    let ran = Duration::from_millis(job.spending.run_ms_since_reset).saturating_add(live_time(live.into_iter(), now));
+    budget::shown(&policy.budget.ticket, &job.spending.since_reset, ran)
 }
 
 fn seconds_running(state: &State, now: Timestamp) -> u64 {
@@ -91,10 +120,11 @@ fn counts(state: &State) -> Counts {
 
 /// Why a job is where it is, its own doing or not.
 pub fn reason(state: &State, policy: &Policy, job: &Job, now: Timestamp) -> Reason {
-    match hindrance::of_job(state, policy, job, now) {
+    let reason = match hindrance::of_job(state, policy, job, now) {
         Some(hindrance) => job.hindered_reason(&hindrance, now),
         None => job.own_reason(now),
-    }
+    };
+    job.in_comments_too(reason, &policy.tracker.mention)
 }
 
 fn job_view(state: &State, policy: &Policy, job: &Job, now: Timestamp) -> JobView {
@@ -129,6 +159,7 @@ fn job_view(state: &State, policy: &Policy, job: &Job, now: Timestamp) -> JobVie
         failures: job.failures,
         rework_cycles: job.rework_cycles,
         spent: job.spending.total,
+        budget: budget_of(state, policy, job, now),
         run: job.stage.run().and_then(|id| state.runs.get(id)).map(|run| {
             let quiet_since = limits::quiet_since(run, &policy.agent, now);
             RunView { quiet_since, ..run_view(job, run) }
@@ -137,6 +168,8 @@ fn job_view(state: &State, policy: &Policy, job: &Job, now: Timestamp) -> JobVie
             Stage::Queued { wait: Wait::Retry { due, .. } | Wait::Continuation { due }, .. } => Some(*due),
             _ => None,
         },
+        conditions: conditions::of_job(state, policy, job),
+        review: policy.review.enabled.then(|| review_view(policy, job)),
         approved_head: job.people.approved_head().map(ToString::to_string),
         merged_by_us: match &job.stage {
             Stage::Done { how: DoneHow::Merged { by_us, .. }, .. } => Some(*by_us),
@@ -150,7 +183,18 @@ fn job_view(state: &State, policy: &Policy, job: &Job, now: Timestamp) -> JobVie
     }
 }
 
-fn run_view(job: &Job, run: &crate::domain::run::LiveRun) -> RunView {
+fn review_view(policy: &Policy, job: &Job) -> ReviewView {
+    let reviews = &job.delivery.reviews;
+    let shown = |finding: &ReviewFinding| FindingView { finding: finding.clone(), answer: job.answer_to(finding) };
+    ReviewView {
+        passes: reviews.passes,
+        max_passes: policy.review.max_passes,
+        head: reviews.head.as_ref().map(ToString::to_string),
+        findings: reviews.findings.iter().map(shown).collect(),
+    }
+}
+
+fn run_view(job: &Job, run: &LiveRun) -> RunView {
     let (pid, session) = match &run.life {
         Life::Spawning => (None, None),
         Life::Running { process, session, .. } => (Some(process.pid), session.as_ref().map(ToString::to_string)),

@@ -29,6 +29,9 @@ impl Step<'_> {
                 if matches!(cause, BlockCause::RetriesExhausted { .. }) {
                     job.failures = 0;
                 }
+                if matches!(cause, BlockCause::ReviewUnreadable { .. }) {
+                    job.delivery.reviews.unreadable = None;
+                }
                 match (&cause, job.delivery.head.clone()) {
                     // The work is there; what could not be done with it is done again.
                     (BlockCause::EffectRefused { .. }, Some(head)) => verify(job, head, out),
@@ -54,7 +57,8 @@ fn may_work_now(job: &Job, another: bool, policy: &Policy) -> bool {
         BlockCause::Permanent { failure } | BlockCause::RetriesExhausted { last: failure, .. } => {
             another && depends_on_the_workflow(failure)
         }
-        BlockCause::EffectRefused { .. } => another,
+        // The file names the reviewer.
+        BlockCause::EffectRefused { .. } | BlockCause::ReviewUnreadable { .. } => another,
         BlockCause::NoNewEvidence { .. }
         | BlockCause::LostAgain { .. }
         | BlockCause::ReworkLimitExceeded { .. }
@@ -63,7 +67,6 @@ fn may_work_now(job: &Job, another: bool, policy: &Policy) -> bool {
         | BlockCause::StoppedByOperator
         | BlockCause::SetAside
         | BlockCause::MergeRefused { .. }
-        | BlockCause::ReviewPasses { .. }
         | BlockCause::NoEnd { .. } => false,
     }
 }

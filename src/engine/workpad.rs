@@ -78,7 +78,7 @@ fn shows(state: &State, policy: &Policy, job: &Job, now: Timestamp) -> String {
         "rework_cycles": job.rework_cycles,
         "branch": job.delivery.branch.name,
         "pr": job.delivery.pr.as_ref().map(|pr| json!({"number": pr.number.0, "url": pr.url, "head": pr.head})),
-        "review": { "passes": job.delivery.review_passes, "head": job.delivery.reviewed_head },
+        "review": { "passes": job.delivery.reviews.passes, "head": job.delivery.reviews.head },
         "merge": { "approved_head": job.people.approved_head() },
         "waiting": if waiting { Some(reason.code) } else { None },
         "observation": reason.code,
@@ -93,7 +93,8 @@ fn is_worth_showing(hindrance: &Hindrance) -> bool {
         | Hindrance::DailyBudget { .. }
         | Hindrance::MergeDisabled
         | Hindrance::RolloutForbids => true,
-        Hindrance::Slot
+        Hindrance::QuotaTrial { .. }
+        | Hindrance::Slot
         | Hindrance::StateSlot { .. }
         | Hindrance::Behind { .. }
         | Hindrance::Switch { .. }

@@ -3,9 +3,12 @@
 use git2::{Commit, DiffFormat, Index, Oid, Repository, Sort};
 use sha2::{Digest, Sha256};
 
+use super::ForgeError;
+use crate::domain::ids::CommitId;
 use crate::domain::pr::MergeMethod;
 use crate::workspace::commits::Commits;
 use crate::workspace::conflicting_files;
+use crate::workspace::repo::RepoPlace;
 
 /// What a merge comes to.
 #[derive(Debug, PartialEq, Eq)]
@@ -52,6 +55,16 @@ pub fn is_in_otherwise(repo: &Repository, head: Oid, base: Oid) -> Result<bool, 
     }
     let mut merged = repo.merge_commits(&base, &head, None)?;
     Ok(settled(repo, &mut merged)? == Some(base.tree_id()))
+}
+
+/// Whether a commit holds the work of a head, however that was merged. `None` where the head is not in the repository any more.
+pub fn holds_work(place: &RepoPlace, commit: &CommitId, head: &CommitId) -> Result<Option<bool>, ForgeError> {
+    let failed = |error: git2::Error| ForgeError::Git(error.message().to_owned());
+    let repo = place.open().map_err(|error| ForgeError::Git(error.to_string()))?;
+    let id = |commit: &CommitId| Oid::from_str(commit.as_str()).ok().filter(|id| repo.find_commit(*id).is_ok());
+    let (Some(commit), Some(head)) = (id(commit), id(head)) else { return Ok(None) };
+    let held = is_in(&repo, head, commit).map_err(failed)? || is_in_otherwise(&repo, head, commit).map_err(failed)?;
+    Ok(Some(held))
 }
 
 /// The files in which the two cannot be merged.

@@ -22,6 +22,9 @@ pub enum ForgeError {
     Response(String),
     #[error("the forge limits our requests")]
     RateLimited { retry_after: Option<Duration> },
+    /// A call of this kind has to wait its turn; others go on.
+    #[error("not for {} s: {why}", .wait.as_secs())]
+    Later { wait: Duration, why: String },
     #[error("pull request {0} does not exist")]
     NotFound(PrNumber),
     #[error("the head is {actual}, not {expected}: somebody pushed")]
@@ -51,6 +54,7 @@ impl ForgeError {
             Self::Status { .. } => "status",
             Self::Response(_) => "response",
             Self::RateLimited { .. } => "rate_limited",
+            Self::Later { .. } => "later",
             Self::NotFound(_) => "not_found",
             Self::HeadMoved { .. } => "head_moved",
             Self::OtherBase { .. } => "other_base",

@@ -9,12 +9,14 @@ pub mod memory;
 
 use async_trait::async_trait;
 
+use crate::domain::comment::Acknowledgement;
 use crate::domain::ids::{CommentId, CommitId, PrNumber};
 use crate::domain::permit::Permit;
 use crate::domain::pr::{MergeMethod, NewPr, PullRequest};
 use crate::domain::remark::RemarkKind;
 use crate::domain::time::Timestamp;
 
+pub use combine::holds_work;
 pub use error::ForgeError;
 
 #[async_trait]
@@ -84,6 +86,15 @@ pub trait Forge: Send + Sync {
         body: &str,
     ) -> Result<CommentId, ForgeError>;
 
+    /// Acknowledges a comment on a pull request. The same again changes nothing.
+    async fn react(
+        &self,
+        permit: &Permit,
+        number: PrNumber,
+        comment: &CommentId,
+        reaction: Acknowledgement,
+    ) -> Result<(), ForgeError>;
+
     async fn reply_in_thread(
         &self,
         permit: &Permit,
@@ -101,6 +112,15 @@ pub trait Forge: Send + Sync {
 
     async fn rerun_check(&self, permit: &Permit, check: &str) -> Result<(), ForgeError>;
 
+    /// Keeps a receipt with the merged commit, for everybody who has the repository. One that is there already is a success.
+    async fn keep_receipt(
+        &self,
+        permit: &Permit,
+        commit: &CommitId,
+        payload: &str,
+        signature: Option<&str>,
+    ) -> Result<(), ForgeError>;
+
     /// Removes the merged branch.
     async fn delete_branch(&self, permit: &Permit, branch: &str, head: &CommitId) -> Result<(), ForgeError>;
 }
@@ -110,6 +130,8 @@ pub trait Forge: Send + Sync {
 pub struct ForgeCapabilities {
     /// Reviews, threads and comments on pull requests.
     pub conversations: bool,
+    /// Reactions to comments.
+    pub reactions: bool,
     pub statuses: bool,
     pub merge_queue: bool,
     pub reruns: bool,

@@ -145,6 +145,7 @@ async fn watch(gate: &GateCommand, mut child: Child, limit: Duration) -> GateRes
     }
     GateResult {
         name: gate.title().to_owned(),
+        command: gate.run.clone(),
         passed: exit_code == Some(0),
         exit_code,
         timed_out,

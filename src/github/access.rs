@@ -71,6 +71,13 @@ impl Addresses {
         format!("{}{path}", self.rest)
     }
 
+    /// Scheme and host, without a port, unless it is github.com.
+    pub fn own_host(&self) -> Option<(String, String)> {
+        let uri: http::Uri = self.origin.parse().ok()?;
+        let (scheme, host) = (uri.scheme_str()?.to_owned(), uri.host()?.to_owned());
+        (host != "api.github.com").then_some((scheme, host))
+    }
+
     pub fn graphql(&self) -> &str {
         &self.graphql
     }

@@ -61,6 +61,11 @@ impl Exchanged {
         self.header("location").map(str::to_owned)
     }
 
+    /// Where a redirect leads; nothing for any other answer.
+    pub fn redirect(&self) -> Option<String> {
+        self.location().filter(|_| matches!(self.status, 301 | 302 | 303 | 307 | 308))
+    }
+
     /// The answer, if it is one and not a refusal.
     pub fn checked(self, writes: bool) -> Result<Self, GithubError> {
         match self.status {

@@ -56,6 +56,13 @@ pub enum LimitKind {
     OwnPace,
 }
 
+impl LimitKind {
+    /// We keep something back; GitHub itself would still answer, and what may use it goes on.
+    pub fn is_our_own(self) -> bool {
+        matches!(self, Self::Reserve | Self::OwnPace)
+    }
+}
+
 impl Display for LimitKind {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {

@@ -12,6 +12,7 @@ mod graphql;
 mod pace;
 mod pages;
 mod renamed;
+mod shared_pace;
 mod token;
 mod transport;
 
@@ -48,7 +49,7 @@ struct Parts {
     addresses: Addresses,
     transport: Transport,
     token: TokenSource,
-    pace: Pace,
+    pace: Arc<Pace>,
     etags: EtagCache,
     renamed: Renamed,
 }
@@ -56,17 +57,21 @@ struct Parts {
 impl Github {
     /// Nothing is sent before the first question.
     pub fn new(access: Access) -> Result<Self, GithubError> {
+        Self::at_pace(access, Arc::default())
+    }
+
+    /// The same, at one pace with every other client of this program that has the same access.
+    pub fn in_step(access: Access) -> Result<Self, GithubError> {
+        let pace = shared_pace::pace_of(&access);
+        Self::at_pace(access, pace)
+    }
+
+    fn at_pace(access: Access, pace: Arc<Pace>) -> Result<Self, GithubError> {
         let addresses = Addresses::of(access.api_url.as_deref())?;
         let transport = Transport::new(&addresses, access.timeout);
         let token = TokenSource::new(access.credential)?;
-        let parts = Parts {
-            addresses,
-            transport,
-            token,
-            pace: Pace::default(),
-            etags: EtagCache::default(),
-            renamed: Renamed::default(),
-        };
+        let parts =
+            Parts { addresses, transport, token, pace, etags: EtagCache::default(), renamed: Renamed::default() };
         Ok(Self { parts: Arc::new(parts) })
     }
 
@@ -127,19 +132,37 @@ impl Github {
         self.send(purpose, &Ask::write(method, path, body)?).await.map(|_| ())
     }
 
-    /// A file by its address, wherever it lies: a log, an attachment. Our credential goes to the API's own host alone.
-    pub async fn download(&self, purpose: Purpose, url: &str, longest: usize) -> Result<Vec<u8>, GithubError> {
+    /// A file that the API gives out, such as a log. It may lie elsewhere: our credential goes to the API's own host, and nowhere once that
+    /// was left.
+    pub async fn download(&self, purpose: Purpose, path: &str, longest: usize) -> Result<Vec<u8>, GithubError> {
+        let mut question = Ask::get(path, None);
+        for _ in 0..transport::MOST_REDIRECTS {
+            let answer = self.send_once(purpose, &question.clone().no_longer_than(longest)).await?;
+            let Some(next) = answer.redirect() else { return answer.checked(false).map(|answer| answer.body) };
+            let own = self.parts.addresses.path_of(&next).filter(|_| !question.is_foreign());
+            question = own.map_or_else(|| Ask::foreign(&next), |path| Ask::get(&path, None));
+        }
+        Err(GithubError::Unreadable(format!("{path} leads from one address to the next and to no file")))
+    }
+
+    /// A file that whoever has its address may read. Our credential never goes along, and only addresses that are `allowed` are asked, those
+    /// that it leads on to included.
+    pub async fn fetch_public(
+        &self,
+        purpose: Purpose,
+        url: &str,
+        longest: usize,
+        allowed: impl Fn(&str) -> bool + Send + Sync,
+    ) -> Result<Vec<u8>, GithubError> {
         let mut url = url.to_owned();
         for _ in 0..transport::MOST_REDIRECTS {
-            let own = self.parts.addresses.path_of(&url);
-            let question = match &own {
-                Some(path) => Ask::get(path, None),
-                None => Ask::foreign(&url),
-            };
-            let answer = self.send_once(purpose, &question.no_longer_than(longest)).await?;
-            match answer.location() {
-                Some(next) if (300..400).contains(&answer.status) => url = next,
-                _ => return answer.checked(false).map(|answer| answer.body),
+            if !allowed(&url) {
+                return Err(GithubError::Unreadable(format!("it leads to {url}, which is not a host of GitHub's")));
+            }
+            let answer = self.send_once(purpose, &Ask::foreign(&url).no_longer_than(longest)).await?;
+            match answer.redirect() {
+                Some(next) => url = absolute(&url, &next),
+                None => return answer.checked(false).map(|answer| answer.body),
             }
         }
         Err(GithubError::Unreadable(format!("{url} leads from one address to the next and to no file")))
@@ -148,6 +171,11 @@ impl Github {
     /// The token that is in force, for git. Asked for anew each time: that of an app lives for an hour.
     pub async fn token(&self) -> Result<SecretString, GithubError> {
         self.parts.token.current(&self.parts.transport, &self.parts.addresses).await
+    }
+
+    /// Scheme and host of a server of one's own; nothing for github.com.
+    pub fn host(&self) -> Option<(String, String)> {
+        self.parts.addresses.own_host()
     }
 
     /// Whether we are a GitHub App, and so an account of our own.
@@ -216,7 +244,8 @@ impl Github {
             false => Some(token.current(transport, addresses).await?),
         };
         let answer = transport.exchange(addresses, question, credential.as_ref()).await;
-        if let Ok(answer) = &answer {
+        // What another host says is nothing about our limits or our token.
+        if let (Ok(answer), false) = (&answer, question.is_foreign()) {
             pace.note(answer);
             if answer.status == 401 {
                 token.forget();
@@ -228,6 +257,16 @@ impl Github {
 
 /// How long one exchange may take where nobody says otherwise: less than the lanes allow a call, so that it is told what happened.
 pub const PATIENCE: Duration = Duration::from_secs(25);
+
+/// Where a redirect leads that was met at `url`.
+fn absolute(url: &str, to: &str) -> String {
+    if !to.starts_with('/') || to.starts_with("//") {
+        return to.to_owned();
+    }
+    let host_at = url.find("://").map_or(0, |at| at + 3);
+    let path_at = url[host_at..].find('/').map_or(url.len(), |at| host_at + at);
+    format!("{}{to}", &url[..path_at])
+}
 
 /// One segment of a path: a label's name, a login.
 pub fn segment(text: &str) -> String {

@@ -14,6 +14,8 @@ use super::transport::Ask;
 /// What a question is for. The last requests of an hour are kept for what stops and for what lands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
+    /// A worker asks for itself. However much it asks, it does not use up what the runner needs.
+    Worker,
     /// Something is to be known better.
     Look,
     /// A comment, a label, a column.
@@ -25,8 +27,13 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    fn may_use_the_reserve(self) -> bool {
-        matches!(self, Self::Watch | Self::Land)
+    /// So much of an hour's limit is left to others.
+    fn leaves(self, limit: u64) -> u64 {
+        match self {
+            Self::Worker => limit / 2,
+            Self::Look | Self::Write => limit / 20,
+            Self::Watch | Self::Land => 0,
+        }
     }
 }
 
@@ -146,7 +153,7 @@ impl Known {
             if window.left == 0 {
                 return Err(limited(window.ends, LimitKind::Primary));
             }
-            if window.left <= window.limit / 20 && !purpose.may_use_the_reserve() {
+            if window.left <= purpose.leaves(window.limit) {
                 return Err(limited(window.ends, LimitKind::Reserve));
             }
         }
@@ -245,7 +252,7 @@ mod tests {
     fn the_last_requests_are_for_stopping_and_landing() {
         let (mut known, now) = (Known::default(), Instant::now());
         known.note(&answer(200, &LOW), now);
-        for purpose in [Purpose::Look, Purpose::Write] {
+        for purpose in [Purpose::Worker, Purpose::Look, Purpose::Write] {
             let wait = Duration::from_secs(1000);
             let refused = known.ask(purpose, &read(), now).unwrap_err();
             assert_eq!(refused, GithubError::RateLimited { wait, by: LimitKind::Reserve });
@@ -255,6 +262,17 @@ mod tests {
         }
         let later = now + Duration::from_secs(1001);
         assert_eq!(known.ask(Purpose::Look, &read(), later), Ok(Duration::ZERO), "the hour is over");
+    }
+
+    #[test]
+    fn workers_have_half_of_an_hour_and_the_runner_goes_on() {
+        let (mut known, now) = (Known::default(), Instant::now());
+        let mut half = LOW;
+        half[1].1 = "2500";
+        known.note(&answer(200, &half), now);
+        let refused = known.ask(Purpose::Worker, &read(), now).unwrap_err();
+        assert!(matches!(refused, GithubError::RateLimited { by: LimitKind::Reserve, .. }), "{refused:?}");
+        assert_eq!(known.ask(Purpose::Look, &read(), now), Ok(Duration::ZERO));
     }
 
     #[test]

@@ -21,6 +21,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::domain::basis::BoardMark;
 use crate::domain::ids::{RunId, TicketId};
 use crate::domain::job::Job;
 use crate::domain::run::FinishedRun;
@@ -66,6 +67,12 @@ pub trait LedgerReader: Send {
 pub trait Ledger: LedgerReader {
     /// All changes of a step, in one transaction. Costs what was changed, however many jobs there are.
     fn commit(&mut self, state: &State, changes: &Changes) -> Result<(), LedgerError>;
+
+    /// How far the board has been read.
+    fn board_mark(&self) -> Result<Option<BoardMark>, LedgerError>;
+
+    /// Once what it stands for is written down.
+    fn keep_board_mark(&mut self, mark: &BoardMark) -> Result<(), LedgerError>;
 
     /// `doctor` passed for this content of WORKFLOW.md.
     fn record_preflight(&mut self, hash: &str, at: Timestamp) -> Result<(), LedgerError>;

@@ -5,6 +5,7 @@ use tempfile::TempDir;
 
 use super::database::Database;
 use super::{Ledger, LedgerError, LedgerReader, Pruned};
+use crate::domain::basis::BoardMark;
 use crate::domain::ids::{RunId, TicketId};
 use crate::domain::job::Job;
 use crate::domain::run::{FinishedRun, LiveRun};
@@ -153,6 +154,20 @@ impl Ledger for SqliteLedger {
         result.map_err(|source| self.database.sql("written", source))?;
         failpoint!("ledger.committed");
         Ok(())
+    }
+
+    fn board_mark(&self) -> Result<Option<BoardMark>, LedgerError> {
+        let sql = "SELECT json FROM meta WHERE name = 'board'";
+        Ok(self.database.rows("board", sql, [])?.pop())
+    }
+
+    fn keep_board_mark(&mut self, mark: &BoardMark) -> Result<(), LedgerError> {
+        let json = self.database.encode("board", mark)?;
+        self.database
+            .db
+            .execute("INSERT OR REPLACE INTO meta (name, json) VALUES ('board', ?1)", params![json])
+            .map(|_| ())
+            .map_err(|source| self.database.sql("written", source))
     }
 
     fn record_preflight(&mut self, hash: &str, at: Timestamp) -> Result<(), LedgerError> {

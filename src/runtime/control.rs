@@ -28,6 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 /// Workers that are being told no at the same time; who comes on top of that is not answered.
 const REFUSALS: usize = 8;
+/// How long a ticket that nobody knows yet is waited for.
+const NEW_TICKET: Duration = Duration::from_secs(1);
 /// Before another connection is accepted when one could not be.
 const BREATH: Duration = Duration::from_millis(100);
 
@@ -77,6 +79,20 @@ pub enum Request {
 impl Request {
     pub fn changes_something(&self) -> bool {
         *self != Self::Snapshot
+    }
+
+    fn ticket(&self) -> Option<&str> {
+        match self {
+            Self::Pause { ticket }
+            | Self::Resume { ticket }
+            | Self::Stop { ticket }
+            | Self::Retry { ticket }
+            | Self::Approve { ticket, .. }
+            | Self::Reject { ticket, .. }
+            | Self::Forget { ticket }
+            | Self::Message { ticket, .. } => Some(ticket),
+            Self::Snapshot | Self::PauseAll | Self::ResumeAll | Self::Poll | Self::Shutdown => None,
+        }
     }
 
     fn name(&self) -> String {
@@ -194,7 +210,8 @@ impl Door {
 async fn answer(request: Request, handle: &Handle) -> Reply {
     // What happened before the question is part of the answer. A driver that is held up is shown as it was last seen.
     let _ = tokio::time::timeout(HELD_UP, handle.command(Command::Look, "control")).await;
-    let command = match to_command(request, &handle.snapshot()) {
+    let snapshot = seen_with(&request, handle).await;
+    let command = match to_command(request, &snapshot) {
         Ok(Some(command)) => command,
         Ok(None) => {
             let mut snapshot = (*handle.snapshot()).clone();
@@ -208,6 +225,17 @@ async fn answer(request: Request, handle: &Handle) -> Reply {
         Ok(text) => Reply::Done { text },
         Err(error) => Reply::Refused { error },
     }
+}
+
+/// The newest picture. A ticket that is not in it may have been made a moment ago: the board is asked once more.
+async fn seen_with(request: &Request, handle: &Handle) -> Arc<Snapshot> {
+    let snapshot = handle.snapshot();
+    let Some(name) = request.ticket().filter(|name| find_ticket(&snapshot, name).is_err()) else { return snapshot };
+    let _ = handle.command(Command::Poll, "control").await;
+    let mut pictures = handle.snapshots.clone();
+    let known = pictures.wait_for(|picture| find_ticket(picture, name).is_ok());
+    let _ = tokio::time::timeout(NEW_TICKET, known).await;
+    handle.snapshot()
 }
 
 fn to_command(request: Request, snapshot: &Snapshot) -> Result<Option<Command>, String> {

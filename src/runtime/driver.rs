@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use thiserror::Error;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::answers::{how_it_arrives, where_it_stands};
 use super::gatekeeper::Gatekeeper;
-use super::handle::{Command, CommandAnswer, Handle, InForce, Message};
+use super::handle::{Command, CommandAnswer, Handle, InForce, Message, News};
 use super::idle;
 use super::lanes::LaneNews;
 use super::now;
@@ -18,12 +18,14 @@ use super::performer::{Adapters, Performer};
 use super::poller::PollPlan;
 use super::record::{RecordLine, Recorder};
 use crate::config::policy::Policy;
+use crate::domain::basis::BoardMark;
+use crate::domain::hint::Hint;
 use crate::domain::ids::TicketId;
 use crate::domain::job::Job;
 use crate::domain::run::{RunOutcome, RunReport};
 use crate::domain::snapshot::Snapshot;
 use crate::domain::time::Timestamp;
-use crate::engine::effect::{Action, Effect};
+use crate::engine::effect::{Action, Effect, Said};
 use crate::engine::event::{Event, OperatorCommand};
 use crate::engine::permit::Reach;
 use crate::engine::state::{Changes, State};
@@ -32,6 +34,8 @@ use crate::ledger::{Ledger, LedgerError};
 
 /// How many messages one transaction may cover.
 const BATCH: usize = 64;
+/// How much news a slow listener may be behind.
+const NEWS: usize = 1024;
 /// Snapshots are published at most this often, and less often on a large board.
 const PUBLISH_EVERY: Duration = Duration::from_millis(100);
 const PUBLISH_PER_JOB: Duration = Duration::from_micros(100);
@@ -53,6 +57,8 @@ pub enum Until {
     Told,
     /// Nothing runs and nothing can go on without somebody outside.
     Idle,
+    /// The same, but the next attempt of a job that failed is not waited for.
+    Once,
 }
 
 pub struct DriverParts {
@@ -95,6 +101,7 @@ pub struct Driver {
     gatekeeper: Arc<Gatekeeper>,
     inbox: mpsc::Receiver<Message>,
     published: watch::Sender<Arc<Snapshot>>,
+    news: broadcast::Sender<News>,
     plan: watch::Sender<PollPlan>,
     kill_file: watch::Sender<std::path::PathBuf>,
     poll_wanted: mpsc::Sender<()>,
@@ -104,6 +111,9 @@ pub struct Driver {
     unperformed: Vec<Effect>,
     /// Answers to people, given once what they asked for is written and can be seen.
     unanswered: Vec<(oneshot::Sender<CommandAnswer>, CommandAnswer)>,
+    /// How far the board has been read, and whether the ledger knows.
+    board_mark: Option<BoardMark>,
+    mark_is_kept: bool,
     /// What of the board could not be read.
     left_out: Vec<String>,
     usage: Option<String>,
@@ -130,7 +140,8 @@ impl Driver {
         let first = Arc::new(snapshot(&parts.state, &parts.policy, now()));
         let (published, snapshots) = watch::channel(first);
         let performer = Performer::new(parts.adapters, parts.gatekeeper.clone(), sender.clone());
-        let handle = Handle { inbox: sender, snapshots };
+        let (news, _) = broadcast::channel(NEWS);
+        let handle = Handle { inbox: sender, snapshots, news: news.clone() };
         let driver = Self {
             state: parts.state,
             policy: parts.policy,
@@ -141,6 +152,7 @@ impl Driver {
             gatekeeper: parts.gatekeeper,
             inbox,
             published,
+            news,
             plan: parts.plan,
             kill_file: parts.kill_file,
             poll_wanted: parts.poll_wanted,
@@ -148,6 +160,8 @@ impl Driver {
             unwritten: Changes::default(),
             unperformed: Vec::new(),
             unanswered: Vec::new(),
+            board_mark: None,
+            mark_is_kept: true,
             left_out: Vec::new(),
             usage: None,
             reload_error: None,
@@ -247,7 +261,16 @@ impl Driver {
                 let answer = self.command(command, by);
                 self.unanswered.push((reply, answer));
             }
-            Message::PollOver { left_out, usage } => {
+            Message::Hinted(hints) => {
+                if hints.contains(&Hint::Board) {
+                    let _ = self.poll_wanted.try_send(());
+                }
+                self.step(Event::Hinted { hints });
+            }
+            Message::PollOver { left_out, usage, mark } => {
+                if mark.as_ref() != self.board_mark.as_ref() {
+                    (self.board_mark, self.mark_is_kept) = (mark, false);
+                }
                 self.poll_is_over = true;
                 // It changes with every poll, which is not worth a picture of its own.
                 self.usage = usage;
@@ -308,6 +331,7 @@ impl Driver {
         }
         failpoint!("driver.stepped");
         log_notes(&self.state, &changes);
+        self.tell_news(&changes, &effects, at);
         let all = reloaded || self.state.global_switch() != switch_before;
         if all {
             self.gatekeeper.refresh(&self.state, &self.policy, None);
@@ -338,6 +362,20 @@ impl Driver {
         }
     }
 
+    /// Nobody may be listening, which is nobody's fault.
+    fn tell_news(&self, changes: &Changes, effects: &[Effect], at: Timestamp) {
+        for finished in &changes.finished {
+            let well = finished.report.outcome == RunOutcome::Done;
+            let _ = self.news.send(News::RunOver { run: finished.run.id.to_string(), well });
+        }
+        for effect in effects {
+            let Action::Comment { said: Said::Worker { run, text }, .. } = &effect.action else { continue };
+            let Some(live) = self.state.runs.get(run) else { continue };
+            let (key, attempt) = (live.key.to_string(), live.attempt);
+            let _ = self.news.send(News::WorkerSaid { key, attempt, text: text.clone(), at });
+        }
+    }
+
     /// A stop overtakes a start that waits to be written down. Nothing was made of that run: it is over before it begins,
     /// however long the ledger cannot be written.
     fn stop_before_start(&mut self, effect: &Effect) -> Option<Event> {
@@ -354,7 +392,8 @@ impl Driver {
         let checkpoint = self.soft_since.is_some_and(|since| since.elapsed() >= CHECKPOINT_EVERY);
         let may_write = self.write_failed_at.is_none_or(|at| at.elapsed() >= RETRY_WRITE_EVERY);
         if may_write && (self.unwritten.is_hard() || checkpoint) {
-            if checkpoint {
+            // What is spent stands in three accounts: they are written together, or a crash would let them differ.
+            if checkpoint || self.unwritten.soft {
                 self.unwritten.runs.extend(self.state.runs.keys().cloned());
                 self.unwritten.jobs.extend(self.state.runs.values().map(|run| run.ticket.clone()));
             }
@@ -381,6 +420,7 @@ impl Driver {
             }
         }
         if !self.unwritten.is_hard() {
+            self.keep_board_mark();
             for effect in std::mem::take(&mut self.unperformed) {
                 failpoint!("driver.before_effect");
                 self.performer.perform(effect, &self.state, &self.policy);
@@ -392,10 +432,22 @@ impl Driver {
             self.publish();
         }
         self.answer();
-        if self.until == Until::Idle {
+        if self.until != Until::Told {
             self.count_idle_polls();
         }
         Ok(())
+    }
+
+    /// What the mark stands for is written down by now. One that is lost costs a longer answer, nothing else.
+    fn keep_board_mark(&mut self) {
+        if std::mem::replace(&mut self.mark_is_kept, true) {
+            return;
+        }
+        let Some(mark) = &self.board_mark else { return };
+        let mark = BoardMark { ask_for: self.state.to_ask_for(), ..mark.clone() };
+        if let Err(error) = self.ledger.keep_board_mark(&mark) {
+            tracing::debug!(%error, "how far the board was read is not written down");
+        }
     }
 
     /// Comes after what has to be written. A ledger that cannot be written now is pruned another time.
@@ -566,11 +618,13 @@ impl Driver {
 
     /// Nothing is under way, and nothing that is waited for would come without somebody outside.
     fn is_idle(&self) -> bool {
-        self.performer.in_flight() == 0 && self.unperformed.is_empty() && idle::is_idle(&self.state, &self.policy)
+        self.performer.in_flight() == 0
+            && self.unperformed.is_empty()
+            && idle::is_idle(&self.state, &self.policy, self.until)
     }
 
     fn is_over(&mut self) -> bool {
-        if self.until == Until::Idle && self.idle_polls >= 2 && self.is_idle() {
+        if self.until != Until::Told && self.idle_polls >= 2 && self.is_idle() {
             return true;
         }
         if !self.state.shutting_down || !self.state.runs.is_empty() {
@@ -599,13 +653,14 @@ fn log_notes(state: &State, changes: &Changes) {
         let job = note.ticket.as_ref().and_then(|id| state.jobs.get(id));
         let issue_id = note.ticket.as_ref().map_or("", |id| id.as_str());
         let issue_identifier = job.map_or("", |job| job.ticket.key.as_str());
-        let session_id = job.and_then(|job| job.session.as_ref()).map_or("", |id| id.as_str());
-        let run = note.run.as_ref().map_or("", |id| id.as_str());
+        let turn = job.and_then(|job| state.runs.get(job.stage.run()?)).map_or(1, |run| run.progress.turns + 1);
+        let session_id = job.and_then(|job| job.session.as_ref()).map_or(String::new(), |id| format!("{id}-{turn}"));
+        let run_id = note.run.as_ref().map_or("", |id| id.as_str());
         tracing::info!(
             issue_id,
             issue_identifier,
+            run_id,
             session_id,
-            run,
             code = note.code,
             "{}",
             named(issue_identifier, &note.text)

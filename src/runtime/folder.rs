@@ -20,7 +20,7 @@ const LONGEST_SOCKET_PATH: usize = 100;
 
 impl RunnerFolder {
     pub fn of(repo: &Path, env: &Env) -> Self {
-        let mark = workflow::resolve::repo_mark(repo);
+        let mark = workflow::repo_identity::repo_mark(repo, env);
         let state_dir = workflow::resolve::dirigent_home(env).join("repos").join(&mark);
         let socket = state_dir.join("control.sock");
         let socket = if socket.as_os_str().len() <= LONGEST_SOCKET_PATH {

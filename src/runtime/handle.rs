@@ -3,12 +3,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use super::lanes::GateLimits;
 use crate::config::policy::Policy;
+use crate::domain::basis::BoardMark;
+use crate::domain::hint::Hint;
 use crate::domain::ids::{CommitId, EffectId, TicketId};
 use crate::domain::snapshot::Snapshot;
+use crate::domain::time::Timestamp;
 use crate::engine::event::{Event, OperatorCommand};
 use crate::workflow::Texts;
 
@@ -35,12 +38,16 @@ pub enum Message {
         by: String,
         reply: oneshot::Sender<CommandAnswer>,
     },
+    /// These may have changed.
+    Hinted(Vec<Hint>),
     /// A complete poll of the board has been sent.
     PollOver {
         /// What of the board could not be read.
         left_out: Vec<String>,
         /// What was asked of it so far.
         usage: Option<String>,
+        /// How far the board is read now; `None` where only all of it tells.
+        mark: Option<BoardMark>,
     },
 }
 
@@ -76,15 +83,37 @@ pub enum Command {
     Shutdown,
 }
 
+/// What happened between two pictures and is in neither. Whoever is slow misses some of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum News {
+    RunOver {
+        run: String,
+        well: bool,
+    },
+    /// A worker put this on its ticket.
+    WorkerSaid {
+        key: String,
+        attempt: u32,
+        text: String,
+        at: Timestamp,
+    },
+}
+
 #[derive(Debug, Clone)]
 pub struct Handle {
     pub inbox: mpsc::Sender<Message>,
     pub snapshots: watch::Receiver<Arc<Snapshot>>,
+    pub news: broadcast::Sender<News>,
 }
 
 impl Handle {
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.snapshots.borrow().clone()
+    }
+
+    /// Tells what may have changed. It is looked at as soon as there is time.
+    pub async fn hint(&self, hints: Vec<Hint>) {
+        let _ = self.inbox.send(Message::Hinted(hints)).await;
     }
 
     /// Sends a command and waits until the engine has taken it in.

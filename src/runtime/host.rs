@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 
 use super::gate_watch::HaltReceiver;
 use crate::domain::evidence::GateResult;
-use crate::domain::ids::{CommitId, TicketKey};
+use crate::domain::ids::{CommitId, RunId, TicketId, TicketKey};
 use crate::domain::permit::Permit;
 use crate::domain::run::RunReport;
 use crate::worker::{Inbox, ReclaimOrder, Reclaimed, RunOrder, WorkerEvent};
@@ -27,8 +27,11 @@ pub trait RunHost: Send + Sync {
     /// The base branch's commit, as far as it is known here.
     async fn base_commit(&self) -> Option<CommitId>;
 
-    /// Removes what a ticket keeps across runs, when it is over.
-    async fn clean_up(&self, permit: Permit, key: TicketKey) -> Result<(), String>;
+    /// Signs a receipt with the user's key, where git has one, and keeps it with its run. One that was kept before is not signed again.
+    async fn keep_receipt(&self, permit: Permit, order: ReceiptOrder) -> Result<KeptReceipt, String>;
+
+    /// Removes what a ticket keeps across runs, when it is over. The answer is why something stays.
+    async fn clean_up(&self, permit: Permit, id: TicketId, key: TicketKey) -> Result<Option<String>, String>;
 }
 
 /// A commit to be checked.
@@ -37,4 +40,19 @@ pub struct GateOrder {
     pub key: TicketKey,
     pub branch: String,
     pub head: CommitId,
+}
+
+/// A receipt to be signed and kept.
+#[derive(Debug, Clone)]
+pub struct ReceiptOrder {
+    pub run: Option<RunId>,
+    pub payload: String,
+}
+
+#[derive(Debug, Clone)]
+pub struct KeptReceipt {
+    pub payload: String,
+    pub signature: Option<String>,
+    /// Why there is none, although git has a key.
+    pub unsigned: Option<String>,
 }

@@ -1,20 +1,26 @@
 //! When `--once` has done what it can: nothing is under way, and nothing would come without somebody outside.
 
+use std::time::Duration;
+
 use crate::config::policy::Policy;
-use crate::domain::job::{CheckWait, Hindrance, MergeHold, Stage};
+use crate::domain::job::{CheckWait, Hindrance, MergeHold, Stage, Wait};
 use crate::domain::phase::Phase;
 use crate::engine::hindrance;
 use crate::engine::state::{Pending, PendingStatus, State};
 
+use super::driver::Until;
 use super::now;
 
 /// How often a failed effect is tried before `--once` ends without it.
 const PATIENCE_WITH_EFFECTS: u32 = 3;
 
-pub fn is_idle(state: &State, policy: &Policy) -> bool {
+/// What is due this soon is not worth ending for.
+const SOON: Duration = Duration::from_secs(3);
+
+pub fn is_idle(state: &State, policy: &Policy, until: Until) -> bool {
     state.runs.is_empty()
         && !state.outbox.values().any(comes_by_itself)
-        && !somebody_starts(state, policy)
+        && !somebody_starts(state, policy, until)
         && !somebody_moves(state, policy)
 }
 
@@ -28,13 +34,26 @@ fn comes_by_itself(pending: &Pending) -> bool {
 }
 
 /// A queued job that starts at its time, or when there is a slot.
-fn somebody_starts(state: &State, policy: &Policy) -> bool {
+fn somebody_starts(state: &State, policy: &Policy, until: Until) -> bool {
     let waits_for_a_slot = |line: &_| {
         let hindrance = hindrance::of_line(state, policy, line, now());
-        matches!(hindrance, None | Some(Hindrance::Slot | Hindrance::StateSlot { .. }))
+        matches!(hindrance, None | Some(Hindrance::Slot | Hindrance::StateSlot { .. } | Hindrance::QuotaTrial { .. }))
     };
-    state.jobs.index().retrying() > 0
-        || (hindrance::of_starts(state, policy).is_none() && state.jobs.lines().any(waits_for_a_slot))
+    // What keeps everybody from starting keeps those from it, too, whose time comes.
+    hindrance::of_starts(state, policy).is_none()
+        && (somebody_is_tried_again(state, until) || state.jobs.lines().any(waits_for_a_slot))
+}
+
+fn somebody_is_tried_again(state: &State, until: Until) -> bool {
+    if until != Until::Once || state.jobs.index().retrying() == 0 {
+        return state.jobs.index().retrying() > 0;
+    }
+    let soon = now() + SOON;
+    state.jobs.values().any(|job| match &job.stage {
+        Stage::Queued { wait: Wait::Retry { due, .. }, .. } => *due <= soon,
+        Stage::Queued { wait: Wait::Continuation { .. }, .. } => true,
+        _ => false,
+    })
 }
 
 /// A job that is judged, published or merged without anybody's help.

@@ -24,6 +24,7 @@ mod poller;
 mod record;
 mod recovery;
 mod replay;
+mod run_service;
 mod switches;
 mod ticket_source;
 
@@ -34,8 +35,8 @@ pub use driver::{Driver, DriverError, DriverParts, Until, plan_of};
 pub use folder::RunnerFolder;
 pub use gate_watch::{Halt, HaltReceiver};
 pub use gatekeeper::Gatekeeper;
-pub use handle::{Command, Handle, InForce, Message};
-pub use host::{GateOrder, RunHost};
+pub use handle::{Command, Handle, InForce, Message, News};
+pub use host::{GateOrder, KeptReceipt, ReceiptOrder, RunHost};
 pub use lanes::{GateLimits, Lanes};
 pub use performer::Adapters;
 pub use poller::{PollPlan, PollerParts, poll};

@@ -1,22 +1,25 @@
 //! Asks the board: at its period, when it changed, and when somebody wants to know now.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::{broadcast, mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
 use super::handle::Message;
 use super::host::RunHost;
 use super::lanes::{LOOK, Lanes, POLL, Priority};
 use super::now;
-use crate::domain::basis::{Basis, Moment};
+use crate::domain::basis::{Basis, BoardMark, Mark, Moment};
+use crate::domain::hint::Hint;
 use crate::domain::ids::CommitId;
 use crate::engine::event::Event;
-use crate::tracker::{BoardAnswer, BoardReading, Mark, Tracker};
+use crate::tracker::{BoardAnswer, BoardReading, Tracker};
 
-/// The least time between two polls that changes ask for: a burst of edits is one poll.
+/// The least time between two polls, or two refreshes, that changes ask for: a burst of edits is one.
 const BREATH: Duration = Duration::from_millis(50);
 
 pub struct PollerParts {
@@ -30,13 +33,8 @@ pub struct PollerParts {
     pub inbox: mpsc::Sender<Message>,
     /// What the engine has taken in so far.
     pub moment: Arc<AtomicU64>,
-}
-
-/// What the driver was last told of the board, and under which plan.
-struct Told {
-    mark: Mark,
-    plan: PollPlan,
-    basis: Basis,
+    /// What the driver was last told of the board, in this life or in the one before.
+    pub told: Option<BoardMark>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,20 +45,34 @@ pub struct PollPlan {
     pub workflow: String,
 }
 
-/// Runs until the driver is gone. The period is a period, not a pause after the work.
+/// Runs until the driver is gone. The period is a period, not a pause after the work. What the board hints at is handed on by
+/// name; only where it cannot be named everything is asked for.
 pub async fn poll(mut parts: PollerParts) {
     let mut changes = parts.tracker.changes();
     let mut due = Instant::now();
     let mut last = None::<Instant>;
-    let mut told = None::<Told>;
+    let mut hinted = None::<Instant>;
+    let mut told = parts.told.take();
     loop {
         tokio::select! {
             () = sleep_until(due) => {}
             wanted = parts.wanted.recv() => if wanted.is_none() { return },
             changed = parts.plan.changed() => if changed.is_err() { return },
-            changed = board_changed(&mut changes) => {
-                if !changed {
+            hint = next_hint(&mut changes) => {
+                let Some(hint) = hint else {
                     changes = None;
+                    continue;
+                };
+                // The first is handed on at once, and what follows it together.
+                if let Some(last) = hinted {
+                    sleep_until(last + BREATH).await;
+                }
+                hinted = Some(Instant::now());
+                let hints = a_burst(hint, &mut changes);
+                if !hints.contains(&Hint::Board) {
+                    if parts.inbox.send(Message::Hinted(hints)).await.is_err() {
+                        return;
+                    }
                     continue;
                 }
             }
@@ -70,9 +82,7 @@ pub async fn poll(mut parts: PollerParts) {
         }
         // What asked during the breath is answered by this poll.
         while parts.wanted.try_recv().is_ok() {}
-        if let Some(changes) = &mut changes {
-            changes.mark_unchanged();
-        }
+        while take_hint(&mut changes).is_some() {}
         let plan = parts.plan.borrow_and_update().clone();
         last = Some(Instant::now());
         while due <= Instant::now() {
@@ -80,23 +90,47 @@ pub async fn poll(mut parts: PollerParts) {
         }
         let (event, pause) = ask(&parts, plan, &mut told).await;
         due = due.max(Instant::now() + pause);
-        let over = Message::PollOver { left_out: parts.tracker.left_out(), usage: parts.tracker.usage() };
+        let (left_out, usage) = (parts.tracker.left_out(), parts.tracker.usage());
+        let over = Message::PollOver { left_out, usage, mark: told.clone() };
         if parts.inbox.send(Message::Event(event)).await.is_err() || parts.inbox.send(over).await.is_err() {
             return;
         }
     }
 }
 
-async fn board_changed(changes: &mut Option<watch::Receiver<u64>>) -> bool {
-    match changes {
-        Some(changes) => changes.changed().await.is_ok(),
-        None => std::future::pending().await,
+/// `None` when there will be no more. Hints that were lost on the way may have been about anything.
+async fn next_hint(changes: &mut Option<broadcast::Receiver<Hint>>) -> Option<Hint> {
+    let Some(changes) = changes else { return std::future::pending().await };
+    match changes.recv().await {
+        Ok(hint) => Some(hint),
+        Err(RecvError::Lagged(_)) => Some(Hint::Board),
+        Err(RecvError::Closed) => None,
     }
 }
 
-async fn ask(parts: &PollerParts, plan: PollPlan, told: &mut Option<Told>) -> (Event, Duration) {
+/// One that is there already.
+fn take_hint(changes: &mut Option<broadcast::Receiver<Hint>>) -> Option<Hint> {
+    match changes.as_mut()?.try_recv() {
+        Ok(hint) => Some(hint),
+        Err(TryRecvError::Lagged(_)) => Some(Hint::Board),
+        Err(TryRecvError::Empty | TryRecvError::Closed) => None,
+    }
+}
+
+/// Everything that is hinted at by now, each once: an edit is several changes of a file.
+fn a_burst(first: Hint, changes: &mut Option<broadcast::Receiver<Hint>>) -> Vec<Hint> {
+    let mut hints = vec![first];
+    while let Some(hint) = take_hint(changes) {
+        if !hints.contains(&hint) {
+            hints.push(hint);
+        }
+    }
+    hints
+}
+
+async fn ask(parts: &PollerParts, plan: PollPlan, told: &mut Option<BoardMark>) -> (Event, Duration) {
     // Forgotten until this poll has gone well.
-    let told_before = told.take().filter(|told| told.plan == plan);
+    let told_before = told.take().filter(|told| told.states == plan.states && told.workflow == plan.workflow);
     let asking = async {
         // It leaves now, however long it has waited for its place.
         let (asked, after) = (now(), Moment(parts.moment.load(Ordering::Acquire)));
@@ -107,13 +141,15 @@ async fn ask(parts: &PollerParts, plan: PollPlan, told: &mut Option<Told>) -> (E
         Ok((asked, after, BoardReading { asked_at, answer })) => {
             let basis = Basis { asked_at: asked_at.unwrap_or(asked), after };
             let base = base_commit(parts).await;
+            let PollPlan { states, workflow, .. } = plan;
+            let known = |mark: Mark| BoardMark { mark, states, workflow, basis, ask_for: BTreeSet::new() };
             let event = match answer {
                 BoardAnswer::Listed { tickets, mark } => {
-                    *told = mark.map(|mark| Told { mark, plan, basis });
+                    *told = mark.map(known);
                     Event::Polled { tickets, base, basis }
                 }
                 BoardAnswer::Changed { tickets, mark } => {
-                    *told = Some(Told { mark, plan, basis });
+                    *told = Some(known(mark));
                     Event::PolledChanges { tickets, base, basis }
                 }
                 BoardAnswer::Unchanged => {

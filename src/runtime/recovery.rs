@@ -4,7 +4,7 @@ use super::host::RunHost;
 use crate::domain::run::Life;
 use crate::engine::event::{Event, LostRun};
 use crate::engine::state::State;
-use crate::worker::ReclaimOrder;
+use crate::worker::{ReclaimOrder, Reclaimed};
 
 /// Reclaims every run that the ledger holds as live. What comes back has to be the first event of the new life.
 pub async fn recover(state: &State, host: &dyn RunHost) -> Event {
@@ -19,8 +19,9 @@ pub async fn recover(state: &State, host: &dyn RunHost) -> Event {
         failpoint!("recovery.before_reclaim");
         let reclaimed = host.reclaim(order).await;
         failpoint!("recovery.reclaimed");
-        tracing::info!(run = %run.id, salvaged = reclaimed.salvage.is_some(), "a run of an earlier life is over");
-        lost.push(LostRun { run: run.id.clone(), salvage: reclaimed.salvage, head: reclaimed.head });
+        tracing::info!(run_id = %run.id, salvaged = reclaimed.salvage.is_some(), "a run of an earlier life is over");
+        let Reclaimed { salvage, head, spent, .. } = reclaimed;
+        lost.push(LostRun { run: run.id.clone(), salvage, head, spent });
     }
     Event::Recovered { lost }
 }

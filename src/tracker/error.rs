@@ -28,6 +28,9 @@ pub enum TrackerError {
     Pagination(String),
     #[error("the tracker limits our requests{}", .retry_after.map(|d| format!(" for {} s", d.as_secs())).unwrap_or_default())]
     RateLimited { retry_after: Option<Duration> },
+    /// A call of this kind has to wait its turn; others go on.
+    #[error("not for {} s: {why}", .wait.as_secs())]
+    Later { wait: Duration, why: String },
     #[error("ticket {0} does not exist")]
     NotFound(TicketId),
     #[error("the tracker refuses: {0}")]
@@ -46,6 +49,7 @@ impl TrackerError {
             Self::Response(_) => "response",
             Self::Pagination(_) => "pagination",
             Self::RateLimited { .. } => "rate_limited",
+            Self::Later { .. } => "later",
             Self::NotFound(_) => "not_found",
             Self::Refused(_) => "refused",
         }
@@ -58,7 +62,8 @@ impl TrackerError {
             | Self::MaybeDone(_)
             | Self::Response(_)
             | Self::Pagination(_)
-            | Self::RateLimited { .. } => true,
+            | Self::RateLimited { .. }
+            | Self::Later { .. } => true,
             Self::Status { status, .. } => *status >= 500 || *status == 429 || *status == 408,
             Self::Auth(_) | Self::InvalidConfig(_) | Self::MissingSecret(_) | Self::NotFound(_) | Self::Refused(_) => {
                 false

@@ -1,5 +1,7 @@
 //! The issue board. One trait, one folder per adapter; a vendor's format never leaves its adapter.
 
+mod addresses;
+mod agent_api;
 mod error;
 pub mod github;
 pub mod linear;
@@ -7,14 +9,19 @@ pub mod memory;
 pub mod tk;
 
 use async_trait::async_trait;
-use tokio::sync::watch;
+use tokio::sync::broadcast;
 
 use crate::domain::comment::{Comment, TrustLevel};
+use crate::domain::hint::Hint;
 use crate::domain::ids::{CommentId, TicketId};
 use crate::domain::permit::Permit;
+use crate::domain::service::Attachment;
 use crate::domain::ticket::{NewTicket, Ticket};
 use crate::domain::time::Timestamp;
 
+pub use crate::domain::basis::Mark;
+pub use crate::domain::comment::Acknowledgement;
+pub use agent_api::{AgentApi, api_tool};
 pub use error::TrackerError;
 
 #[async_trait]
@@ -106,8 +113,8 @@ pub trait Tracker: Send + Sync {
     /// Creates a ticket once: `key` makes a repetition return the first one.
     async fn create_ticket(&self, permit: &Permit, new: &NewTicket, key: &str) -> Result<TicketId, TrackerError>;
 
-    /// Changes whenever the board may have changed; `None` where only polling tells.
-    fn changes(&self) -> Option<watch::Receiver<u64>> {
+    /// What may have changed, the moment it does; `None` where only polling tells. Whoever falls behind polls.
+    fn changes(&self) -> Option<broadcast::Receiver<Hint>> {
         None
     }
 
@@ -119,6 +126,23 @@ pub trait Tracker: Send + Sync {
     /// What was asked of the tracker so far and what is left of its limits, in one line, where there are any.
     fn usage(&self) -> Option<String> {
         None
+    }
+
+    /// The tracker's own API for the agents of its runs, where it has one that can be kept within bounds.
+    fn agent_api(&self) -> Option<&dyn AgentApi> {
+        None
+    }
+
+    /// The files that a text of a ticket refers to, as far as they lie on the service's own hosts.
+    fn attachments(&self, text: &str) -> Vec<Attachment> {
+        let _ = text;
+        Vec::new()
+    }
+
+    /// One of these, unless it is longer than so many bytes. Our credential goes to the service's own API alone.
+    async fn fetch_attachment(&self, attachment: &Attachment, longest: usize) -> Result<Vec<u8>, TrackerError> {
+        let _ = longest;
+        Err(TrackerError::Refused(format!("{} is not a file of this tracker", attachment.url)))
     }
 
     /// A look at whether the board can be reached at all, for `doctor`.
@@ -158,10 +182,6 @@ pub enum BoardAnswer {
     /// The answer that the mark stands for still holds, to the letter.
     Unchanged,
 }
-
-/// Stands for one answer of one tracker. Only that tracker understands it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mark(pub String);
 
 /// What became of one ticket that was asked for by its id.
 #[derive(Debug, Clone, PartialEq)]
@@ -204,10 +224,4 @@ pub enum Move {
     Already,
     /// It is neither there nor where it was expected; it was left alone.
     Elsewhere(String),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Acknowledgement {
-    Seen,
-    Refused,
 }

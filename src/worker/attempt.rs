@@ -11,16 +11,21 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
+use super::attachments;
 use super::conversation::{Conversation, ConversationSummary, End};
 use super::desk::{Desk, DeskOrder, WorkBranch};
 use super::inbox::Inbox;
 use super::prompt::PromptRequest;
+use super::reviewer;
 use super::route::Chosen;
 use super::ticket_text::Audience;
 use super::wrap_up::{self, Outcome, RunResult, WorkspaceInUse};
 use super::{RunOrder, Worker, WorkerEvent, Workplace, run_directory};
 use crate::agent::session::Session;
+use crate::config::hooks::HooksSettings;
+use crate::domain::comment::Comment;
 use crate::domain::failure::RunFailure;
+use crate::domain::instruction;
 use crate::domain::permit::Permit;
 use crate::domain::phase::Phase;
 use crate::domain::remark::{RemarkKey, RemarkKind};
@@ -69,7 +74,7 @@ impl Worker {
         let report = match attempt.await {
             Ok(report) => report,
             Err(error) => {
-                tracing::error!(run = %order.run, error = %error, "a run broke off; cleaning up after it");
+                tracing::error!(run_id = %order.run, error = %error, "a run broke off; cleaning up after it");
                 let failure = RunFailure::Launch { detail: format!("the run broke off: {error}"), permanent: false };
                 let past = RunResult::before_launch(Outcome::Failed(failure));
                 match prepared.end() {
@@ -109,17 +114,24 @@ impl Worker {
 
     async fn prepare(&self, permit: &Permit, order: &RunOrder) -> Result<WorkspaceInUse, RunFailure> {
         let prepared = match &self.workplace {
-            Workplace::Worktrees(workspaces) => workspaces
-                .prepare(permit, &order.run, &order.ticket.key, &order.branch, &order.base_branch)
-                .await
-                .map(WorkspaceInUse::Worktree),
+            Workplace::Worktrees(workspaces) => match order.reviewed_head() {
+                None => {
+                    let key = &order.ticket.key;
+                    workspaces.prepare(permit, &order.run, key, &order.branch, &order.base_branch).await
+                }
+                Some(head) => {
+                    workspaces.fetch_branch(&order.branch, &order.base_branch).await;
+                    workspaces.prepare_detached(permit, &order.run, &order.ticket.key, &order.branch, head).await
+                }
+            }
+            .map(WorkspaceInUse::Worktree),
             Workplace::Directories(directories) => {
                 directories.prepare(permit, &order.ticket.key).await.map(WorkspaceInUse::Directory)
             }
         };
         let place = prepared.map_err(|error| workspace_failure(&error))?;
         if let Some(warning) = place.warning() {
-            tracing::warn!(run = %order.run, warning, "the workspace is not as fresh as it should be");
+            tracing::warn!(run_id = %order.run, warning, "the workspace is not as fresh as it should be");
         }
         Ok(place)
     }
@@ -136,6 +148,7 @@ impl Worker {
         let hooks = async {
             if place.is_new() {
                 self.hook(Hook::AfterCreate, order, place.path()).await?;
+                self.filled(place)?;
             }
             self.hook(Hook::BeforeRun, order, place.path()).await
         };
@@ -144,7 +157,7 @@ impl Worker {
             reason = inbox.stopped() => return RunResult::before_launch(Outcome::Killed(reason)),
         };
         if let Err(failure) = hooked {
-            return RunResult { untouched: place.is_new(), ..RunResult::before_launch(Outcome::Failed(failure)) };
+            return RunResult::before_launch(Outcome::Failed(failure));
         }
         failpoint!("run.hooks_done");
         if let Some(reason) = inbox.stop_asked() {
@@ -169,18 +182,30 @@ impl Worker {
             .map_err(|error| RunFailure::Workspace { detail: error.to_string(), permanent: false })?;
         let variables = self.variables(order, &desk, &files);
         let chosen = Chosen::of(&order.route, self.settings.worker.runtime);
+        let audience = self.audience();
+        let attached = tokio::select! {
+            attached = attachments::fetch_all(order, &audience, &files.artifacts) => attached,
+            reason = inbox.stopped() => return Ok(RunResult::before_launch(Outcome::Killed(reason))),
+        };
+        let profile = order.reviewed_head().and_then(|_| {
+            let (review, repo) = (&self.settings.review, &self.settings.workspace.repo);
+            reviewer::profile(chosen.runtime, review.agent.as_deref(), repo, &self.environment)
+        });
         let request = PromptRequest {
             order,
             ticket: &order.ticket,
             worktree: place.path(),
             turn: 1,
             words: &order.undelivered,
+            attached: &attached,
             runtime: chosen.runtime,
             template: chosen.template.as_deref(),
+            profile: profile.as_deref(),
         };
         let prompt = self.prompt(&request).map_err(|error| RunFailure::Prompt { detail: error.to_string() })?;
         files.write_prompt(&prompt)?;
         let mut resume = order.resume.clone();
+        let head_before = place.head_before();
         loop {
             let mut opened = self.open(permit, order, place, &variables, &chosen, resume.take()).await?;
             failpoint!("run.process_spawned");
@@ -190,7 +215,7 @@ impl Worker {
                     process,
                     worktree: place.path().into(),
                     base: place.base(),
-                    head: place.head_before(),
+                    head: head_before.clone(),
                 })
                 .ok();
             let mut conversation = Conversation {
@@ -204,7 +229,7 @@ impl Worker {
                 runtime: chosen.runtime,
                 first_prompt: &prompt,
                 worktree: place.path(),
-                head: place.head_before(),
+                head: head_before.clone(),
                 carried: carried(order),
                 summary: ConversationSummary::default(),
             };
@@ -217,7 +242,17 @@ impl Worker {
             if again && past.gone {
                 continue;
             }
-            return Ok(past);
+            return Ok(RunResult { head_before, ..past });
+        }
+    }
+
+    /// `after_create` has succeeded.
+    fn filled(&self, place: &WorkspaceInUse) -> Result<(), RunFailure> {
+        match (&self.workplace, place) {
+            (Workplace::Directories(directories), WorkspaceInUse::Directory(directory)) => {
+                directories.filled(directory).map_err(|error| workspace_failure(&error))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -226,6 +261,7 @@ impl Worker {
         let grace = self.settings.agent.stop_grace;
         let gone = session.shut_down(grace.min(super::wrap_up::PATIENCE), grace).await.is_some();
         let unreported = session.usage_totals().unreported();
+        let said = session.last_words().map(str::to_owned);
         session.finish();
         let declared = desk.declared();
         let outcome = wrap_up::outcome(end, declared.as_ref());
@@ -237,19 +273,27 @@ impl Worker {
             unreported,
             turns: summary.turns,
             ticket: summary.ticket,
+            said,
             gone,
-            untouched: false,
+            head_before: None,
         }
     }
 
-    fn desk_order(&self, order: &RunOrder, events: &mpsc::UnboundedSender<WorkerEvent>) -> DeskOrder {
+    fn audience(&self) -> Audience {
         let tracker = &self.settings.tracker;
+        Audience { trusted: tracker.trusted.clone(), untrusted: tracker.untrusted_text }
+    }
+
+    fn desk_order(&self, order: &RunOrder, events: &mpsc::UnboundedSender<WorkerEvent>) -> DeskOrder {
         DeskOrder {
             run: order.run.clone(),
             ticket: order.ticket.clone(),
             allow_followups: self.settings.gates.allow_followups,
-            audience: Audience { trusted: tracker.trusted.clone(), untrusted: tracker.untrusted_text },
+            reads_only: order.reviewed_head().is_some(),
+            audience: self.audience(),
             tickets: Arc::clone(&self.tickets),
+            service: order.service.clone(),
+            agent_tool: self.agent_tool(order),
             branch: match &self.workplace {
                 Workplace::Worktrees(workspaces) => {
                     Some(WorkBranch { workspaces: workspaces.clone(), name: order.branch.clone() })
@@ -276,26 +320,35 @@ impl Worker {
         }
     }
 
-    /// Runs one of the workspace hooks, if it is set.
+    /// Runs one of the workspace hooks for a run, if it is set.
     pub(super) async fn hook(&self, hook: Hook, order: &RunOrder, workspace: &Path) -> Result<(), RunFailure> {
+        let about = [
+            (RUN_ID_VARIABLE, order.run.to_string()),
+            ("DIRIGENT_TICKET_ID", order.ticket.id.to_string()),
+            ("DIRIGENT_TICKET_KEY", order.ticket.key.to_string()),
+            ("DIRIGENT_ATTEMPT", order.attempt.to_string()),
+            ("DIRIGENT_PHASE", phase_of(order.work.kind()).name().to_owned()),
+            ("DIRIGENT_BRANCH", order.branch.clone()),
+            ("DIRIGENT_BASE", order.base_branch.clone()),
+        ];
+        let (issue_id, issue_identifier) = (order.ticket.id.as_str(), order.ticket.key.as_str());
+        if script_of(&self.settings.hooks, hook).is_some() {
+            tracing::info!(issue_id, issue_identifier, run = %order.run, "{issue_identifier}: hook {} started", hook.name());
+        }
+        self.hook_about(hook, &about, workspace).await
+    }
+
+    /// Runs one of the workspace hooks, if it is set, with these variables besides the user's own.
+    pub(super) async fn hook_about(
+        &self,
+        hook: Hook,
+        about: &[(&str, String)],
+        workspace: &Path,
+    ) -> Result<(), RunFailure> {
         let hooks = &self.settings.hooks;
-        let script = match hook {
-            Hook::AfterCreate => &hooks.after_create,
-            Hook::BeforeRun => &hooks.before_run,
-            Hook::AfterRun => &hooks.after_run,
-            Hook::BeforeRemove => &hooks.before_remove,
-        };
-        let Some(script) = script.as_deref().filter(|script| !script.trim().is_empty()) else { return Ok(()) };
+        let Some(script) = script_of(hooks, hook) else { return Ok(()) };
         let mut env = self.hook_environment();
-        env.extend([
-            (RUN_ID_VARIABLE.to_owned(), order.run.to_string()),
-            ("DIRIGENT_TICKET_ID".to_owned(), order.ticket.id.to_string()),
-            ("DIRIGENT_TICKET_KEY".to_owned(), order.ticket.key.to_string()),
-            ("DIRIGENT_ATTEMPT".to_owned(), order.attempt.to_string()),
-            ("DIRIGENT_PHASE".to_owned(), phase_of(order.work.kind()).name().to_owned()),
-            ("DIRIGENT_BRANCH".to_owned(), order.branch.clone()),
-            ("DIRIGENT_BASE".to_owned(), order.base_branch.clone()),
-        ]);
+        env.extend(about.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
         let env: BTreeMap<OsString, OsString> =
             env.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
         match run_hook(hook, script, workspace, &env, hooks.timeout, &self.launcher.holder()).await {
@@ -345,6 +398,17 @@ impl RunFiles {
     }
 }
 
+/// The script of a hook that is set.
+fn script_of(hooks: &HooksSettings, hook: Hook) -> Option<&str> {
+    let script = match hook {
+        Hook::AfterCreate => &hooks.after_create,
+        Hook::BeforeRun => &hooks.before_run,
+        Hook::AfterRun => &hooks.after_run,
+        Hook::BeforeRemove => &hooks.before_remove,
+    };
+    script.as_deref().filter(|script| !script.trim().is_empty())
+}
+
 pub(super) fn phase_of(kind: RunKind) -> Phase {
     match kind {
         RunKind::Implement => Phase::Implementing,
@@ -371,8 +435,17 @@ pub(super) fn stopped(reason: StopReason) -> Outcome {
 
 /// The remarks that the first prompt carries: those that were open, and what trusted people wrote on the ticket.
 fn carried(order: &RunOrder) -> Vec<RemarkKey> {
-    let on_ticket =
-        order.ticket.known_comments().iter().filter(|comment| provenance::is_trusted(&comment.author, &order.policy));
+    // What people said is for those who change something.
+    if order.reviewed_head().is_some() {
+        return Vec::new();
+    }
+    // Our own words are nobody's remark, and what tells us to do something is the runner's to hear.
+    let is_remark = |comment: &&Comment| {
+        provenance::is_trusted(&comment.author, &order.policy)
+            && !provenance::is_marked(&comment.body)
+            && instruction::read(&comment.body, &order.policy.tracker.mention).instructions.is_empty()
+    };
+    let on_ticket = order.ticket.known_comments().iter().filter(is_remark);
     let keys = on_ticket.map(|comment| RemarkKey {
         kind: RemarkKind::TicketComment,
         id: comment.id.clone(),

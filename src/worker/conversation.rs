@@ -151,6 +151,7 @@ impl Conversation<'_> {
             }
         };
         self.report();
+        self.log("session ended");
         end
     }
 
@@ -171,6 +172,7 @@ impl Conversation<'_> {
                 if !state.prompted {
                     state.prompted = true;
                     self.session.prompt(self.first_prompt);
+                    self.log("turn started");
                     self.delivered(self.carried.clone());
                 }
                 None
@@ -185,6 +187,7 @@ impl Conversation<'_> {
             }
             SessionEvent::SessionStarted { id } => {
                 self.summary.session = Some(id.clone());
+                self.log("session started");
                 self.tell(Activity::SessionKnown { session: id });
                 None
             }
@@ -281,6 +284,11 @@ impl Conversation<'_> {
             }
             return None;
         }
+        self.log(match &end {
+            TurnEnd::Completed => "turn completed",
+            TurnEnd::Interrupted => "turn interrupted",
+            TurnEnd::Failed { .. } => "turn failed",
+        });
         self.count_turn();
         match end {
             TurnEnd::Failed { class, detail, reset } => {
@@ -296,7 +304,8 @@ impl Conversation<'_> {
     }
 
     fn after_turn(&mut self, state: &mut ConversationState) -> Option<End> {
-        if self.desk.declared().is_some() {
+        // A review is one turn: its last message is the result.
+        if self.desk.declared().is_some() || self.order.reviewed_head().is_some() {
             return Some(End::TurnsOver);
         }
         if state.last_turn {
@@ -362,17 +371,29 @@ impl Conversation<'_> {
             worktree: self.worktree,
             turn: self.summary.turns + 1,
             words: &words,
+            attached: &[],
             runtime: self.runtime,
             template: None,
+            profile: None,
         };
         match self.worker.prompt(&request) {
             Ok(prompt) => {
                 self.session.prompt(&prompt);
+                self.log("turn started");
                 self.delivered(words.into_iter().filter_map(|message| message.key).collect());
                 None
             }
             Err(error) => Some(End::Failed(RunFailure::Prompt { detail: error.to_string() })),
         }
+    }
+
+    /// With the fields that every line about a ticket carries; a session is named by its thread and its turn.
+    fn log(&self, what: &str) {
+        let ticket = &self.order.ticket;
+        let thread = self.summary.session.as_ref().map_or("", |id| id.as_str());
+        let session_id = format!("{thread}-{}", self.summary.turns + 1);
+        let (issue_id, issue_identifier) = (ticket.id.as_str(), ticket.key.as_str());
+        tracing::info!(issue_id, issue_identifier, session_id, run = %self.order.run, "{issue_identifier}: {what}");
     }
 
     fn count_turn(&mut self) {
@@ -389,6 +410,9 @@ impl Conversation<'_> {
 
     async fn look_for_commits(&mut self) {
         let Workplace::Worktrees(workspaces) = &self.worker.workplace else { return };
+        if self.order.reviewed_head().is_some() {
+            return;
+        }
         if let Ok(Some(head)) = workspaces.branch_head(&self.order.branch).await
             && self.head.as_ref() != Some(&head)
         {

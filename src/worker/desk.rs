@@ -18,7 +18,8 @@ use tokio::time::timeout;
 use super::desk_counter::Counter;
 use super::desk_protocol::{DeskResponse, DeskVerb, MAX_REQUEST_BYTES};
 use super::ticket_text::Audience;
-use super::{TicketSource, WorkerEvent};
+use super::{ServiceAccess, TicketSource, WorkerEvent};
+use crate::config::tracker::AgentTool;
 use crate::domain::evidence::Evidence;
 use crate::domain::ids::RunId;
 use crate::domain::job::HumanMessage;
@@ -50,8 +51,13 @@ pub struct DeskOrder {
     /// As the prompt shows it: its comments count as seen.
     pub ticket: Ticket,
     pub allow_followups: bool,
+    /// A reviewer looks at the ticket and says how it ended, no more.
+    pub reads_only: bool,
     pub audience: Audience,
     pub tickets: Arc<dyn TicketSource>,
+    /// The service that the ticket lives in, and what the workflow lets a worker do with its API.
+    pub service: Option<Arc<dyn ServiceAccess>>,
+    pub agent_tool: AgentTool,
     /// Where a commit would show; `None` where the work is in a directory of its own.
     pub branch: Option<WorkBranch>,
     pub events: mpsc::UnboundedSender<WorkerEvent>,

@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::WorkerEvent;
 use super::desk::{DeskOrder, WorkBranch};
 use super::desk_protocol::{AnswerKind, DESK_VERSION, DeskRequest, DeskResponse, DeskVerb};
 use super::ticket_text;
+use super::{ApiOutcome, WorkerEvent};
 use crate::agent::session::now;
+use crate::config::tracker::AgentTool;
 use crate::domain::evidence::{Evidence, EvidenceKind};
 use crate::domain::ids::{CommentId, CommitId};
 use crate::domain::job::HumanMessage;
@@ -34,6 +35,10 @@ const TRACKER_LIMIT: Duration = Duration::from_secs(10);
 const LOOKS: u32 = 30;
 /// After those, the tracker is asked once in this time.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// For one request to the tracker's own API.
+const API_LIMIT: Duration = Duration::from_secs(90);
+/// What is kept of its answer.
+const API_ANSWER_LIMIT: usize = 100 << 10;
 
 pub struct Counter {
     token: String,
@@ -53,6 +58,8 @@ struct Book {
     messages: usize,
     bytes: usize,
     looks: Looks,
+    /// Requests to the tracker's own API, which cost what looks cost.
+    requests: Looks,
     /// As it was last read.
     ticket: Option<Ticket>,
 }
@@ -175,6 +182,14 @@ impl Counter {
             let message = format!("this run may only touch its own ticket, {}", ticket.key);
             return DeskResponse::refused("other_ticket", message);
         }
+        let reads = matches!(
+            verb,
+            DeskVerb::Show { .. } | DeskVerb::Api { .. } | DeskVerb::Done { .. } | DeskVerb::Failed { .. }
+        );
+        if self.order.reads_only && !reads {
+            let message = "this run only reviews: what you found belongs into your last message, in the form that your task names";
+            return DeskResponse::refused("not_allowed", message);
+        }
         if let Err(refusal) = self.admit(&verb) {
             return refusal;
         }
@@ -196,6 +211,7 @@ impl Counter {
                 self.tell(Activity::Planned { text });
                 DeskResponse::done("the plan is noted")
             }
+            DeskVerb::Api { request, tool } => self.ask_service(&request, tool.as_deref()).await,
             DeskVerb::Create { title, description, labels, priority } => self.create(NewTicket {
                 title: title.trim().to_owned(),
                 description,
@@ -329,6 +345,40 @@ impl Counter {
         DeskResponse::done(format!("the follow-up `{title}` will be created"))
     }
 
+    /// A request to the tracker's own API. What it wrote is told as the worker's.
+    async fn ask_service(&self, request: &serde_json::Value, tool: Option<&str>) -> DeskResponse {
+        let refuse = |message: String| DeskResponse::refused("not_allowed", message);
+        let service = self.order.service.as_ref().filter(|_| self.order.agent_tool != AgentTool::Off);
+        let offered = service.and_then(|service| Some((service, service.api_tool()?)));
+        let Some((service, offered)) = offered else {
+            return refuse("this workflow gives workers no access to the tracker's API".to_owned());
+        };
+        if let Some(tool) = tool.filter(|tool| *tool != offered.name) {
+            return refuse(format!("there is no tool `{tool}` in this run; `{}` is the tracker's", offered.name));
+        }
+        if !self.book().requests.may_look(Instant::now()) {
+            return DeskResponse::refused("over", "you ask too often; wait a second");
+        }
+        match timeout(API_LIMIT, service.ask(self.order.agent_tool, request)).await {
+            Ok(Ok(ApiOutcome { answer, wrote, declared })) => {
+                if let Some(declared) = declared {
+                    // What it says in words outranks what it says by moving its ticket.
+                    self.book().declared.get_or_insert(declared);
+                }
+                if let Some(what) = wrote {
+                    self.tell(Activity::Wrote { what });
+                }
+                let output = shortened(answer.output);
+                match answer.success {
+                    true => DeskResponse::done(output),
+                    false => DeskResponse::refused("api", output),
+                }
+            }
+            Ok(Err(message)) => DeskResponse::refused("api", message),
+            Err(_) => DeskResponse::refused("api", "no answer in time; look before you repeat what writes"),
+        }
+    }
+
     /// The ticket as it is now, with a word about it where that cannot be told.
     async fn look(&self) -> (Ticket, Option<String>) {
         let (last, may_look) = {
@@ -398,6 +448,16 @@ struct Head {
 /// Takes the same time wherever the difference is.
 fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |different, (x, y)| different | (x ^ y)) == 0
+}
+
+/// Keeps the beginning of an answer, with a word about the rest.
+fn shortened(mut text: String) -> String {
+    if text.len() > API_ANSWER_LIMIT {
+        let end = (0..=API_ANSWER_LIMIT).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(end);
+        text.push_str("\n(cut here: ask for less at once, for instance with per_page)");
+    }
+    text
 }
 
 /// Keeps the end of a text, which is what counts of an output.

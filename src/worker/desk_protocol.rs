@@ -79,6 +79,14 @@ pub enum DeskVerb {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ticket: Option<String>,
     },
+    /// The tracker's own API, through the runner.
+    Api {
+        /// In the shape of that API.
+        request: Value,
+        /// The name under which it was called, where it was called as a tool.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool: Option<String>,
+    },
     /// A follow-up ticket, where the workflow allows it.
     Create {
         title: String,
@@ -132,6 +140,7 @@ impl DeskVerb {
             Self::Failed { .. } => "failed",
             Self::Blocked { .. } => "blocked",
             Self::Plan { .. } => "plan",
+            Self::Api { .. } => "api",
             Self::Create { .. } => "create",
         }
     }
@@ -145,6 +154,7 @@ impl DeskVerb {
     pub fn size(&self) -> usize {
         match self {
             Self::Show { .. } => 0,
+            Self::Api { request, .. } => request.to_string().len(),
             Self::Comment { text, .. } | Self::Plan { text, .. } => text.len(),
             Self::Answer { remark, text, .. } => remark.len() + text.len(),
             Self::Done { summary: text, .. } | Self::Failed { why: text, .. } | Self::Blocked { reason: text, .. } => {
@@ -172,7 +182,7 @@ impl DeskVerb {
             | Self::Failed { ticket, .. }
             | Self::Blocked { ticket, .. }
             | Self::Plan { ticket, .. } => ticket.as_deref(),
-            Self::Create { .. } => None,
+            Self::Api { .. } | Self::Create { .. } => None,
         }
     }
 }
@@ -194,7 +204,7 @@ pub struct DeskResponse {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeskError {
     /// Stable, for scripts: `bad_token`, `bad_request`, `version`, `other_ticket`, `not_allowed`, `no_such_remark`,
-    /// `no_commit`, `over`, `tracker`.
+    /// `no_commit`, `over`, `tracker`, `api`.
     pub code: String,
     /// One sentence for the person or agent at the other end.
     pub message: String,
@@ -247,6 +257,11 @@ mod tests {
             (DeskVerb::Failed { why: "w".into(), ticket: None }, json!({"why": "w"}), "failed"),
             (DeskVerb::Blocked { reason: "r".into(), ticket: None }, json!({"reason": "r"}), "blocked"),
             (DeskVerb::Plan { text: "p".into(), ticket: None }, json!({"text": "p"}), "plan"),
+            (
+                DeskVerb::Api { request: json!({"path": "issues/1"}), tool: None },
+                json!({"request": {"path": "issues/1"}}),
+                "api",
+            ),
             (
                 DeskVerb::Create {
                     title: "t".into(),

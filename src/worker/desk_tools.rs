@@ -4,11 +4,12 @@ use serde_json::{Value, json};
 
 use super::desk_protocol::{AnswerKind, DeskVerb};
 use crate::agent::ToolSpec;
+use crate::domain::service::{API_TOOLS, ApiTool};
 
 const PREFIX: &str = "ticket_";
 
-/// The tools that a run is offered.
-pub fn offered(allow_followups: bool) -> Vec<ToolSpec> {
+/// The tools that a run is offered; `api` is that of its tracker's own API.
+pub fn offered(reads_only: bool, allow_followups: bool, api: Option<ApiTool>) -> Vec<ToolSpec> {
     let mut tools = vec![
         tool(
             "show",
@@ -47,7 +48,9 @@ pub fn offered(allow_followups: bool) -> Vec<ToolSpec> {
             &["why"],
         ),
     ];
-    if allow_followups {
+    if reads_only {
+        tools.retain(|tool| ["ticket_show", "ticket_done", "ticket_failed"].contains(&tool.name.as_str()));
+    } else if allow_followups {
         tools.push(tool(
             "create",
             "Creates a follow-up ticket.",
@@ -59,6 +62,11 @@ pub fn offered(allow_followups: bool) -> Vec<ToolSpec> {
             &["title"],
         ));
     }
+    tools.extend(api.map(|api| ToolSpec {
+        name: api.name.to_owned(),
+        description: api.description.to_owned(),
+        input_schema: api.input_schema,
+    }));
     tools
 }
 
@@ -101,6 +109,9 @@ fn tool(verb: &str, description: &str, properties: &[(&str, Value)], required: &
 
 /// What a call of one of them means; the error is for the agent.
 pub fn read(name: &str, arguments: &Value) -> Result<DeskVerb, String> {
+    if API_TOOLS.contains(&name) {
+        return Ok(DeskVerb::Api { request: arguments.clone(), tool: Some(name.to_owned()) });
+    }
     let verb = name.strip_prefix(PREFIX).ok_or_else(|| format!("there is no tool `{name}`"))?;
     let arguments = match arguments {
         Value::Null => json!({}),
@@ -137,8 +148,10 @@ mod tests {
         let arguments = json!({
             "text": "a", "summary": "b", "reason": "c", "title": "d", "why": "e", "remark": "r1", "answer": "fixed", "type": "note",
         });
-        let mut names: Vec<String> =
-            offered(true).iter().map(|tool| read(&tool.name, &arguments).unwrap().name().to_owned()).collect();
+        let mut names: Vec<String> = offered(false, true, None)
+            .iter()
+            .map(|tool| read(&tool.name, &arguments).unwrap().name().to_owned())
+            .collect();
         names.sort_unstable();
         // A plan is for people to approve, and nobody approves plans yet.
         assert_eq!(names, ["answer", "blocked", "comment", "create", "done", "evidence", "failed", "show"]);
@@ -158,6 +171,8 @@ mod tests {
 
     #[test]
     fn follow_ups_are_offered_only_where_allowed() {
-        assert!(!offered(false).iter().any(|tool| tool.name == "ticket_create"));
+        assert!(!offered(false, false, None).iter().any(|tool| tool.name == "ticket_create"));
+        let read: Vec<String> = offered(true, true, None).into_iter().map(|tool| tool.name).collect();
+        assert_eq!(read, ["ticket_show", "ticket_done", "ticket_failed"], "a reviewer writes nothing");
     }
 }

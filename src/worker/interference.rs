@@ -65,6 +65,16 @@ impl Conversation<'_> {
                 self.session.answer(&ask, &answer);
                 None
             }
+            // Nobody is called to the ticket for a reviewer: it gets the answer that an unanswered question gets.
+            QuestionVerdict::Ask(text) if self.order.reviewed_head().is_some() => {
+                match questions::unanswered(&self.worker.settings.agent, &question) {
+                    Some(answer) => {
+                        self.session.answer(&ask, &answer);
+                        None
+                    }
+                    None => Some(End::Failed(RunFailure::InputRequired { question: text })),
+                }
+            }
             QuestionVerdict::Ask(text) => {
                 self.tell(Activity::Asked { question: text });
                 let until = Instant::now() + self.worker.settings.agent.ask_timeout;

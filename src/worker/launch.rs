@@ -8,17 +8,20 @@ use secrecy::SecretString;
 
 use super::route::Chosen;
 use super::wrap_up::WorkspaceInUse;
-use super::{RunOrder, Worker, Workplace, desk_tools, transcript_path};
+use super::{RunOrder, Worker, Workplace, desk_tools, spent_path, transcript_path};
 use crate::agent::codex;
 use crate::agent::exec::Exec;
 use crate::agent::plan::{self, LaunchPlan, PlanError, RunPlace};
 use crate::agent::session::{HandshakeLimits, Session};
+use crate::agent::spent_file::SpentFile;
 use crate::agent::transcript::{self, Transcript};
 use crate::agent::{DeskServer, Opening, Protocol};
+use crate::config::tracker::AgentTool;
 use crate::config::worker::Runtime;
 use crate::domain::failure::RunFailure;
 use crate::domain::ids::SessionId;
 use crate::domain::permit::Permit;
+use crate::domain::service::ApiTool;
 use crate::launcher::environment::{self, Sources, WorkerVariables};
 use crate::launcher::run_mark::OWNER_VARIABLE;
 use crate::launcher::worker_git;
@@ -45,7 +48,7 @@ impl Worker {
             .then(|| codex::home::prepare(&self.state_dir.join("agents"), &env))
             .transpose()
             .map_err(|error| RunFailure::Launch { detail: error.to_string(), permanent: error.is_permanent() })?;
-        let desk = self.desk_server(variables);
+        let desk = self.desk_server(order, variables);
         let planned = self
             .plan(order, place, chosen, resume.clone(), agent_home, desk.clone())
             .map_err(|error| RunFailure::Launch { detail: error.to_string(), permanent: true })?;
@@ -62,16 +65,25 @@ impl Worker {
         let opening = Opening {
             cwd: place.path().into(),
             resume,
+            title: Some(format!("{}: {}", order.ticket.key, order.ticket.title.trim())),
             model: chosen.model.clone(),
             model_provider: chosen.model_provider.clone(),
             thinking_level: chosen.thinking_level.clone(),
             desk,
-            tools: desk_tools::offered(self.settings.gates.allow_followups),
+            tools: desk_tools::offered(
+                order.reviewed_head().is_some(),
+                self.settings.gates.allow_followups,
+                self.api_tool(order),
+            ),
         };
         let one_shot = planned.protocol.one_shot();
         let response = self.settings.timeouts(chosen.runtime).read;
         let limits = HandshakeLimits { start: self.settings.agent.start_timeout, response };
         let mut session = Session::open(child, planned.protocol, transcript, &opening, limits);
+        match SpentFile::open(&spent_path(&self.state_dir, &variables.run)) {
+            Ok(file) => session.account_in(file),
+            Err(error) => session.note(&format!("what is spent cannot be written down: {error}")),
+        }
         // Claude names its cost at the end of each turn; counted before, it would be counted twice.
         if chosen.runtime != Runtime::Claude {
             session.usage_totals().price_by(self.settings.budget.price_table(), chosen.model.clone());
@@ -84,11 +96,28 @@ impl Worker {
         fs::canonicalize(self.tools.join("tk")).ok()
     }
 
-    fn desk_server(&self, variables: &WorkerVariables) -> Option<DeskServer> {
+    /// What this run may do with the tracker's own API: a reviewer reads at most.
+    pub(super) fn agent_tool(&self, order: &RunOrder) -> AgentTool {
+        match self.settings.tracker.provider.agent_tool {
+            AgentTool::Write if order.reviewed_head().is_some() => AgentTool::Read,
+            allowed => allowed,
+        }
+    }
+
+    /// The tool of the tracker's own API, unless the workflow says no.
+    fn api_tool(&self, order: &RunOrder) -> Option<ApiTool> {
+        let allowed = self.agent_tool(order) != AgentTool::Off;
+        order.service.as_ref().filter(|_| allowed).and_then(|service| service.api_tool())
+    }
+
+    fn desk_server(&self, order: &RunOrder, variables: &WorkerVariables) -> Option<DeskServer> {
         let mut arguments = vec!["desk-mcp".to_owned()];
-        if self.settings.gates.allow_followups {
+        if order.reviewed_head().is_some() {
+            arguments.push("--read-only".to_owned());
+        } else if self.settings.gates.allow_followups {
             arguments.push("--follow-ups".to_owned());
         }
+        arguments.extend(self.api_tool(order).map(|tool| format!("--api={}", tool.name)));
         let token = SecretString::from(variables.token.clone());
         let variables =
             [("DIRIGENT_SOCKET", variables.socket.display().to_string()), (RUN_ID_VARIABLE, variables.run.to_string())];
@@ -124,6 +153,7 @@ impl Worker {
             max_cost_usd: order.cost_left.map(|microusd| microusd.max(1) as f64 / 1_000_000.0),
             agent_home,
             hook_program: self.own_program(),
+            read_only: order.reviewed_head().is_some(),
             desk,
         };
         match chosen.runtime {

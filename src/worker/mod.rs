@@ -3,6 +3,7 @@
 //! Whatever happens in between, a run ends with its process tree gone and its work safe: committed, salvaged, or kept in
 //! a worktree that the report names.
 
+mod attachments;
 pub mod attempt;
 mod conversation;
 pub mod desk;
@@ -13,10 +14,13 @@ mod guidance;
 mod inbox;
 mod interference;
 mod launch;
+mod leave;
 mod prompt;
 mod questions;
+pub mod receipts;
 mod reclaim;
 mod reports;
+pub mod reviewer;
 mod route;
 mod ticket_text;
 mod wrap_up;
@@ -30,7 +34,9 @@ use tokio::sync::Semaphore;
 
 use crate::config::Settings;
 use crate::config::policy::Policy;
+use crate::config::tracker::AgentTool;
 use crate::domain::ids::TicketId;
+use crate::domain::service::{ApiAnswer, ApiTool, Attachment};
 use crate::launcher::Launcher;
 use crate::launcher::environment::Secrets;
 use crate::workflow::Prompts;
@@ -42,9 +48,9 @@ pub use reclaim::{ReclaimOrder, Reclaimed};
 
 use crate::domain::failure::RunFailure;
 use crate::domain::ids::{CommitId, RunId, SessionId};
-use crate::domain::job::{HumanMessage, Work};
+use crate::domain::job::{HumanMessage, Reviews, Work};
 use crate::domain::route::Route;
-use crate::domain::run::{Activity, ProcessMark, StopReason};
+use crate::domain::run::{Activity, Declared, ProcessMark, StopReason};
 use crate::domain::ticket::Ticket;
 
 /// Everything a run needs to know about its job.
@@ -68,8 +74,24 @@ pub struct RunOrder {
     /// By which the engine judges whether the ticket is still to be worked on.
     pub policy: Arc<Policy>,
     pub rework_cycles: u32,
+    /// What reviews have said so far.
+    pub reviews: Reviews,
+    /// The commit that the pull request would be merged into, where it is known.
+    pub base: Option<CommitId>,
     /// What the ticket's budget has left, in millionths of a US dollar; `None` without such a cap.
     pub cost_left: Option<u64>,
+    /// The service that the ticket lives in, for this run alone.
+    pub service: Option<Arc<dyn ServiceAccess>>,
+}
+
+impl RunOrder {
+    /// The head that is only to be read; nothing that the run writes survives it.
+    pub fn reviewed_head(&self) -> Option<&CommitId> {
+        match &self.work {
+            Work::Review { head } => Some(head),
+            Work::Implement | Work::Rework { .. } => None,
+        }
+    }
 }
 
 /// What a fresh conversation is told about the one before.
@@ -115,6 +137,32 @@ pub trait TicketSource: Send + Sync {
     async fn read(&self, id: &TicketId) -> Result<Option<Ticket>, String>;
 }
 
+/// What one run may ask of the service that its ticket lives in. Whoever makes it binds it to the run's own ticket and pull request.
+#[async_trait]
+pub trait ServiceAccess: std::fmt::Debug + Send + Sync {
+    /// How the service's own API is offered to the agent; `None` where there is none.
+    fn api_tool(&self) -> Option<ApiTool>;
+
+    /// The files on the service's own hosts that a text refers to.
+    fn attachments(&self, text: &str) -> Vec<Attachment>;
+
+    /// One of these; the error is a sentence.
+    async fn fetch(&self, attachment: &Attachment, longest: usize) -> Result<Vec<u8>, String>;
+
+    /// Sends a request within `allowed`. The error is a sentence for the agent.
+    async fn ask(&self, allowed: AgentTool, request: &serde_json::Value) -> Result<ApiOutcome, String>;
+}
+
+/// What came of a request to the service's own API.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiOutcome {
+    pub answer: ApiAnswer,
+    /// What it wrote, or may have written.
+    pub wrote: Option<String>,
+    /// What it says about the work.
+    pub declared: Option<Declared>,
+}
+
 /// Where runs work.
 #[derive(Debug, Clone)]
 pub enum Workplace {
@@ -152,6 +200,11 @@ pub fn preparation_lane() -> Arc<Semaphore> {
 /// The directory that keeps a run's prompt, transcript and artifacts.
 pub fn run_directory(state_dir: &Path, run: &RunId) -> PathBuf {
     state_dir.join("runs").join(run.as_str())
+}
+
+/// What the run has spent, up to the last moment.
+pub fn spent_path(state_dir: &Path, run: &RunId) -> PathBuf {
+    run_directory(state_dir, run).join("spent.json")
 }
 
 pub fn transcript_path(state_dir: &Path, run: &RunId) -> PathBuf {

@@ -7,7 +7,7 @@ use crate::config::worker::Runtime;
 use crate::domain::ids::CommitId;
 use crate::domain::job::HumanMessage;
 use crate::domain::ticket::Ticket;
-use crate::workflow::{Previous, PromptInput, RenderError, RunFacts};
+use crate::workflow::{AttachedFile, Previous, PromptInput, RenderError, ReviewFacts, RunFacts};
 
 /// What a prompt is made for.
 #[derive(Debug)]
@@ -20,9 +20,13 @@ pub struct PromptRequest<'a> {
     pub turn: u32,
     /// Trusted words that this prompt must carry.
     pub words: &'a [HumanMessage],
+    /// Files of the ticket, for the first prompt.
+    pub attached: &'a [AttachedFile],
     pub runtime: Runtime,
     /// A template of the repository's own, from `agent.routing`.
     pub template: Option<&'a str>,
+    /// What a reviewer of the user's own is told.
+    pub profile: Option<&'a str>,
 }
 
 impl Worker {
@@ -30,6 +34,7 @@ impl Worker {
         let order = request.order;
         let previous = order.previous.as_ref();
         let failure = previous.and_then(|previous| previous.failure.as_ref()).map(ToString::to_string);
+        let base = order.base.as_ref().map_or(order.base_branch.as_str(), CommitId::as_str);
         let input = PromptInput {
             ticket: request.ticket,
             attempt: order.attempt,
@@ -46,11 +51,17 @@ impl Worker {
                 desk_tools: matches!(request.runtime, Runtime::Claude | Runtime::Acp),
             },
             undelivered: request.words,
+            attached: request.attached,
             previous: previous.map(|previous| Previous {
                 summary: previous.summary.as_deref(),
                 failure: failure.as_deref(),
                 head: previous.head.as_ref().map(CommitId::as_str),
                 salvage: previous.salvage.as_deref(),
+            }),
+            review: (order.reviewed_head().is_some() || order.reviews.passes > 0).then_some(ReviewFacts {
+                base,
+                reviews: &order.reviews,
+                profile: request.profile,
             }),
         };
         match request.turn {

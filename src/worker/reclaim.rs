@@ -4,8 +4,10 @@
 use std::path::PathBuf;
 
 use super::{Worker, Workplace};
+use crate::agent::spent_file;
 use crate::domain::ids::{CommitId, RunId, TicketKey};
 use crate::domain::run::{ProcessMark, Salvage};
+use crate::domain::usage::Usage;
 use crate::launcher::Leftover;
 use crate::workspace::{Workspaces, Worktree};
 
@@ -27,6 +29,8 @@ pub struct Reclaimed {
     pub salvage: Option<Salvage>,
     /// The worktree is gone, or there was none.
     pub removed: bool,
+    /// All that the run spent, told or not.
+    pub spent: Option<Usage>,
     /// The branch's head as it is now.
     pub head: Option<CommitId>,
     /// Why something stays, for the log and the ticket.
@@ -39,7 +43,8 @@ impl Worker {
         let swept = self.launcher.sweep(&[Leftover { run: order.run.clone(), process: order.process }]).await;
         // Its desk answers nobody any more.
         let _ = std::fs::remove_file(super::desk::socket_of(&self.sockets, &order.run));
-        let mut reclaimed = Reclaimed { killed: swept.killed, ..Reclaimed::default() };
+        let spent = spent_file::spent(&super::spent_path(&self.state_dir, &order.run));
+        let mut reclaimed = Reclaimed { killed: swept.killed, spent, ..Reclaimed::default() };
         let Workplace::Worktrees(workspaces) = &self.workplace else {
             // A ticket's directory lasts longer than its runs.
             return Reclaimed { removed: true, ..reclaimed };
@@ -65,6 +70,14 @@ impl Worker {
             head_before: reclaimed.head.clone().unwrap_or(unknown),
             warning: None,
         };
+        if workspaces.is_detached(&worktree) {
+            // A mere look at a commit, whose contents are nobody's to keep.
+            match workspaces.discard_detached(&worktree).await {
+                Ok(()) => reclaimed.removed = true,
+                Err(error) => reclaimed.trouble = Some(error.to_string()),
+            }
+            return reclaimed;
+        }
         match workspaces.remove(&worktree).await {
             Ok(removal) => {
                 reclaimed.salvage = removal.salvage.or(reclaimed.salvage.take());

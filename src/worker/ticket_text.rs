@@ -26,7 +26,7 @@ impl Audience {
         author.ourselves || self.trusted.contains(&author.trust)
     }
 
-    fn shows(&self, author: &Author) -> bool {
+    pub fn shows(&self, author: &Author) -> bool {
         self.trusts(author) || self.untrusted == UntrustedText::Fence
     }
 }

@@ -12,7 +12,7 @@ use crate::domain::evidence::Evidence;
 use crate::domain::failure::RunFailure;
 use crate::domain::ids::{CommitId, SessionId};
 use crate::domain::job::TicketFacts;
-use crate::domain::run::{Declared, RunKind, RunOutcome, RunReport, StopReason};
+use crate::domain::run::{Declared, RunOutcome, RunReport, StopReason};
 use crate::domain::ticket::Ticket;
 use crate::domain::usage::Usage;
 use crate::engine::select;
@@ -88,12 +88,14 @@ pub struct RunResult {
     pub session: Option<SessionId>,
     pub unreported: Usage,
     pub turns: u32,
+    /// What the agent said in its last turn.
+    pub said: Option<String>,
     /// As it was last read during the run.
     pub ticket: Option<Ticket>,
     /// The process tree is known to be gone.
     pub gone: bool,
-    /// `after_create` failed: a directory that it should have filled is taken back.
-    pub untouched: bool,
+    /// Where the repository in a directory stood when the agent began.
+    pub head_before: Option<CommitId>,
 }
 
 impl RunResult {
@@ -143,7 +145,7 @@ pub async fn settle(worker: &Worker, order: &RunOrder, place: &WorkspaceInUse, r
     let leftover = Leftover { run: order.run.clone(), process: None };
     let swept = worker.launcher.sweep(&[leftover]).await;
     if swept.killed > 0 {
-        tracing::warn!(run = %order.run, killed = swept.killed, "processes of the run were still there");
+        tracing::warn!(run_id = %order.run, killed = swept.killed, "processes of the run were still there");
     }
     let alive = !result.gone || !swept.survivors.is_empty();
     match (place, &worker.workplace) {
@@ -151,16 +153,24 @@ pub async fn settle(worker: &Worker, order: &RunOrder, place: &WorkspaceInUse, r
             Settlement { worker, order, workspaces, worktree, alive }.write(result).await
         }
         (WorkspaceInUse::Directory(directory), Workplace::Directories(directories)) => {
-            if result.untouched
-                && let Err(error) = directories.discard_new(directory).await
-            {
-                tracing::warn!(run = %order.run, error = %error, "a half-made workspace stays");
-            } else {
-                log_hook(worker, order, Hook::AfterRun, place.path()).await;
+            match directories.discard_half_filled(directory).await {
+                // There is nothing that `after_run` could run in.
+                Ok(true) => return result.bare_report(),
+                Ok(false) => {}
+                Err(error) => {
+                    tracing::warn!(run_id = %order.run, error = %error, "a half-filled directory stays; the next run empties it");
+                    return result.bare_report();
+                }
             }
-            // The base is the hook's affair; that the head moved is all that can be told.
-            let head = directory.head();
-            RunReport { commits_ahead: u32::from(head.is_some()), head, ..result.bare_report() }
+            let standing = directory.standing(result.head_before.as_ref());
+            log_hook(worker, order, Hook::AfterRun, place.path()).await;
+            RunReport {
+                base: standing.base,
+                head_before: result.head_before.clone(),
+                head: standing.head,
+                commits_ahead: standing.commits_ahead,
+                ..result.bare_report()
+            }
         }
         (WorkspaceInUse::Worktree(_), Workplace::Directories(_))
         | (WorkspaceInUse::Directory(_), Workplace::Worktrees(_)) => {
@@ -180,6 +190,9 @@ struct Settlement<'a> {
 
 impl Settlement<'_> {
     async fn write(&self, mut result: RunResult) -> RunReport {
+        if self.order.reviewed_head().is_some() {
+            return self.throw_away(result).await;
+        }
         let mut work_status = self.work_status().await;
         if matches!(result.outcome, Outcome::Normal)
             && let Err(failure) = self.take_in(&result, &mut work_status).await
@@ -187,7 +200,8 @@ impl Settlement<'_> {
             result.outcome = Outcome::Failed(failure);
         }
         if matches!(result.outcome, Outcome::Normal) && !self.progressed(&result, work_status.as_ref()).await {
-            result.outcome = Outcome::Failed(RunFailure::NoProgress);
+            let gone = self.worktree.path.symlink_metadata().is_err();
+            result.outcome = Outcome::Failed(if gone { RunFailure::WorktreeGone } else { RunFailure::NoProgress });
         }
         let ticket_blocked = matches!(result.declared, Some(Declared::Blocked { .. }));
         let success = matches!(result.outcome, Outcome::Normal) && !ticket_blocked;
@@ -204,7 +218,7 @@ impl Settlement<'_> {
             Ok(salvage) => report.salvage = salvage,
             Err(error) => {
                 // Nothing is deleted that is not safe.
-                tracing::error!(run = %self.order.run, path = %self.worktree.path.display(), error = %error,
+                tracing::error!(run_id = %self.order.run, path = %self.worktree.path.display(), error = %error,
                     "the work could not be salvaged; its worktree stays");
                 report.kept_worktree = Some(self.worktree.path.clone());
             }
@@ -217,11 +231,29 @@ impl Settlement<'_> {
         report
     }
 
+    /// The end of a review: what it said is all that is kept of it.
+    async fn throw_away(&self, mut result: RunResult) -> RunReport {
+        let said = result.said.take();
+        let mut report = RunReport { said, ..result.bare_report() };
+        log_hook(self.worker, self.order, Hook::AfterRun, &self.worktree.path).await;
+        if self.alive {
+            report.kept_worktree = Some(self.worktree.path.clone());
+            return report;
+        }
+        log_hook(self.worker, self.order, Hook::BeforeRemove, &self.worktree.path).await;
+        if let Err(error) = self.workspaces.discard_detached(self.worktree).await {
+            tracing::error!(run = %self.order.run, path = %self.worktree.path.display(), error = %error,
+                "the tree of a review could not be removed");
+            report.kept_worktree = Some(self.worktree.path.clone());
+        }
+        report
+    }
+
     async fn work_status(&self) -> Option<WorkStatus> {
         match self.workspaces.work_status(self.worktree).await {
             Ok(work_status) => Some(work_status),
             Err(error) => {
-                tracing::error!(run = %self.order.run, error = %error, "git cannot tell what the run did");
+                tracing::error!(run_id = %self.order.run, error = %error, "git cannot tell what the run did");
                 None
             }
         }
@@ -229,10 +261,9 @@ impl Settlement<'_> {
 
     /// Brings uncommitted work of a run that went well onto its branch.
     async fn take_in(&self, result: &RunResult, work_status: &mut Option<WorkStatus>) -> Result<(), RunFailure> {
-        let reads_only = self.order.work.kind() == RunKind::Review;
         let blocked = matches!(result.declared, Some(Declared::Blocked { .. }));
         let Some(found) = work_status.as_ref() else { return Ok(()) };
-        if reads_only || blocked || (found.dirty.is_empty() && found.stray_head.is_none()) {
+        if blocked || (found.dirty.is_empty() && found.stray_head.is_none()) {
             return Ok(());
         }
         if !found.dirty.is_empty() && self.worker.settings.workspace.on_dirty == OnDirty::Fail {
@@ -247,7 +278,7 @@ impl Settlement<'_> {
 
     /// A new commit, evidence, a declared result or a ticket that moved on.
     async fn progressed(&self, result: &RunResult, work_status: Option<&WorkStatus>) -> bool {
-        if result.declared.is_some() || !result.evidence.is_empty() || self.order.work.kind() == RunKind::Review {
+        if result.declared.is_some() || !result.evidence.is_empty() {
             return true;
         }
         let head = work_status.and_then(|work_status| work_status.head.as_ref());
@@ -276,7 +307,7 @@ impl Settlement<'_> {
                 claims::contradicted(&report.evidence, &changes)
             }
             Err(error) => {
-                tracing::warn!(run = %self.order.run, error = %error, "the evidence could not be checked");
+                tracing::warn!(run_id = %self.order.run, error = %error, "the evidence could not be checked");
                 Vec::new()
             }
         }
@@ -290,7 +321,7 @@ impl Settlement<'_> {
         };
         if keep || self.alive || report.kept_worktree.is_some() {
             if let Err(error) = self.workspaces.keep(self.worktree).await {
-                tracing::warn!(run = %self.order.run, error = %error, "the kept worktree still holds its branch");
+                tracing::warn!(run_id = %self.order.run, error = %error, "the kept worktree still holds its branch");
             }
             report.kept_worktree = Some(self.worktree.path.clone());
             return;
@@ -300,7 +331,7 @@ impl Settlement<'_> {
             // A hook may have left something after the first look.
             Ok(removal) => report.salvage = removal.salvage.or(report.salvage.take()),
             Err(error) => {
-                tracing::error!(run = %self.order.run, path = %self.worktree.path.display(), error = %error,
+                tracing::error!(run_id = %self.order.run, path = %self.worktree.path.display(), error = %error,
                     "the worktree could not be removed");
                 report.kept_worktree = Some(PathBuf::from(&self.worktree.path));
             }
@@ -311,6 +342,6 @@ impl Settlement<'_> {
 /// Hooks after the run change nothing about its outcome.
 async fn log_hook(worker: &Worker, order: &RunOrder, hook: Hook, workspace: &Path) {
     if let Err(error) = worker.hook(hook, order, workspace).await {
-        tracing::warn!(run = %order.run, error = %error, "a hook failed");
+        tracing::warn!(run_id = %order.run, error = %error, "a hook failed");
     }
 }

@@ -150,6 +150,8 @@ impl Walk<'_> {
     fn word(&mut self, node: &Node, words: &[&str], path: &str) -> Option<Json> {
         let text = match &node.value {
             Value::Text(text) => text.clone(),
+            // `off` is a word of ours, and YAML's word for false.
+            Value::Bool(false) if words.contains(&"off") => "off".to_owned(),
             Value::Bool(flag) => flag.to_string(),
             _ => {
                 self.wrong(node, path, &one_of(words));

@@ -11,6 +11,7 @@ pub mod not_in_force;
 pub mod overrides;
 mod places;
 pub mod prompt;
+pub mod repo_identity;
 pub mod resolve;
 pub mod schema;
 mod shape;
@@ -27,7 +28,7 @@ use sha2::{Digest, Sha256};
 
 pub use error::{Finding, RenderError, WorkflowError};
 pub use overrides::{OverrideError, Overrides};
-pub use prompt::{Previous, PromptInput, Prompts, RunFacts};
+pub use prompt::{AttachedFile, Previous, PromptInput, Prompts, ReviewFacts, RunFacts};
 pub use resolve::Env;
 pub use show::{EffectiveValue, ValueSource};
 pub use templates::Templates;
@@ -49,6 +50,8 @@ pub struct Loaded {
     pub path: PathBuf,
     pub settings: Settings,
     pub prompts: Prompts,
+    /// The prompt that was not understood: every attempt would fail with it. A start takes it, as Symphony does; a reload does not.
+    pub broken_prompt: Option<Finding>,
     /// Doubts that do not keep anything from running.
     pub warnings: Vec<Finding>,
     /// Features that the file asks for and this version does not have. `run` refuses to start with any.
@@ -101,22 +104,39 @@ fn load_bytes(path: &Path, bytes: &[u8], env: &Env, overrides: &Overrides) -> Re
         WorkflowError::Invalid(std::mem::take(&mut errors))
     })?;
     settings.workspace.mode_reason = derived.mode_reason;
+    settings.workspace.clone_of.clone_from(&derived.clone_of);
+    settings.workspace.home.clone_from(&derived.home);
 
     errors.extend(semantic_findings(&settings, &root, &document.source, &errors));
     if !errors.is_empty() {
         errors.sort_by_key(|finding| finding.place.map(|place| (place.line, place.column)));
         return Err(WorkflowError::Invalid(errors));
     }
-    let prompts = prompts(&document, &path, &settings)?;
+    let prompts = prompts(&document, &path, &settings, &root)?;
+    let broken_prompt = prompts.broken().map(|error| Finding {
+        key: String::new(),
+        message: format!("the prompt is not a valid template: {}", error.message),
+        hint: Some("every attempt fails with this until it is mended".to_owned()),
+        place: Some(document.line(error.line)),
+        source: document.source.clone(),
+    });
     let mut warnings = checked.warnings;
     warnings.extend(places::doubts(&settings).into_iter().map(|doubt| finding_of(doubt, &root, &document.source)));
-    warnings.extend(prompts.trial().into_iter().map(|error| Finding {
+    warnings.extend(broken_prompt.clone());
+    let trial = if broken_prompt.is_some() { Vec::new() } else { prompts.trial() };
+    warnings.extend(trial.into_iter().map(|error| Finding {
         key: String::new(),
         message: format!("the prompt cannot be rendered: {}", error.message),
         hint: Some("every run would fail with this".to_owned()),
         place: error.line.map(|line| document.line(line)),
         source: document.source.clone(),
     }));
+    if derived.agent_writes {
+        let message = "workers may move and comment on their own ticket in Linear (`linear_graphql`), because the file has neither \
+                       `orchestration.states` nor `pr`";
+        let hint = "set `tracker.provider.agent_tool: read` if its prompt does not need that";
+        warnings.push(finding_of(Problem::new("tracker.kind", message).with_help(hint), &root, &document.source));
+    }
     let idle = not_in_force::not_in_force(&settings, &root);
     warnings.extend(idle.iter().map(|key| key.finding(&root, &document.source)));
     warnings.sort_by_key(|warning| warning.line());
@@ -126,22 +146,26 @@ fn load_bytes(path: &Path, bytes: &[u8], env: &Env, overrides: &Overrides) -> Re
     }
     let unavailable = unavailable::unavailable(&settings, &root);
     let (hash, overrides) = (identity(bytes, overrides), overrides.clone());
-    Ok(Loaded { path, settings, prompts, warnings, unavailable, hash, overrides, values })
+    Ok(Loaded { path, settings, prompts, broken_prompt, warnings, unavailable, hash, overrides, values })
 }
 
-fn prompts(document: &WorkflowDocument, path: &Path, settings: &Settings) -> Result<Prompts, WorkflowError> {
+fn prompts(
+    document: &WorkflowDocument,
+    path: &Path,
+    settings: &Settings,
+    root: &Node,
+) -> Result<Prompts, WorkflowError> {
     let directory = templates::templates_directory(settings);
-    let templates = Templates::load((!settings.workspace.repo_is_url()).then_some(directory.as_path()))?;
+    let mut templates = Templates::load(Some(&directory))?;
+    if let Some(title) = &settings.pr.title {
+        templates = templates.with_pr_title(title).map_err(|why| {
+            let problem = Problem::new("pr.title", format!("`pr.title` is not a title: {why}"))
+                .with_help("it has `ticket.key`, `ticket.title`, `ticket.url` and `summary`, as in `{{ticket.title}} ({{ticket.key}})`");
+            WorkflowError::TemplateParse(finding_of(problem, root, &document.source))
+        })?;
+    }
     let origin = path.display().to_string();
-    Prompts::new(&document.body, &origin, document.body_line - 1, templates).map_err(|error| {
-        WorkflowError::TemplateParse(Finding {
-            key: String::new(),
-            message: format!("the prompt is not a valid template: {}", error.message),
-            hint: None,
-            place: Some(document.line(error.line)),
-            source: document.source.clone(),
-        })
-    })
+    Ok(Prompts::new(&document.body, &origin, document.body_line - 1, templates))
 }
 
 /// The identity of a workflow file's content, as `doctor` records it.

@@ -6,12 +6,12 @@ use super::tree::{Entry, Node, Place, Value};
 use crate::config::Settings;
 use crate::config::exec::ExecEvents;
 use crate::config::gates::FailureAction;
-use crate::config::merge::{MergeExecutor, MergeStrategy};
+use crate::config::merge::MergeExecutor;
 use crate::config::orchestration::PhaseStore;
 use crate::config::policy::ForgeKind;
 use crate::config::tracker::TrackerKind;
 use crate::config::worker::Runtime;
-use crate::config::workspace::WorkspaceMode;
+use crate::config::workspace::{BranchSource, WorkspaceMode};
 
 /// What decides whether a key has an effect.
 struct Scene<'a> {
@@ -30,7 +30,7 @@ struct Rule {
 }
 
 const NO_SERVER: &str = "this version has no HTTP server";
-const NO_REVIEW: &str = "this version has no review run";
+const NO_REVIEW: &str = "no review is made (`review.enabled` is false)";
 const NO_PULL_REQUEST: &str = "no pull request is made (`pr.forge` is `none`, or `workspace.mode` is `directory`)";
 const LOCAL_FORGE: &str = "the local forge has nothing like it";
 const PLAIN_DIRECTORY: &str = "`workspace.mode` is `directory`: what lies there is its hook's affair";
@@ -39,7 +39,6 @@ const RULES: &[Rule] = &[
     Rule { keys: &["server.*"], why: |_, _| Some(NO_SERVER) },
     Rule { keys: &["polling.webhook"], why: |_, _| Some("this version has no HTTP server; the board is polled") },
     Rule { keys: &["observability.metrics"], why: |s, _| s.settings.observability.metrics.then_some(NO_SERVER) },
-    Rule { keys: &["observability.agent_state_file"], why: |_, _| Some("this version does not write it") },
     Rule {
         keys: &["worker.max_concurrent_agents_per_host"],
         why: |_, _| Some("every worker runs on this machine; `agent.max_concurrent_agents` counts them"),
@@ -54,10 +53,6 @@ const RULES: &[Rule] = &[
             (s.settings.orchestration.phase_store == PhaseStore::Ledger)
                 .then_some("no workpad is written (`orchestration.phase_store` is `ledger`)")
         },
-    },
-    Rule {
-        keys: &["tracker.provider.agent_tool"],
-        why: |_, _| Some("this version gives workers no access to GitHub's API"),
     },
     Rule {
         keys: &["tracker.on_done"],
@@ -90,12 +85,6 @@ const RULES: &[Rule] = &[
     Rule { keys: &["budget.prices"], why: prices },
     Rule { keys: &["budget.max_cost_usd", "budget.daily.max_cost_usd"], why: cost_cap },
     Rule {
-        keys: &["merge.strategy"],
-        why: |s, _| {
-            (s.settings.merge.strategy == MergeStrategy::Immediate).then_some("merges are always made one at a time")
-        },
-    },
-    Rule {
         keys: &["merge.require_head_match"],
         why: |s, _| {
             (!s.settings.merge.require_head_match)
@@ -125,12 +114,17 @@ const RULES: &[Rule] = &[
             ForgeKind::None => Some(NO_PULL_REQUEST),
         },
     },
+    Rule { keys: &["pr.review_comment_mode", "pr.review_comment_marker"], why: review },
     Rule {
-        keys: &["pr.attach_to_tracker", "pr.review_comment_mode", "pr.review_comment_marker"],
-        why: |_, _| Some("this version does not read it"),
-    },
-    Rule {
-        keys: &["pr.auto_create", "pr.closed_pr_policy", "pr.required_labels", "pr.draft", "merge.*"],
+        keys: &[
+            "pr.auto_create",
+            "pr.attach_to_tracker",
+            "pr.title",
+            "pr.closed_pr_policy",
+            "pr.required_labels",
+            "pr.draft",
+            "merge.*",
+        ],
         why: |s, _| (s.forge == ForgeKind::None).then_some(NO_PULL_REQUEST),
     },
     Rule {
@@ -139,6 +133,7 @@ const RULES: &[Rule] = &[
             "pr.base_branch",
             "workspace.base",
             "workspace.branch_prefix",
+            "workspace.branch",
             "workspace.keep",
             "workspace.on_dirty",
             "gates.task",
@@ -148,6 +143,14 @@ const RULES: &[Rule] = &[
         why: |s, path| {
             let written = path != "pr.forge" || s.settings.pr.forge != Some(ForgeKind::None);
             (s.settings.workspace.mode == WorkspaceMode::Directory && written).then_some(PLAIN_DIRECTORY)
+        },
+    },
+    Rule {
+        keys: &["workspace.branch"],
+        why: |s, _| {
+            let proposes = s.settings.tracker.kind == TrackerKind::Linear;
+            (!proposes && s.settings.workspace.branch == BranchSource::Tracker)
+                .then_some("only Linear proposes branch names; `workspace.branch_prefix` is used")
         },
     },
     Rule {
@@ -171,18 +174,21 @@ const RULES: &[Rule] = &[
 ];
 
 fn review(scene: &Scene, path: &str) -> Option<&'static str> {
-    match (path, scene.settings.review.enabled) {
-        ("review.enabled", true) => Some("this version has no review run; until it has, nothing is merged"),
-        ("review.enabled", false) => None,
-        _ => Some(NO_REVIEW),
+    let settings = &scene.settings.review;
+    let runtime = settings.runtime.unwrap_or(scene.settings.worker.runtime);
+    match path {
+        "review.bots" => Some("this version leaves out what bots say"),
+        "review.enabled" if !settings.enabled => None,
+        _ if scene.forge == ForgeKind::None => Some(NO_PULL_REQUEST),
+        _ if !settings.enabled => Some(NO_REVIEW),
+        "review.model" | "review.model_provider" | "review.thinking_level" => not_told(runtime, path),
+        _ => None,
     }
 }
 
 fn executor(scene: &Scene, _: &str) -> Option<&'static str> {
     match (scene.settings.merge.executor, scene.forge) {
-        (MergeExecutor::Prompt, _) => Some("this version has no merge by prompt; until it has, nothing is merged"),
         (MergeExecutor::Forge, ForgeKind::Local) => Some("the local forge merges in this repository"),
-        (MergeExecutor::Local, ForgeKind::Github) => Some("a pull request is merged by its forge"),
         _ => None,
     }
 }
@@ -202,7 +208,12 @@ fn cost_cap(scene: &Scene, _: &str) -> Option<&'static str> {
 fn routed(scene: &Scene, path: &str) -> Option<&'static str> {
     let index: usize = path.split(['[', ']']).nth(1)?.parse().ok()?;
     let route = scene.settings.agent.routing.get(index)?;
-    match (route.runtime.unwrap_or(scene.settings.worker.runtime), path.rsplit('.').next()?) {
+    not_told(route.runtime.unwrap_or(scene.settings.worker.runtime), path)
+}
+
+/// What an agent of this kind cannot be told when it starts.
+fn not_told(runtime: Runtime, path: &str) -> Option<&'static str> {
+    match (runtime, path.rsplit('.').next()?) {
         (Runtime::Acp, "model") => None,
         (Runtime::Acp, _) => Some("an ACP agent chooses its own"),
         (Runtime::Exec, _) => Some("a program that `exec` runs is not told"),
@@ -222,11 +233,12 @@ fn unused_runtime(scene: &Scene, path: &str) -> Option<&'static str> {
 impl<'a> Scene<'a> {
     fn of(settings: &'a Settings) -> Self {
         let routed = settings.agent.routing.iter().filter_map(|route| route.runtime);
+        let reviewer = settings.review.runtime.filter(|_| settings.review.enabled);
         let forge = match settings.workspace.mode {
             WorkspaceMode::Directory => ForgeKind::None,
             WorkspaceMode::Worktree => settings.pr.resolve_forge(None),
         };
-        Self { settings, runtimes: routed.chain([settings.worker.runtime]).collect(), forge }
+        Self { settings, runtimes: routed.chain(reviewer).chain([settings.worker.runtime]).collect(), forge }
     }
 }
 

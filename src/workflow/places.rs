@@ -1,13 +1,16 @@
 //! What the settings say about places on this machine: paths that leave their folder, files that are not there.
 
+use std::path::Path;
+
 use super::resolve::canonical;
 use crate::config::Settings;
 use crate::config::problem::Problem;
+use crate::config::tracker::TrackerKind;
 
 /// Paths that must not be where they are.
 pub fn problems(settings: &Settings) -> Vec<Problem> {
-    let (file, repo) = (&settings.observability.agent_state_file, &settings.workspace.repo);
-    if settings.workspace.repo_is_url() || canonical(file).starts_with(canonical(repo)) {
+    let (file, repo) = (&settings.observability.agent_state_file, &settings.workspace.home);
+    if canonical(file).starts_with(canonical(repo)) {
         return Vec::new();
     }
     let message = format!(
@@ -20,14 +23,21 @@ pub fn problems(settings: &Settings) -> Vec<Problem> {
 
 /// Files that something relies on and that are not there.
 pub fn doubts(settings: &Settings) -> Vec<Problem> {
-    let missing = settings.pi.extension_paths.iter().enumerate().filter(|(_, path)| !path.exists());
-    missing
-        .map(|(index, path)| {
-            Problem::new(
-                format!("pi.extension_paths[{index}]"),
-                format!("`pi.extension_paths[{index}]` ({}) is not there", path.display()),
-            )
-            .with_help("pi would start without it, or not at all")
-        })
-        .collect()
+    let named = settings.pi.extension_paths.iter().enumerate();
+    named.filter_map(|(index, path)| extension_doubt(settings, index, path)).collect()
+}
+
+/// An extension that is not there, or that wants what no worker gets.
+fn extension_doubt(settings: &Settings, index: usize, path: &Path) -> Option<Problem> {
+    const USE_INSTEAD: &str = "no worker gets Linear's key: remove it from the list; the agent asks Linear through the runner, with `tk api` \
+                               in its shell";
+    let key = format!("pi.extension_paths[{index}]");
+    let asks_linear = settings.tracker.kind == TrackerKind::Linear && path.to_string_lossy().contains("linear");
+    let help = if asks_linear { USE_INSTEAD } else { "pi would start without it, or not at all" };
+    let what = match (path.exists(), asks_linear) {
+        (false, _) => "is not there",
+        (true, true) => "wants Linear's key in its environment",
+        (true, false) => return None,
+    };
+    Some(Problem::new(key.clone(), format!("`{key}` ({}) {what}", path.display())).with_help(help))
 }

@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use serde_json::{Map, Value as Json, json};
 use sha2::{Digest, Sha256};
 
+use super::repo_identity::repo_mark;
 use super::tree::Node;
 use crate::config::tracker::TrackerKind;
 use crate::config::workspace::{ModeReason, is_url};
@@ -172,8 +173,15 @@ pub fn fill_defaults(data: Json, root: &Node, dir: &Path, env: &Env) -> (Json, D
 
     let base = data.text("pr", "base_branch").unwrap_or_else(|| "main".to_owned());
     data.fill("workspace", "base", || json!(base));
-    let repo = data.text("workspace", "repo").map_or_else(|| work_tree(dir), PathBuf::from);
-    let repo = if is_url(&repo.to_string_lossy()) { repo } else { canonical(&repo) };
+    let written = data.text("workspace", "repo");
+    derived.clone_of = written.clone().filter(|text| is_url(text));
+    let repo = match &derived.clone_of {
+        Some(url) => clone_place(env, url),
+        None => canonical(&written.map_or_else(|| work_tree(dir), PathBuf::from)),
+    };
+    // What people put down for us lies where they are, not in a clone that nobody opens.
+    let home = if derived.clone_of.is_some() { dir.to_owned() } else { repo.clone() };
+    derived.home.clone_from(&home);
     data.set("workspace", "repo", json!(repo));
     let root_dir = data.text("workspace", "root").map_or_else(|| default_root(env, &repo), PathBuf::from);
     data.set("workspace", "root", json!(canonical(&root_dir)));
@@ -182,7 +190,7 @@ pub fn fill_defaults(data: Json, root: &Node, dir: &Path, env: &Env) -> (Json, D
     if kind == TrackerKind::Tk {
         let mut provider = data.get("tracker", "provider").cloned().unwrap_or_else(|| json!({}));
         if let Some(provider) = provider.as_object_mut() {
-            provider.entry("dir").or_insert_with(|| json!(repo.join(".tickets")));
+            provider.entry("dir").or_insert_with(|| json!(home.join(".tickets")));
         }
         data.set("tracker", "provider", provider);
     }
@@ -191,10 +199,11 @@ pub fn fill_defaults(data: Json, root: &Node, dir: &Path, env: &Env) -> (Json, D
     }
     if kind == TrackerKind::Linear {
         linear_access(&mut data, env, &mut derived);
+        derived.agent_writes = agent_tool_by_dialect(&mut data, root);
     }
     data.set("pr", "provider", forge_access(&data, kind, env));
-    data.fill("rollout", "kill_switch_file", || json!(repo.join(".dirigent/pause")));
-    data.fill("observability", "agent_state_file", || json!(repo.join(".bkit/agent-state.json")));
+    data.fill("rollout", "kill_switch_file", || json!(home.join(".dirigent/pause")));
+    data.fill("observability", "agent_state_file", || json!(home.join(".bkit/agent-state.json")));
 
     for key in ["turn_timeout_ms", "read_timeout_ms", "stall_timeout_ms"] {
         let Some(inherited) = data.get("codex", key).cloned() else { continue };
@@ -271,8 +280,28 @@ fn forge_access(data: &Sections, kind: TrackerKind, env: &Env) -> Json {
 #[derive(Debug, Default)]
 pub struct Derived {
     pub mode_reason: ModeReason,
+    /// The address that `workspace.repo` names.
+    pub clone_of: Option<String>,
+    /// The folder that holds `.dirigent/` and `.tickets/`.
+    pub home: PathBuf,
+    /// `tracker.provider.agent_tool` is `write` because of the dialect that the file is written in.
+    pub agent_writes: bool,
     /// Key → the key whose value it took over.
     pub taken_from: BTreeMap<String, String>,
+}
+
+/// In a file written for Symphony the prompt has the agent move its ticket and comment on it. Whether this is one.
+fn agent_tool_by_dialect(data: &mut Sections, root: &Node) -> bool {
+    let written = |path: &str| root.at(path).is_some_and(|node| !node.is_null());
+    if written("tracker.provider.agent_tool") || written("orchestration.states") || written("pr") {
+        return false;
+    }
+    let mut provider = data.get("tracker", "provider").cloned().unwrap_or_else(|| json!({}));
+    if let Some(provider) = provider.as_object_mut() {
+        provider.insert("agent_tool".to_owned(), json!("write"));
+    }
+    data.set("tracker", "provider", provider);
+    true
 }
 
 /// A file that fills its workspaces itself wants a plain directory.
@@ -315,16 +344,25 @@ pub fn has_own_home(env: &Env) -> bool {
     env.get("DIRIGENT_HOME").is_some()
 }
 
-/// A name for a repository's own folders. Two repositories of the same name do not share one.
-pub fn repo_mark(repo: &Path) -> String {
+/// What a repository is called that nobody has named yet: its folder, and where that is.
+pub fn path_mark(repo: &Path) -> String {
     let name = repo.file_name().map_or_else(|| "repo".into(), |name| name.to_string_lossy());
     let digest = Sha256::digest(repo.as_os_str().as_encoded_bytes());
     let mark: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
     format!("{name}-{mark}")
 }
 
+/// Where a repository that is named by its address is cloned to. Runs commit into it, so it lies outside of what they are kept from.
+fn clone_place(env: &Env, url: &str) -> PathBuf {
+    let name = url.trim_end_matches('/').rsplit(['/', ':']).next().unwrap_or_default();
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    let name: String = name.strip_suffix(".git").unwrap_or(name).chars().map(plain).collect();
+    let digest: String = Sha256::digest(url).iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    dirigent_home(env).join("clones").join(digest).join(name.trim_start_matches('.'))
+}
+
 fn default_root(env: &Env, repo: &Path) -> PathBuf {
-    dirigent_home(env).join("workspaces").join(repo_mark(repo))
+    dirigent_home(env).join("workspaces").join(repo_mark(repo, env))
 }
 
 /// The checked front matter, by section.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use thiserror::Error;
 
 use super::error::RenderError;
@@ -40,7 +40,11 @@ macro_rules! templates {
 templates! {
     Prompt = "prompt.md",
     Rework = "rework.md",
+    Merge = "merge.md",
+    Review = "review.md",
+    ReviewFormat = "review_format.md",
     Previous = "previous.md",
+    Attachments = "attachments.md",
     Messages = "messages.md",
     Continuation = "continuation.md",
     PrBody = "pr_body.md",
@@ -52,15 +56,21 @@ templates! {
     Done = "comments/done.md",
     GaveUp = "comments/gave_up.md",
     Salvaged = "comments/salvaged.md",
+    ReviewMade = "comments/review.md",
     BranchReady = "comments/branch_ready.md",
+    HandedOver = "comments/handed_over.md",
+    DirectoryKept = "comments/directory_kept.md",
     Worker = "comments/worker.md",
     Answer = "comments/answer.md",
+    Waiting = "comments/waiting.md",
+    Reply = "comments/reply.md",
     Asked = "comments/asked.md",
+    Notification = "notification.md",
 }
 
 /// Where a repository keeps its own.
 pub fn templates_directory(settings: &Settings) -> PathBuf {
-    settings.workspace.repo.join(".dirigent/templates")
+    settings.workspace.home.join(".dirigent/templates")
 }
 
 /// A template file of the repository's own that cannot be used.
@@ -76,6 +86,8 @@ pub enum TemplateFileError {
 #[derive(Debug, Clone)]
 pub struct Templates {
     named: Arc<BTreeMap<TemplateName, Template>>,
+    /// `pr.title`, where the file has one.
+    pr_title: Option<Template>,
     /// Further files of the repository, by name without extension: prompts for `agent.routing`.
     own: Arc<BTreeMap<String, Template>>,
 }
@@ -96,7 +108,15 @@ impl Templates {
             named.insert(*name, template);
         }
         let own = directory.map(own_templates).transpose()?.unwrap_or_default();
-        Ok(Self { named: Arc::new(named), own: Arc::new(own) })
+        Ok(Self { named: Arc::new(named), pr_title: None, own: Arc::new(own) })
+    }
+
+    /// The same with this template of a pull request's title, which is tried at once: what fails here would fail when the work is done.
+    pub fn with_pr_title(self, text: &str) -> Result<Self, String> {
+        let template = Template::new(text, "pr.title", 0).map_err(|error| error.message)?;
+        let sample = json!({ "ticket": { "key": "T-1", "title": "A title", "url": "" }, "summary": "" });
+        template.render(&sample).map_err(|error| error.message)?;
+        Ok(Self { pr_title: Some(template), ..self })
     }
 
     pub fn get(&self, name: TemplateName) -> &Template {
@@ -122,6 +142,14 @@ impl Templates {
             message: "there is no such comment".to_owned(),
         })?;
         Ok(self.get(*name).render(data)?.trim().to_owned())
+    }
+
+    /// One line; the ticket's own title where the template comes to nothing.
+    pub fn pr_title(&self, data: &Json) -> Result<String, RenderError> {
+        let text = self.pr_title.as_ref().map(|template| template.render(data)).transpose()?.unwrap_or_default();
+        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text_of = |field: &str| data["ticket"][field].as_str().unwrap_or_default().to_owned();
+        Ok(if line.is_empty() { format!("{}: {}", text_of("key"), text_of("title")) } else { line })
     }
 
     /// The text of a pull request: `ticket{key,title,url}`, `summary`, `verification`, `facts[]`, `gates[{name,passed}]`.

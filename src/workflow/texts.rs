@@ -5,7 +5,10 @@ use serde_json::{Value as Json, json};
 
 use super::error::RenderError;
 use super::templates::{TemplateName, Templates};
+use crate::domain::ids::CommitId;
 use crate::domain::job::{Hindrance, Job};
+use crate::domain::pr::PrState;
+use crate::domain::statement::Statement;
 use crate::domain::time::Timestamp;
 use crate::engine::effect::Said;
 
@@ -15,13 +18,20 @@ pub struct Texts {
     templates: Templates,
     /// The first line of the workpad, by which it is found again.
     workpad_marker: String,
+    /// The first line of the comment about a review.
+    review_marker: String,
     /// `owner/name` of the repository that pull requests are in: a ticket of the same one is closed by its merge.
     repository: Option<String>,
 }
 
 impl Texts {
     pub fn new(templates: Templates, workpad_marker: impl Into<String>) -> Self {
-        Self { templates, workpad_marker: workpad_marker.into(), repository: None }
+        Self { templates, workpad_marker: workpad_marker.into(), review_marker: String::new(), repository: None }
+    }
+
+    /// The same with this first line of comments about reviews.
+    pub fn with_review_marker(self, marker: impl Into<String>) -> Self {
+        Self { review_marker: marker.into(), ..self }
     }
 
     /// The same with pull requests in this repository.
@@ -49,10 +59,34 @@ impl Texts {
         self.templates.comment(kind, &data)
     }
 
+    /// What the last review found and what became of it.
+    pub fn review(&self, job: &Job) -> Result<String, RenderError> {
+        let reviews = &job.delivery.reviews;
+        let findings = reviews.findings.iter().map(|finding| {
+            let mut data = serde_json::to_value(finding).unwrap_or_default();
+            data["answer"] = job.answer_to(finding).into();
+            data
+        });
+        let data = json!({
+            "marker": self.review_marker,
+            "passes": reviews.passes,
+            "head": reviews.head,
+            "count": reviews.findings.len(),
+            "findings": findings.collect::<Vec<_>>(),
+            "settled": reviews.settled,
+        });
+        self.templates.comment("review", &data)
+    }
+
     /// Title and body of the pull request.
     pub fn pull_request(&self, job: &Job) -> Result<(String, String), RenderError> {
-        let title = format!("{}: {}", job.ticket.key, job.ticket.title);
         let receipt = job.evidence.receipt.as_ref();
+        let merged = match job.delivery.pr.as_ref().map(|pr| &pr.state) {
+            Some(PrState::Merged { commit }) => commit.as_ref(),
+            _ => None,
+        };
+        let about = merged.or(job.delivery.head.as_ref());
+        let statement = about.map(|commit| self.receipt(job, commit)).transpose()?.flatten();
         let data = json!({
             "ticket": { "key": job.ticket.key, "title": job.ticket.title, "url": job.ticket.url },
             "closes": self.closes(job),
@@ -60,16 +94,31 @@ impl Texts {
             "verification": receipt.map(|receipt| receipt.verification),
             "facts": receipt.map(|receipt| receipt.facts.clone()).unwrap_or_default(),
             "gates": receipt.map(|receipt| receipt.gates.clone()).unwrap_or_default(),
+            "receipt": statement.as_deref().map(str::trim_end),
         });
-        Ok((title, self.templates.pr_body(&data)?))
+        Ok((self.templates.pr_title(&data)?, self.templates.pr_body(&data)?))
     }
 
-    /// Marker line, one fenced block that machines can read, a summary for people.
+    /// What was checked, as a statement about this commit: the bytes that are signed.
+    pub fn receipt(&self, job: &Job, commit: &CommitId) -> Result<Option<String>, RenderError> {
+        let at = jiff::Timestamp::from_millisecond(job.stage.since().0).map(|at| at.to_string()).unwrap_or_default();
+        let statement = Statement::about(job, commit, at);
+        let payload = statement.map(|statement| statement.payload()).transpose();
+        payload.map_err(|error| not_data("receipt", &error))
+    }
+
+    /// What people are told at once, elsewhere than on the ticket.
+    pub fn notification(&self, data: &Json) -> Result<String, RenderError> {
+        self.templates.get(TemplateName::Notification).render(data)
+    }
+
+    /// Marker line, one fenced block that machines can read, a summary for people. `name` is what comments address us by.
     pub fn workpad(
         &self,
         job: &Job,
         shows: &str,
         hindrance: Option<&Hindrance>,
+        name: &str,
         now: Timestamp,
     ) -> Result<String, RenderError> {
         let block: Json = serde_json::from_str(shows).map_err(|error| not_data("workpad", &error))?;
@@ -77,6 +126,7 @@ impl Texts {
             Some(hindrance) => job.hindered_reason(hindrance, now),
             None => job.own_reason(now),
         };
+        let reason = job.in_comments_too(reason, name);
         let data = json!({
             "marker": self.workpad_marker,
             // JSON is YAML; one line per field keeps it readable.
@@ -108,8 +158,12 @@ fn template(said: &Said) -> &'static str {
         Said::GaveUp { .. } => "gave_up",
         Said::Salvaged { .. } => "salvaged",
         Said::BranchReady { .. } => "branch_ready",
+        Said::HandedOver { .. } => "handed_over",
+        Said::DirectoryKept { .. } => "directory_kept",
         Said::Worker { .. } => "worker",
         Said::Asked { .. } => "asked",
         Said::Answer { .. } => "answer",
+        Said::Waiting { .. } => "waiting",
+        Said::Reply { .. } => "reply",
     }
 }

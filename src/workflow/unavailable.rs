@@ -29,7 +29,6 @@ struct Feature {
 }
 
 const NOT_YET: &[Feature] = &[
-    Feature { key: "workspace.repo", what: "a repository by its address", used: |s| s.workspace.repo_is_url() },
     Feature {
         key: "worker.place",
         what: "a worker on another machine",

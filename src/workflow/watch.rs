@@ -100,6 +100,7 @@ struct Edits {
     overrides: Overrides,
     /// What was last looked at.
     seen: Seen,
+    /// What is in force, as far as this knows.
     good: Settings,
     to: UnboundedSender<Reload>,
 }
@@ -127,10 +128,14 @@ impl Edits {
         }
         self.seen = seen;
         let reload = match load_with(&self.path, &self.env, &self.overrides) {
+            Ok(Loaded { broken_prompt: Some(finding), .. }) => Reload::Rejected(WorkflowError::TemplateParse(finding)),
             Ok(loaded) => {
                 self.seen.file = Some(loaded.hash.clone());
                 let needs_restart = needs_restart(&self.good, &loaded.settings);
-                self.good = loaded.settings.clone();
+                // What waits for a restart is not in force: taken back, it is what it was.
+                if needs_restart.is_empty() {
+                    self.good = loaded.settings.clone();
+                }
                 Reload::Accepted { loaded: Box::new(loaded), needs_restart }
             }
             Err(error) => Reload::Rejected(error),
@@ -175,6 +180,17 @@ fn shown(settings: &Settings) -> serde_json::Value {
     serde_json::json!([tracker.provider, tracker.on_done, tracker.active_states, tracker.terminal_states])
 }
 
+/// Who is notified, and of what. The addresses count, and are only compared.
+fn told(settings: &Settings) -> Vec<(serde_json::Value, Option<String>)> {
+    let notify = settings.observability.notify.iter();
+    notify
+        .map(|receiver| {
+            let address = receiver.url.as_ref().map(|url| secrecy::ExposeSecret::expose_secret(url).to_owned());
+            (serde_json::json!(receiver), address)
+        })
+        .collect()
+}
+
 /// Keys whose change only counts after a restart.
 pub fn needs_restart(old: &Settings, new: &Settings) -> Vec<&'static str> {
     [
@@ -186,6 +202,9 @@ pub fn needs_restart(old: &Settings, new: &Settings) -> Vec<&'static str> {
         ("workspace.repo", old.workspace.repo != new.workspace.repo),
         ("pr.forge", old.pr.forge != new.pr.forge),
         ("ledger.keep_days", old.ledger.keep_days != new.ledger.keep_days),
+        ("observability.agent_state_file", old.observability.agent_state_file != new.observability.agent_state_file),
+        ("observability.agent_state", old.observability.agent_state != new.observability.agent_state),
+        ("observability.notify", told(old) != told(new)),
         ("server.port", old.server.port != new.server.port),
         ("server.host", old.server.host != new.server.host),
     ]

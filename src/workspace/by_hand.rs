@@ -6,9 +6,19 @@ use git2::{Repository, RepositoryInitOptions};
 
 use super::error::WorkspaceError;
 use super::repo::{self, RepoPlace};
-use super::{Shared, Workspaces, commit_at, commit_id, oid};
+use super::{Shared, Workspaces, commit_id, oid};
 use crate::domain::ids::CommitId;
 use crate::domain::permit::Permit;
+
+/// How a person looks at a difference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiffStyle {
+    Lines,
+    /// Files and how much of each.
+    Stat,
+    /// With the tool that git is set up with.
+    Tool,
+}
 
 /// Commits of branches that were given up.
 const UNDONE_REFS: &str = "refs/dirigent/undone/";
@@ -23,6 +33,14 @@ impl Workspaces {
         repo.find_remote(name).ok()?.url().ok().map(str::to_owned)
     }
 
+    /// The branch that `origin` calls its own, as git noted it when the repository was cloned.
+    pub fn default_branch_of_origin(repo: &Path) -> Option<String> {
+        let repo = RepoPlace::find(repo).ok()?.open().ok()?;
+        let head = repo.find_reference("refs/remotes/origin/HEAD").ok()?;
+        let target = head.symbolic_target().ok().flatten()?;
+        target.strip_prefix("refs/remotes/origin/").map(str::to_owned)
+    }
+
     /// What a worker's git needs to commit where nobody has told git who they are; nothing where somebody has.
     pub fn stand_in_identity(&self) -> Vec<(String, String)> {
         let known = self.shared.place.open().is_ok_and(|repo| repo.signature().is_ok());
@@ -32,6 +50,20 @@ impl Workspaces {
         let name = ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"].map(|key| (key.to_owned(), repo::NAME.to_owned()));
         let email = ["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"].map(|key| (key.to_owned(), repo::EMAIL.to_owned()));
         name.into_iter().chain(email).collect()
+    }
+
+    /// Shows what `head` has beyond `base`, on this process's own terminal and with the user's own pager and colours. Answers
+    /// whether git was content.
+    pub fn show_diff(&self, base: &CommitId, head: &CommitId, style: DiffStyle) -> std::io::Result<bool> {
+        let mut git = std::process::Command::new("git");
+        git.arg("-C").arg(self.shared.place.cwd());
+        match style {
+            DiffStyle::Lines => git.args(["diff"]),
+            DiffStyle::Stat => git.args(["diff", "--stat"]),
+            DiffStyle::Tool => git.args(["difftool", "--dir-diff"]),
+        };
+        git.arg(format!("{base}...{head}")).arg("--");
+        Ok(git.status()?.success())
     }
 
     /// The branch that is checked out in `repo`, which must be a git repository.
@@ -68,6 +100,14 @@ impl Workspaces {
         Ok(kept)
     }
 
+    /// Brings `base` here as the forge has it. Nothing to do where the base is a branch of this repository.
+    pub async fn fetch_base(&self, base: &str) -> Result<(), WorkspaceError> {
+        if let Some(remote) = &self.shared.config.remote {
+            remote.fetch(&[base]).await?;
+        }
+        Ok(())
+    }
+
     /// A new branch from `base` with one commit that takes `merged` back. Nothing that is checked out changes.
     pub async fn revert(
         &self,
@@ -90,10 +130,15 @@ fn keep(shared: &Shared, name: &str, head: &CommitId) -> Result<(), WorkspaceErr
 fn revert(shared: &Shared, merged: &CommitId, base: &str, branch: &str) -> Result<CommitId, WorkspaceError> {
     let failed = |source| WorkspaceError::libgit("take the merge back", &shared.place.git_dir, source);
     let repo = shared.place.open()?;
-    let tip = commit_at(&repo, &repo::branch_ref(base)?)
-        .and_then(|tip| repo.find_commit(tip).ok())
-        .ok_or_else(|| failed(git2::Error::from_str("the base branch is gone")))?;
+    let tip = super::base::resolve(&repo, &shared.place, base, shared.config.base_side)?;
+    let tip = repo.find_commit(tip).map_err(failed)?;
     let undone = repo.find_commit(oid(merged).map_err(failed)?).map_err(failed)?;
+    if undone.parent_count() == 1 && !is_whole(&undone) {
+        return Err(failed(git2::Error::from_str(&format!(
+            "{} may be one of several commits that came of one merge by rebase; revert them by hand",
+            merged.short()
+        ))));
+    }
     let mainline = if undone.parent_count() > 1 { 1 } else { 0 };
     let mut index = repo.revert_commit(&undone, &tip, mainline, None).map_err(failed)?;
     if index.has_conflicts() {
@@ -111,4 +156,16 @@ fn revert(shared: &Shared, merged: &CommitId, base: &str, branch: &str) -> Resul
     let name = repo::branch_ref(branch)?;
     let commit = repo.commit(Some(&name), &author, &author, &message, &tree, &[&tip]).map_err(failed)?;
     Ok(commit_id(commit))
+}
+
+/// Whether one commit is all that came of a merge: it ends as ours do, or says which pull request it is, as GitHub's own do. One by one they
+/// keep their own words.
+fn is_whole(commit: &git2::Commit<'_>) -> bool {
+    let message = String::from_utf8_lossy(commit.message_bytes()).into_owned();
+    let subject = message.lines().next().unwrap_or_default().trim_end();
+    let names_a_pull_request = subject
+        .rsplit_once(" (#")
+        .and_then(|(_, rest)| rest.strip_suffix(')'))
+        .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()));
+    names_a_pull_request || message.lines().any(|line| line.starts_with("Dirigent-Run: "))
 }

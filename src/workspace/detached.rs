@@ -46,6 +46,11 @@ impl Workspaces {
         .await
     }
 
+    /// Whether it is such a tree.
+    pub fn is_detached(&self, worktree: &Worktree) -> bool {
+        prepare::name_of(&worktree.path).starts_with(PREFIX)
+    }
+
     /// The trees that an earlier life left.
     pub async fn detached(&self) -> Result<Vec<Worktree>, WorkspaceError> {
         let all = self.list().await?;

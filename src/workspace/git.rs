@@ -203,7 +203,7 @@ fn pinned_to(place: &RepoPlace, tree: &CheckedOut) -> Vec<(OsString, OsString)> 
 }
 
 /// Our environment without what redirects git, plus what keeps it from asking and from translating.
-fn environment(ours: impl Iterator<Item = (OsString, OsString)>) -> Vec<(OsString, OsString)> {
+pub(super) fn environment(ours: impl Iterator<Item = (OsString, OsString)>) -> Vec<(OsString, OsString)> {
     const KEPT: [&str; 7] = [
         "GIT_SSH",
         "GIT_SSH_COMMAND",

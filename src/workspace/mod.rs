@@ -12,11 +12,14 @@ pub mod commits;
 mod detached;
 pub mod directory;
 pub mod error;
+pub mod exclude;
 mod filters;
 pub mod git;
 pub mod hooks;
 mod join;
 mod locks;
+pub mod notes;
+mod own_clone;
 pub mod path;
 mod prepare;
 mod record;
@@ -26,8 +29,10 @@ pub mod repo;
 mod restore;
 mod salvage;
 mod scratch;
+pub mod signing;
 mod stale_branches;
 mod uncommitted;
+mod unsaved;
 mod work_status;
 
 use std::path::{Path, PathBuf};
@@ -37,10 +42,12 @@ use std::time::Duration;
 use git2::Oid;
 
 pub use base::BaseSide;
+pub use by_hand::DiffStyle;
 pub use changes::Change;
 pub use collect::{GcAction, GcItem, Listed};
 pub use error::WorkspaceError;
 pub use join::{Joined, join, join_moved};
+pub use own_clone::NewClone;
 pub use remove::Removal;
 pub use restore::{RestoreTo, SalvageEntry, conflicting_files};
 pub use stale_branches::StaleBranch;
@@ -174,6 +181,21 @@ impl Workspaces {
         self.blocking("looking up the base", move |shared| {
             let repo = shared.place.open()?;
             base::resolve(&repo, &shared.place, &base, shared.config.base_side).map(commit_id)
+        })
+        .await
+    }
+
+    /// Whether the base commit has something at this path.
+    pub async fn base_has(&self, base: &str, path: &str) -> Result<bool, WorkspaceError> {
+        let (base, path) = (base.to_owned(), PathBuf::from(path.trim_start_matches("./")));
+        self.blocking("looking into the base", move |shared| {
+            let repo = shared.place.open()?;
+            let commit = base::resolve(&repo, &shared.place, &base, shared.config.base_side)?;
+            let tree = repo
+                .find_commit(commit)
+                .and_then(|commit| commit.tree())
+                .map_err(|source| WorkspaceError::libgit("read the base", &shared.place.git_dir, source))?;
+            Ok(tree.get_path(&path).is_ok())
         })
         .await
     }

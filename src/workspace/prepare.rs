@@ -48,15 +48,7 @@ impl Workspaces {
         repo::branch_ref(branch)?;
         let upstream = self.upstream_of(base).await?;
         let warning = match &upstream {
-            Some(upstream) => {
-                let shared = &self.shared;
-                match &shared.config.remote {
-                    Some(remote) => shared.fetcher.fetch_from_forge(remote, upstream, branch).await,
-                    None => {
-                        shared.fetcher.fetch(&shared.git, &shared.place, upstream, &shared.config.branch_prefix).await
-                    }
-                }
-            }
+            Some(upstream) => self.fetch(upstream, branch).await,
             None => None,
         };
         let order = Order {
@@ -80,6 +72,27 @@ impl Workspaces {
             return Err(error.into());
         }
         Ok(made.worktree)
+    }
+
+    /// Brings what the forge has of a branch and its base here, for a look at it.
+    pub async fn fetch_branch(&self, branch: &str, base: &str) {
+        let warning = match self.upstream_of(base).await {
+            Ok(Some(upstream)) => self.fetch(&upstream, branch).await,
+            Ok(None) => None,
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(warning) = warning {
+            tracing::warn!(branch, warning, "the branch could not be fetched");
+        }
+    }
+
+    /// Answers with what went wrong.
+    async fn fetch(&self, upstream: &Upstream, branch: &str) -> Option<String> {
+        let shared = &self.shared;
+        match &shared.config.remote {
+            Some(remote) => shared.fetcher.fetch_from_forge(remote, upstream, branch).await,
+            None => shared.fetcher.fetch(&shared.git, &shared.place, upstream, &shared.config.branch_prefix).await,
+        }
     }
 
     /// The filters that may run when files are written.

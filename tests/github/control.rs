@@ -368,6 +368,14 @@ impl Hub {
         std::fs::write(self.git_folder().join("refusals"), "").unwrap();
     }
 
+    /// An address on the host for attachments that leads elsewhere; the address.
+    pub fn forward(&self, name: &str, to: &str) -> String {
+        let mut world = self.world();
+        let path = format!("/user-attachments/{name}");
+        world.forwards.insert(path.clone(), to.to_owned());
+        format!("{}{path}", world.files_base)
+    }
+
     /// A file on the host for attachments; its address.
     pub fn attach(&self, name: &str, bytes: &[u8]) -> String {
         let mut world = self.world();

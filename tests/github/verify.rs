@@ -86,6 +86,11 @@ impl Hub {
         project.option_name(item.option.as_deref()?).map(str::to_owned)
     }
 
+    /// What was used of an hour's limit so far, of `core` or `graphql`. An answer of 304 uses nothing.
+    pub fn used(&self, resource: &str) -> u64 {
+        self.world().limits.of(resource).used
+    }
+
     /// Every request so far.
     pub fn requests(&self) -> Vec<Entry> {
         self.world().journal.entries.clone()

@@ -76,7 +76,11 @@ fn allowed(room: &str) -> Option<&'static [&'static str]> {
             "workspace",
             "launcher",
         ],
-        "publish" => &["domain", "runtime"],
+        // What goes outside is cut clean of secrets, and a run's folder is the worker's to know.
+        // Notifications are worded by templates, need a permit, and may be commands.
+        "publish" => &["domain", "config", "engine", "runtime", "launcher", "worker", "workflow", "workspace"],
+        // A picture in, requests out.
+        "tui" => &["domain", "runtime"],
         _ => return None,
     })
 }
@@ -233,23 +237,30 @@ fn only_the_gate_issues_permits_and_only_the_command_line_goes_without() {
 #[test]
 fn adapters_that_write_are_called_in_one_file_alone() {
     // Every one of these takes a permit, and a permit comes only from the gate: see the test above. The calls themselves
-    // stand in one file, so that nobody has to look further.
+    // stand in one file, so that nobody has to look further. `undo` is a person's own command: it has the permit that only the command line
+    // may ask for.
     let writes = [
         ".comment(&permit",
         ".edit_comment(&permit",
         ".move_ticket(&permit",
         ".create_ticket(&permit",
+        ".label(&permit",
+        ".react(&permit",
+        ".upsert_comment(&permit",
         ".push_branch(&permit",
         ".open_pr(&permit",
         ".reopen(&permit",
         ".merge(&permit",
         ".update_branch(&permit",
+        ".keep_receipt(&permit",
         ".delete_branch(&permit",
     ];
     for (path, text) in sources().iter().filter(|(path, _)| room(path) != "forge" && room(path) != "tracker") {
         for call in writes {
             if program(text).contains(call) {
-                assert_eq!(path.display().to_string(), "runtime/performer/write.rs", "{call} is called elsewhere");
+                let path = path.display().to_string();
+                let known = ["runtime/performer/write.rs", "cli/undo.rs"];
+                assert!(known.contains(&path.as_str()), "{call} is called in {path}");
             }
         }
     }
@@ -269,11 +280,13 @@ fn adapters_that_write_are_called_in_one_file_alone() {
                 "update_branch",
                 "update_pr",
                 "upsert_comment",
+                "react",
                 "reply_in_thread",
                 "resolve_thread",
                 "request_review",
                 "publish_status",
                 "rerun_check",
+                "keep_receipt",
                 "delete_branch",
             ]
             .as_slice(),

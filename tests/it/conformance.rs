@@ -24,7 +24,7 @@ fn spec_17_7_a_start_that_cannot_be_fails_with_a_sentence_and_changes_nothing() 
     for (front_matter, says) in [
         (
             "tracker: {kind: tk}\nworkspace: {repo: \"https://example.invalid/a/b.git\"}\nworker: {runtime: exec}\nexec: {command: sh}\n",
-            "not available in this version",
+            "workspace.repo is the address https://example.invalid/a/b.git",
         ),
         ("tracker: {kind: tk}\nagent: {max_turns: 0}\n", "agent.max_turns"),
         ("tracker: [tk]\n", "tracker"),
@@ -43,7 +43,7 @@ fn spec_17_7_a_start_that_cannot_be_fails_with_a_sentence_and_changes_nothing() 
 fn spec_13_logs_carry_the_ticket_and_snapshots_what_runs() {
     let board = Board::new(QUICK, MUTATE);
     board.ticket("t-1", "Work");
-    let output = board.run(&["run", "--once"]);
+    let output = board.run(&["run", "--once", "--log", "full"]);
     let log = text(&output.stderr);
     assert!(
         log.contains("issue_id=\"t-1\"") && log.contains("issue_identifier=\"t-1\"") && log.contains("session_id="),

@@ -2,13 +2,17 @@
 
 mod accidents;
 mod asking;
+mod budgets;
 mod commits;
 mod keys;
 mod limits;
 mod outages;
 mod people;
+mod receipts;
 mod requests;
+mod rollout;
 mod secrets;
+mod words;
 mod worker_side;
 
 use super::support::board::{Board, MERGE, Runner, text};

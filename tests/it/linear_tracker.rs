@@ -1,8 +1,11 @@
 //! Linear besides what every tracker has to pass: its scopes, its people, its faults, its cost, and the built binary on it.
 
+mod agent_api;
 mod contract;
 mod cost;
+mod family;
 mod faults;
+mod killed;
 mod people;
 mod runner;
 mod scope;

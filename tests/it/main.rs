@@ -2,10 +2,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod agent_protocols;
+mod agent_state;
 mod architecture;
 mod bad_input;
 mod commands_at_wrong_times;
 mod conformance;
+mod directory_mode;
+mod documented_tests;
 mod drills;
 mod end_to_end;
 mod engine;
@@ -16,6 +19,8 @@ mod foreign_bytes;
 mod github;
 mod github_board;
 mod github_forge;
+mod github_journey;
+mod landing;
 mod lanes;
 mod launcher;
 mod ledger;
@@ -29,10 +34,14 @@ mod memory_adapters;
 mod messages_to_people;
 mod mutations;
 mod operator_boundary;
+mod people;
 mod replay;
 mod resources;
+mod reviewing;
+mod same_words;
 mod supervision;
 mod support;
+mod switch_walk;
 mod tk_command;
 mod tk_store;
 mod worker;

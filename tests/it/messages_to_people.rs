@@ -225,14 +225,21 @@ fn only_the_gates_of_now_count() {
             "rollout: {{mode: merge}}\npr: {{forge: local}}\nmerge: {{mode: auto, no_checks: pass}}\ngates: {{task: [{gates}]}}\n"
         )
     };
-    let board = Board::new(GOOD, &more("{name: old, run: 'true'}"));
+    // A rework lasts until the next workflow is in force; otherwise a quick agent uses up its rounds before that.
+    let patient =
+        format!("while [ \"$DIRIGENT_PHASE\" = rework ] && [ ! -e \"$HOME/go\" ]; do sleep 0.05; done\n{GOOD}");
+    let board = Board::new(&patient, &more("{name: old, run: 'true'}"));
+    let in_force = || board.status(&[])["workflow"]["hash"].clone();
     board.ticket("t-1", "One");
     let runner = board.start();
     board.until("it waits for approval", || board.phase("t-1") == "waiting_for_human");
     board.workflow(&more("{name: new, run: 'exit 1'}"));
-    board
-        .until("the new gate looks at the old work", || board.ticket_text("t-1").contains("failed: new (exit code 1)"));
+    board.until("the new gate looks at the old work", || board.phase("t-1") == "rework");
+    assert!(board.ok(&["explain", "t-1"]).contains("failed: new (exit code 1)"));
+    let before = in_force();
     board.workflow(&more(""));
+    board.until("the workflow without gates is in force", || in_force() != before);
+    std::fs::write(board.scratch.dir.path().join("go"), "").unwrap();
     board.until("what no gate forbids waits again", || board.phase("t-1") == "waiting_for_human");
     assert_eq!(board.status(&["t-1"])["pr"]["checks"], "none yet");
     runner.end();
@@ -255,9 +262,9 @@ fn each_problem_of_the_workflow_is_printed_once() {
 fn logs_are_for_people_and_log_lines_say_no_more_than_they_know() {
     let board = Board::new(&format!("echo 'I read it'\n{GOOD}"), MUTATE);
     board.ticket("t-1", "One");
-    let run = board.run(&["run", "--once", "--plain"]);
+    let run = board.run(&["run", "--once", "--plain", "--log", "full"]);
     let log = text(&run.stderr);
-    holds(&log, &["t-1: queued -> implementing"]);
+    holds(&log, &["t-1: queued → implementing"]);
     // Whether there is a session is asked of every line about a ticket.
     let log = log.replace(" session_id=\"\"", "");
     assert!(!log.contains("=\"\""), "a field that says nothing:\n{log}");

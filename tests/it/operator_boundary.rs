@@ -221,7 +221,7 @@ fn write_facts(board: &Board) {
 }
 
 fn state_dir(board: &Board) -> PathBuf {
-    let mark = dirigent::workflow::resolve::repo_mark(&board.repo().canonicalize().unwrap());
+    let mark = dirigent::workflow::resolve::path_mark(&board.repo().canonicalize().unwrap());
     board.home().join("repos").join(mark)
 }
 
@@ -363,7 +363,8 @@ fn an_ordinary_users_agent_is_no_operator_and_cannot_lift_the_shield() {
     let said = board.command_of_an_ordinary_user(&["message", "t-1", "hello"]).output().unwrap();
     assert!(said.status.success(), "{}", text(&said.stderr));
     std::fs::write(board.scratch.dir.path().join("go"), "").unwrap();
-    assert!(runner.wait().unwrap().success());
+    // What the message holds waits for a person, which is an end as good as the other.
+    assert!(matches!(runner.wait().unwrap().code(), Some(0 | 10)));
     let asked = std::fs::read_to_string(board.scratch.dir.path().join("asked")).unwrap();
     assert!(asked.contains("is never an operator"), "{asked}");
     let lifted = std::fs::read_to_string(board.scratch.dir.path().join("lifted")).unwrap();

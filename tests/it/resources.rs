@@ -128,7 +128,7 @@ fn workspaces_on_another_file_system() {
     board.workflow(&format!("{MERGE}workspace: {{root: {}}}\n", root.display()));
     board.scratch.commit("elsewhere");
     board.ticket("t-1", "Fail, then work");
-    board.ok(&["run", "--once"]);
+    board.ok(&["run", "--until-idle"]);
     let saved = board.scratch.git(["for-each-ref", "--format=%(refname)", "refs/dirigent/salvage"]);
     let first = saved.lines().next().unwrap();
     assert_eq!(board.scratch.git(["show", &format!("{first}:t-1.txt")]), "unsaved");

@@ -23,6 +23,7 @@ pub fn schema() -> &'static Valid<Schema> {
 /// A document that is valid, with variables that fit it.
 pub struct Question {
     pub document: Valid<ExecutableDocument>,
+    /// The operation's own name; agents need not give it one.
     pub name: String,
     pub variables: Valid<JsonMap>,
 }
@@ -38,13 +39,14 @@ impl Question {
         let text = body["query"].as_str().ok_or("body /query: missing")?;
         let document = ExecutableDocument::parse_and_validate(schema(), text, "request.graphql")
             .map_err(|wrong| format!("document: {}", wrong.errors))?;
-        let name = body["operationName"].as_str().ok_or("body /operationName: missing")?.to_owned();
+        let name = body["operationName"].as_str();
         let given = match &body["variables"] {
             Value::Null => JsonMap::new(),
             Value::Object(_) => JsonValue::from(body["variables"].clone()).as_object().cloned().unwrap_or_default(),
             _ => return Err("body /variables: not an object".to_owned()),
         };
-        let operation = document.operations.get(Some(&name)).map_err(|e| e.message().to_string())?;
+        let operation = document.operations.get(name).map_err(|e| e.message().to_string())?;
+        let name = operation.name.as_ref().map_or_else(String::new, ToString::to_string);
         for name in given.keys() {
             if !operation.variables.iter().any(|variable| variable.name.as_str() == name.as_str()) {
                 return Err(format!("variable ${}: the document does not declare it", name.as_str()));
@@ -60,7 +62,7 @@ impl Question {
     }
 
     pub fn operation(&self) -> &Operation {
-        self.document.operations.get(Some(&self.name)).unwrap()
+        self.document.operations.get(Some(self.name.as_str()).filter(|name| !name.is_empty())).unwrap()
     }
 
     pub fn is_mutation(&self) -> bool {

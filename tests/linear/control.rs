@@ -218,6 +218,18 @@ impl Linear {
             .change(|board| board.relations.push(Relation { id: relation, kind: "blocks".to_owned(), issue, related }));
     }
 
+    /// A file that somebody put into an issue; its address.
+    pub fn put_file(&self, name: &str, bytes: &[u8]) -> String {
+        self.world().files.insert(name.to_owned(), bytes.to_vec());
+        self.endpoint().replace("/graphql", &format!("/uploads/{name}"))
+    }
+
+    pub fn state_id(&self, issue: &str, state: &str) -> String {
+        let world = self.world();
+        let team = world.board.team(&world.board.issues[issue].team);
+        team.states.iter().find(|known| known.name == state).unwrap_or_else(|| panic!("no state {state}")).id.clone()
+    }
+
     pub fn move_to_team(&self, id: &str, team: &str) {
         let team = self.world().board.teams.iter().find(|known| known.key == team).unwrap().clone();
         self.edit(id, |issue| {

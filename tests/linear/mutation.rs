@@ -23,6 +23,7 @@ pub fn perform(context: &Context, name: &str, arguments: &Arguments) -> Option<R
         "issueCreate" => create_issue(&mut world, by, &input),
         "issueLabelCreate" => create_label(&mut world, &input),
         "issueRelationCreate" => create_relation(&mut world, &input),
+        "fileUpload" => upload(&mut world, arguments),
         "attachmentCreate" => attach(&mut world, &input),
         "reactionCreate" => react(&mut world, &context.viewer, &input),
         _ => return None,
@@ -257,7 +258,8 @@ fn create_relation(world: &mut World, input: &Value) -> Done {
 fn attach(world: &mut World, input: &Value) -> Done {
     let issue = live_issue(&world.board, &text(input, "issueId").unwrap_or_default())?.id.clone();
     let (url, title) = (text(input, "url").unwrap_or_default(), text(input, "title").unwrap_or_default());
-    let new = world.next_id();
+    let known = world.board.issues[&issue].attachments.iter().any(|(_, known, _)| *known == url);
+    let new = if known { world.next_id() } else { new_id(world, input)? };
     let id = world.change(|board| {
         board.edit(&issue, |issue| match issue.attachments.iter_mut().find(|(_, known, _)| *known == url) {
             Some((id, _, known)) => {
@@ -272,6 +274,20 @@ fn attach(world: &mut World, input: &Value) -> Done {
     });
     let fields = vec![("id", Val::Leaf(json!(id))), ("url", Val::Leaf(json!(url))), ("title", Val::Leaf(json!(title)))];
     Ok(("AttachmentPayload", "attachment", Kind::Plain("Attachment", fields)))
+}
+
+fn upload(world: &mut World, arguments: &Arguments) -> Done {
+    let id = world.next_id();
+    let leaf = |value: Value| Val::Leaf(value);
+    let fields = vec![
+        ("assetUrl", leaf(json!(format!("https://uploads.linear.invalid/{id}")))),
+        ("uploadUrl", leaf(json!(format!("https://storage.invalid/{id}?signature=x")))),
+        ("contentType", leaf(arguments["contentType"].clone())),
+        ("filename", leaf(arguments["filename"].clone())),
+        ("size", leaf(arguments["size"].clone())),
+        ("headers", Val::List(Vec::new())),
+    ];
+    Ok(("UploadPayload", "uploadFile", Kind::Plain("UploadFile", fields)))
 }
 
 fn react(world: &mut World, viewer: &str, input: &Value) -> Done {

@@ -285,6 +285,17 @@ fn query(eyes: &Eyes, name: &str, arguments: &Arguments) -> Option<Resolved> {
     let nothing = Value::Null;
     let filter = arguments.get("filter").unwrap_or(&nothing);
     Some(match name {
+        "issue" => {
+            let id = arguments.get("id").and_then(Value::as_str).unwrap_or_default();
+            let is_it = |issue: &&Arc<Issue>| {
+                let team = board.team(&issue.team);
+                issue.id == id || format!("{}-{}", team.key, issue.number).eq_ignore_ascii_case(id)
+            };
+            match board.issues.values().filter(|issue| !issue.hidden).find(is_it) {
+                Some(issue) => Ok(Val::Node(Kind::Issue(issue.id.clone()))),
+                None => Err(("INPUT_ERROR", "Entity not found: Issue".to_owned())),
+            }
+        }
         "viewer" => Ok(Val::Node(Kind::User(eyes.viewer.to_owned()))),
         "issues" => {
             let archived = arguments.get("includeArchived") == Some(&Value::Bool(true));

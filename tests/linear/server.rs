@@ -87,6 +87,9 @@ async fn serve(world: Shared, request: hyper::Request<Incoming>) -> Result<hyper
     let shared = world.clone();
     let handled = tokio::task::spawn_blocking(move || {
         let mut world = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = what.strip_prefix("GET /uploads/") {
+            return Delivery::Whole(file_answer(&mut world, file, key.as_deref()));
+        }
         if what != "POST /graphql" {
             world.violate(format!("{what}: Linear has one address"));
         }
@@ -212,6 +215,17 @@ fn spoil(world: &World, met: usize, right: Answer, now: Timestamp) -> Delivery {
         Instead::Disconnect => Delivery::Disconnect,
         Instead::Silence => Delivery::Silence,
     }
+}
+
+/// A file that somebody put into an issue: only for whoever has a key.
+fn file_answer(world: &mut World, name: &str, key: Option<&str>) -> Answer {
+    let known = key.is_some_and(|key| world.keys.contains_key(key));
+    let (status, bytes) = match world.files.get(name) {
+        _ if !known => (401, Vec::new()),
+        Some(bytes) => (200, bytes.clone()),
+        None => (404, Vec::new()),
+    };
+    Answer { status, headers: Vec::new(), content_type: "application/octet-stream", bytes }
 }
 
 fn limited(_: &World, _: Duration) -> Answer {

@@ -51,6 +51,8 @@ pub struct World {
     /// Issues whose title is null in answers, whatever the schema says.
     pub garbled: Vec<Id>,
     pub oldest_history_first: bool,
+    /// What people put into issues, by name.
+    pub files: BTreeMap<String, Vec<u8>>,
     pub violations: Vec<String>,
     ahead: SignedDuration,
     last: Timestamp,
@@ -70,6 +72,7 @@ impl World {
             journal: Vec::new(),
             garbled: Vec::new(),
             oldest_history_first: false,
+            files: BTreeMap::new(),
             violations: Vec::new(),
             ahead: SignedDuration::ZERO,
             last: Timestamp::UNIX_EPOCH,

@@ -1,6 +1,7 @@
 //! The simulated workers: they finish, fail, stall, lie, ask, flood, hit limits and die, with and without unsaved work.
 
 use dirigent::domain::failure::{RunFailure, TurnError};
+use dirigent::domain::finding::Severity;
 use dirigent::domain::ids::{CommitId, RunId, SessionId, TicketId};
 use dirigent::domain::remark::{RemarkAnswer, RemarkKey};
 use dirigent::domain::run::{Activity, Declared, ProcessMark, RunOutcome, RunReport, Salvage, StopReason};
@@ -10,7 +11,7 @@ use dirigent::domain::usage::Usage;
 use dirigent::engine::event::Event;
 
 use super::chance::Chance;
-use super::engine::fixtures::{commit, exit, failed, report};
+use super::engine::fixtures::{commit, exit, failed, report, review_text, reviewed};
 use super::world::World;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -195,6 +196,25 @@ impl Agent {
         head
     }
 
+    /// Finds nothing, or something that has to be mended, or something that need not.
+    fn reviews(&self, world: &mut World, head: CommitId, now: Timestamp) -> RunReport {
+        let findings: &[Severity] = match now.0 % 5 {
+            0 => &[Severity::P1],
+            1 => &[Severity::P2, Severity::P4],
+            2 => &[Severity::P4],
+            _ => &[],
+        };
+        if findings.iter().any(|severity| *severity < Severity::P3) {
+            world.found_wanting.insert(head.clone());
+        } else {
+            // The words of an earlier reviewer of the same head were lost with the runner.
+            world.found_wanting.remove(&head);
+        }
+        let said = reviewed(&review_text(&head, findings));
+        world.reviewed.insert(head);
+        said
+    }
+
     fn ends(&mut self, world: &mut World, now: Timestamp) -> RunReport {
         let before = self.head_before.clone();
         let done = |head: Option<CommitId>, commits_ahead| RunReport {
@@ -215,16 +235,15 @@ impl Agent {
             }
             Temper::Good | Temper::Stalls | Temper::Chatty | Temper::Floods | Temper::Answers | Temper::Explains => {
                 match self.review.clone() {
-                    Some(head) => {
-                        world.reviewed.insert(head);
-                        done(before.clone(), 1)
-                    }
+                    Some(head) => self.reviews(world, head, now),
                     None => {
                         let head = self.commits(world);
                         done(Some(head), 1)
                     }
                 }
             }
+            // About another head than the one that it was given.
+            Temper::Lies if self.review.is_some() => reviewed(&review_text(&commit("elsewhere"), &[])),
             Temper::Lies => {
                 world.lied_about.insert(self.ticket.clone());
                 done(before.clone(), u32::from(before.is_some()))
@@ -240,9 +259,6 @@ impl Agent {
             Temper::LoggedOut => turn(TurnError::Auth, None),
             Temper::Refuses => turn(TurnError::Refused, None),
         };
-        if let (Some(head), RunOutcome::Done) = (&self.review, &ended.outcome) {
-            world.reviewed.insert(head.clone());
-        }
         if matches!(ended.outcome, RunOutcome::Failed { .. }) {
             ended.salvage = self.salvage(world);
         }

@@ -2,7 +2,6 @@
 //! back with what was written.
 
 use dirigent::domain::ids::{RunId, TicketId};
-use dirigent::domain::job::Stage;
 use dirigent::engine::effect::{Action, Effect};
 use dirigent::engine::event::{Event, LostRun};
 use dirigent::engine::permit::Reach;
@@ -11,6 +10,7 @@ use dirigent::engine::{step, unknown_tickets};
 
 use super::agents::salvage_of;
 use super::engine::{broken, newly_broken};
+use super::ledger::BoardRead;
 use super::promises;
 use super::simulation::{Death, Scheduled, Simulation};
 
@@ -123,6 +123,7 @@ impl Simulation {
         if self.ledger.full {
             return;
         }
+        self.keep_board_mark();
         for effect in std::mem::take(&mut self.unperformed) {
             if self.death == Some(Death::AfterFirstEffect) {
                 self.perform(effect);
@@ -130,6 +131,17 @@ impl Simulation {
                 return;
             }
             self.put_in_order(effect);
+        }
+    }
+
+    /// What it stands for is written down by now.
+    fn keep_board_mark(&mut self) {
+        if std::mem::replace(&mut self.mark_is_kept, true) {
+            return;
+        }
+        if let Some(told) = self.told.clone() {
+            let (basis, ask_for) = (self.list_basis, self.state.to_ask_for());
+            self.ledger.board = Some(BoardRead { told, basis, ask_for });
         }
     }
 
@@ -147,17 +159,12 @@ impl Simulation {
         self.schedule(at, Scheduled::Perform(effect));
     }
 
+    /// By what the story says: a job may be blocked and go on in one step, if people say both in one reading.
     fn count_blocks(&mut self, changes: &Changes) {
-        for id in &changes.jobs {
-            let since = match self.state.jobs.get(id).map(|job| &job.stage) {
-                Some(Stage::Blocked { since, .. }) => *since,
-                _ => {
-                    self.blocked_since.remove(id);
-                    continue;
-                }
-            };
-            if self.blocked_since.insert(id.clone(), since) != Some(since) {
-                *self.times_blocked.entry(id.clone()).or_default() += 1;
+        for note in &changes.notes {
+            let entered = note.text.contains("→ blocked: ") || note.text.starts_with("blocked: ");
+            if let (true, Some(ticket)) = (entered, &note.ticket) {
+                *self.times_blocked.entry(ticket.clone()).or_default() += 1;
             }
         }
     }
@@ -181,7 +188,10 @@ impl Simulation {
         for pending in self.ledger.pending() {
             let lasts = matches!(
                 pending.effect.action,
-                Action::Comment { .. } | Action::CreateTicket { .. } | Action::CleanUp { .. }
+                Action::Comment { .. }
+                    | Action::CreateTicket { .. }
+                    | Action::WriteReceipt { .. }
+                    | Action::CleanUp { .. }
             );
             if let (true, Some(ticket)) = (lasts, &pending.effect.ticket) {
                 self.owed.insert(pending.effect.id, ticket.clone());
@@ -207,11 +217,17 @@ impl Simulation {
         self.busy_until.clear();
         self.stopped_before_start.clear();
         self.told = None;
+        self.mark_is_kept = true;
         self.unwritten = Changes::default();
         self.unperformed.clear();
         self.soft_since = None;
         self.ledger.full = false;
         self.state = self.ledger.reopened();
+        // A tracker that can tell is asked for what has changed since, as far as it was written down.
+        if let Some(read) = self.ledger.board.clone().filter(|_| self.hints.one_in(2)) {
+            self.state.ask_for(read.ask_for);
+            (self.told, self.list_basis) = (Some(read.told), read.basis);
+        }
         self.witness.begin_life(&self.state);
         let agents = std::mem::take(&mut self.agents);
         self.world.ended.extend(agents.values().map(|agent| (agent.run.clone(), agent.committed.clone())));
@@ -222,7 +238,10 @@ impl Simulation {
         let runs = &self.state.runs;
         self.world.wishes.forgotten(|run| runs.contains(run) || agents.contains_key(run));
         let salvage = |run: &RunId| self.world.salvaged.get(run).map(|_| salvage_of(run));
-        let lost = runs.keys().map(|run| LostRun { run: run.clone(), salvage: salvage(run), head: None }).collect();
+        let lost = runs
+            .keys()
+            .map(|run| LostRun { run: run.clone(), salvage: salvage(run), head: None, spent: None })
+            .collect();
         self.tell(Event::Recovered { lost });
         let file = self.world.kill_file;
         self.later(250, Event::SwitchesChanged { file });

@@ -31,8 +31,9 @@ pub fn is_on_forge(action: &Action) -> bool {
             | Action::ReopenPr { .. }
             | Action::MergePr { .. }
             | Action::UpdateBranch { .. }
+            | Action::WriteReceipt { .. }
             | Action::InspectPr { .. }
-    )
+    ) || matches!(action, Action::Acknowledge { told, .. } if told.pr.is_some())
 }
 
 impl World {
@@ -56,7 +57,7 @@ impl World {
             RemarkKind::Verdict => prs().any(|pr| pr.reviews.iter().flatten().any(|one| one.id == *id)),
             RemarkKind::Thread => prs().any(|pr| pr.threads.iter().flatten().any(|one| one.id == *id)),
             RemarkKind::PrComment => prs().any(|pr| pr.comments.iter().flatten().any(|one| one.id == *id)),
-            RemarkKind::Message => true,
+            RemarkKind::Message | RemarkKind::Finding => true,
         }
     }
 
@@ -112,6 +113,9 @@ impl World {
         let fact = (number, shown.head.clone());
         if checks.iter().any(|check| check.status == CheckStatus::Failed) {
             self.was_red.insert(fact.clone());
+        }
+        if green {
+            self.was_green.insert(fact.clone());
         }
         match &shown.mergeability {
             Mergeability::Clean if green => drop(self.was_good.insert(fact)),
@@ -178,6 +182,18 @@ impl World {
             Action::Comment { key, said } => {
                 self.post(effect.id, ticket, key, tells(said));
                 Ok(EffectResult::Commented { comment: key.as_str().into() })
+            }
+            Action::AddLabels { labels, .. } => {
+                if let Some(shown) = self.ticket_mut(ticket, now) {
+                    shown.labels.extend(labels.iter().cloned());
+                    shown.updated_at = Some(now);
+                }
+                Ok(EffectResult::Plain)
+            }
+            Action::Acknowledge { key, aloud, .. } => {
+                self.acknowledged.entry(key.clone()).or_insert(effect.id);
+                // A reaction makes no comment.
+                Ok(if *aloud { EffectResult::Commented { comment: key.as_str().into() } } else { EffectResult::Plain })
             }
             Action::WriteWorkpad { .. } => {
                 self.post(effect.id, ticket, "workpad", Some("workpad".into()));

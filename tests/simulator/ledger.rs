@@ -1,10 +1,12 @@
 //! What a ledger would hold: only what was committed. A crash brings back this and nothing else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use dirigent::domain::basis::Basis;
 use dirigent::domain::ids::{EffectId, RunId, TicketId};
 use dirigent::domain::job::Job;
 use dirigent::domain::run::LiveRun;
+use dirigent::domain::ticket::Ticket;
 use dirigent::engine::state::{Changes, Meta, Pending, State};
 
 #[derive(Default)]
@@ -14,8 +16,18 @@ pub struct Ledger {
     runs: BTreeMap<RunId, LiveRun>,
     outbox: BTreeMap<EffectId, Pending>,
     meta: Meta,
+    /// How far the board has been read.
+    pub board: Option<BoardRead>,
     /// A full disk: nothing is taken.
     pub full: bool,
+}
+
+/// What a mark of the board stands for.
+#[derive(Clone)]
+pub struct BoardRead {
+    pub told: BTreeMap<TicketId, Ticket>,
+    pub basis: Basis,
+    pub ask_for: BTreeSet<TicketId>,
 }
 
 impl Ledger {

@@ -64,6 +64,15 @@ fn clear_the_way(simulation: &mut Simulation) {
     }
 }
 
+/// Whatever is paused goes on: what somebody wrote before may have been read only now.
+pub fn resume_all(simulation: &mut Simulation) {
+    let paused = simulation.state.jobs.iter().filter(|(_, job)| job.people.pause.is_some());
+    let paused: Vec<TicketId> = paused.map(|(id, _)| id.clone()).collect();
+    for ticket in paused {
+        simulation.tell(Event::Operator { command: OperatorCommand::Resume { ticket }, by: "ann".into() });
+    }
+}
+
 /// Something does not work for one ticket. The others must not wait for it.
 pub fn hold_one_up(simulation: &mut Simulation, chance: &mut Chance) {
     let world = &mut simulation.world;
@@ -76,6 +85,7 @@ pub fn hold_one_up(simulation: &mut Simulation, chance: &mut Chance) {
 /// Everything that waits for a person gets its answer: retried, approved, green.
 pub fn answer(simulation: &mut Simulation) {
     clear_the_way(simulation);
+    resume_all(simulation);
     let waiting: Vec<(TicketId, bool)> = simulation
         .state
         .jobs

@@ -31,7 +31,15 @@ fn on_the_board(simulation: &mut Simulation, now: Timestamp, chance: &mut Chance
     let world = &mut simulation.world;
     let ids: Vec<TicketId> = world.tickets.keys().cloned().collect();
     let ticket = chance.pick(&ids).clone();
-    match chance.below(9) {
+    match chance.below(12) {
+        9 | 10 => instruct(simulation, &ticket, now, chance),
+        11 => {
+            let head = world.open_prs_of(&ticket).next().map(|pr| pr.head.clone());
+            let what = head.filter(|_| chance.one_in(2)).map(|head| format!("approve {head}"));
+            let what = what.unwrap_or_else(|| (*chance.pick(&INSTRUCTIONS)).to_owned());
+            world.tells(&ticket, TrustLevel::Stranger, &what, now);
+            format!("a stranger tells us on {ticket}: {what}")
+        }
         0..=2 => {
             let states = ["Todo", "In Progress", "Backlog", "Rework", "Approved", "Approved", "Done"];
             let state = *chance.pick(&states);
@@ -64,6 +72,23 @@ fn on_the_board(simulation: &mut Simulation, now: Timestamp, chance: &mut Chance
             format!("the kill-switch label of {ticket} changes")
         }
     }
+}
+
+/// What people tell us besides what they approve.
+pub const INSTRUCTIONS: [&str; 8] = ["stop", "retry", "pause", "resume", "explain", "run", "reject", "approve"];
+
+/// A member tells us on the ticket to do something.
+fn instruct(simulation: &mut Simulation, ticket: &TicketId, now: Timestamp, chance: &mut Chance) -> String {
+    let head = simulation.world.open_prs_of(ticket).next().map(|pr| pr.head.clone());
+    let what = match head.filter(|_| chance.one_in(2)) {
+        Some(head) => {
+            simulation.world.approve(ticket, &head, &[], now);
+            format!("approve {}", head.short())
+        }
+        None => (*chance.pick(&INSTRUCTIONS)).to_owned(),
+    };
+    simulation.world.tells(ticket, TrustLevel::Member, &what, now);
+    format!("a member tells us on {ticket}: {what}")
 }
 
 /// A person says that the head which they see may be merged: what the forge has, or what the runner shows them.

@@ -75,6 +75,9 @@ impl Simulation {
             self.world.write(effect, ticket, self.outside_now())
         };
         self.must(promises::world_holds(self, ticket));
+        if let Action::Acknowledge { key, .. } = &effect.action {
+            self.must(promises::answered_once(self, effect.id, key));
+        }
         if matches!(result, Err(EffectError::Auth { .. })) {
             self.locked_out(if is_on_forge(&effect.action) { Lane::Forge } else { Lane::Tracker });
             self.owe_what_is_pending();

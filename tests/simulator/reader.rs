@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use dirigent::domain::basis::Basis;
+use dirigent::domain::hint::{Hint, RemarkId};
 use dirigent::domain::ids::{CommentId, PrNumber, TicketId};
 use dirigent::domain::lane::Lane;
 use dirigent::domain::pr::PullRequest;
@@ -85,9 +86,25 @@ impl Simulation {
             self.schedule(at, Scheduled::Deliver(event, Some(self.steps)));
         }
         self.schedule(self.now.0 + latency, Scheduled::Board { board, basis });
+        if !self.peaceful && self.hints.one_in(4) {
+            self.hint();
+        }
         // The watcher of the kill-switch file tells what it sees from time to time, also when nothing changed.
         let file = self.world.kill_file;
         self.later(5, Event::SwitchesChanged { file });
+    }
+
+    /// A webhook tells of something before any replica shows it, or of nothing at all.
+    fn hint(&mut self) {
+        let ids: Vec<TicketId> = self.world.tickets.keys().cloned().collect();
+        let ticket = self.hints.pick(&ids).clone();
+        let changed_at = self.world.tickets.get(&ticket).and_then(|ticket| ticket.updated_at);
+        let floor = changed_at.filter(|_| self.hints.one_in(2));
+        let remark = RemarkId { kind: RemarkKind::Verdict, id: CommentId::new("deleted") };
+        let number = PrNumber(1 + self.hints.below(4));
+        let about_pr = Hint::PullRequest { number, floor: self.hints.one_in(4).then_some(remark) };
+        let at = 1 + self.hints.below(20_000) as i64;
+        self.later(at, Event::Hinted { hints: vec![Hint::Ticket { id: ticket, floor }, about_pr] });
     }
 
     fn listed(&self, board: &[Ticket]) -> Vec<Ticket> {
@@ -113,7 +130,7 @@ impl Simulation {
             } else {
                 self.told = Some(board.into_iter().map(|ticket| (ticket.id.clone(), ticket)).collect());
             }
-            self.list_basis = basis;
+            (self.list_basis, self.mark_is_kept) = (basis, false);
             self.tell(Event::Polled { tickets, base, basis });
             return;
         };
@@ -124,7 +141,7 @@ impl Simulation {
             let basis = self.list_basis;
             self.tell(Event::PolledUnchanged { base, basis });
         } else {
-            self.list_basis = basis;
+            (self.list_basis, self.mark_is_kept) = (basis, false);
             self.tell(Event::PolledChanges { tickets: changed, base, basis });
         }
     }

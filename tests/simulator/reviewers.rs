@@ -8,7 +8,11 @@ use dirigent::domain::time::Timestamp;
 
 use super::chance::Chance;
 use super::engine::fixtures::{SWITCH_LABEL, check, comment, thread};
+use super::people::INSTRUCTIONS;
 use super::world::World;
+
+/// Somebody whose words do not count.
+const STRANGER: &str = "mallory";
 
 const REVIEWERS: [&str; 2] = ["rob", "sue"];
 
@@ -19,7 +23,8 @@ pub fn act(world: &mut World, number: u64, now: Timestamp, chance: &mut Chance) 
     }
     let who = *chance.pick(&REVIEWERS);
     let files = vec!["src/lib.rs".to_owned()];
-    match chance.below(28) {
+    match chance.below(31) {
+        28..=30 => instructs(world, number, who, now, chance),
         0 => with_pr(world, number, now, |pr| pr.state = PrState::Closed, "closed"),
         1 => with_pr(world, number, now, |pr| pr.state = PrState::Merged { commit: None }, "merged by a person"),
         2 => with_pr(world, number, now, |pr| pr.labels = vec![SWITCH_LABEL.into()], "labelled to stop"),
@@ -168,6 +173,35 @@ fn comments(world: &mut World, number: u64, who: &str, addressed: bool, now: Tim
     format!("{who} comments on #{number}")
 }
 
+/// Somebody tells us on the pull request to do something.
+fn instructs(world: &mut World, number: u64, who: &str, now: Timestamp, chance: &mut Chance) -> String {
+    let made = world.comment_id();
+    let ticket = world.pr_owner[&number].clone();
+    let trust = if chance.one_in(4) { TrustLevel::Stranger } else { TrustLevel::Member };
+    let trusted = trust == TrustLevel::Member;
+    let head = world.prs[&number].head.clone();
+    let what = *chance.pick(&INSTRUCTIONS);
+    let words = match what {
+        "approve" => format!("approve {head}"),
+        "reject" => format!("reject otherwise, {made}"),
+        other => other.to_owned(),
+    };
+    let mut said = comment(made, trust, &format!("/dirigent {words}"));
+    said.author.name = if trusted { who.to_owned() } else { STRANGER.to_owned() };
+    said.created_at = Some(now);
+    world.told.insert(said.id.clone(), trusted);
+    let key = RemarkKey { kind: RemarkKind::PrComment, id: said.id.clone(), version: said.version() };
+    if let Some(pr) = world.pr_mut(number, now) {
+        pr.comments.get_or_insert_default().push(said);
+    }
+    if trusted && what == "approve" {
+        world.approve(&ticket, &head, &[], now);
+    } else if trusted && what == "reject" {
+        world.wishes.say(&ticket, key, who, true);
+    }
+    format!("{} tells us on #{number}: {words}", if trusted { who } else { "a stranger" })
+}
+
 /// The last comment is edited or deleted.
 fn rewrites(world: &mut World, number: u64, delete: bool, now: Timestamp) -> String {
     let made = world.comment_id();
@@ -186,8 +220,11 @@ fn rewrites(world: &mut World, number: u64, delete: bool, now: Timestamp) -> Str
         world.wishes.vanish(now, RemarkKind::PrComment, &id);
     } else {
         world.wishes.end_one(now, RemarkKind::PrComment, &id);
-        let key = RemarkKey { kind: RemarkKind::PrComment, id: id.clone(), version: last.version() };
-        world.wishes.say(&ticket, key, &last.author.name, true);
+        // What a stranger writes is nobody's wish, in any version.
+        if last.author.name != STRANGER {
+            let key = RemarkKey { kind: RemarkKind::PrComment, id: id.clone(), version: last.version() };
+            world.wishes.say(&ticket, key, &last.author.name, true);
+        }
     }
     format!("{id} of #{number} is {}", if delete { "deleted" } else { "edited" })
 }

@@ -81,7 +81,6 @@ pub struct Simulation {
     /// How far the runner's clock has jumped away from everybody else's.
     jumped: i64,
     pub times_blocked: BTreeMap<TicketId, usize>,
-    pub blocked_since: BTreeMap<TicketId, Timestamp>,
     pub ledger: Ledger,
     pub witness: Witness,
     /// Prints every event and what followed from it.
@@ -100,12 +99,16 @@ pub struct Simulation {
     /// What the engine was last told of the whole board.
     pub told: Option<BTreeMap<TicketId, Ticket>>,
     pub list_basis: Basis,
+    /// Whether the ledger knows how far the board was read.
+    pub mark_is_kept: bool,
     /// What was pending when our access was refused.
     pub owed: BTreeMap<EffectId, TicketId>,
     pub next_poll: i64,
     next_timer: i64,
     pub server_tells_time: bool,
     pub chance: Chance,
+    /// What webhooks and marks are drawn from, apart from the story itself.
+    pub hints: Chance,
     broken: Option<String>,
 }
 
@@ -127,7 +130,6 @@ impl Simulation {
             peaceful: false,
             jumped: 0,
             times_blocked: BTreeMap::new(),
-            blocked_since: BTreeMap::new(),
             witness: Witness::default(),
             trace,
             unwritten: Changes::default(),
@@ -143,11 +145,13 @@ impl Simulation {
             stopped_before_start: BTreeSet::new(),
             told: None,
             list_basis: Basis::default(),
+            mark_is_kept: true,
             owed: BTreeMap::new(),
             next_poll: START.0,
             next_timer: START.0,
             server_tells_time: seed.is_multiple_of(2),
             chance: Chance::new(seed, 1),
+            hints: Chance::new(seed, 3),
             broken: None,
         };
         simulation.tell(Event::Recovered { lost: Vec::new() });
@@ -248,6 +252,7 @@ impl Simulation {
         let end = peace::long_after(self.now);
         while self.now < end && self.broken.is_none() {
             self.run_until(Timestamp(self.now.0 + peace::DAY / 24));
+            peace::resume_all(self);
             if self.agents.is_empty() && self.queue.is_empty() && promises::settled(self).is_ok() {
                 return;
             }

@@ -98,7 +98,7 @@ fn rework_of(job: &Job) -> Option<&ReworkCause> {
 }
 
 fn writes_to_pr(action: &Action) -> bool {
-    super::forge::is_on_forge(action) && !matches!(action, Action::InspectPr { .. })
+    super::forge::is_on_forge(action) && !matches!(action, Action::InspectPr { .. } | Action::Acknowledge { .. })
 }
 
 impl Simulation {
@@ -131,7 +131,8 @@ impl Simulation {
                 }
                 self.doubt_the_list(found);
             }
-            Event::PollFailed { .. } | Event::PolicyReloaded => self.told = None,
+            Event::PollFailed { .. } => self.told = None,
+            Event::PolicyReloaded => (self.told, self.ledger.board) = (None, None),
             Event::EffectDone { effect, result } => self.hear_result(*effect, Ok(result), &mut heard),
             Event::EffectFailed { effect, error } => self.hear_result(*effect, Err(error), &mut heard),
             _ => {}
@@ -242,6 +243,7 @@ impl Simulation {
             promises::working::outlives_a_401(self, *id, ticket, *was_blocked)?;
         }
         for id in &changes.jobs {
+            promises::strangers_decide_nothing(self, id)?;
             self.follow(id, heard)?;
         }
         for effect in effects {

@@ -54,6 +54,10 @@ pub struct World {
     pub remote: BTreeMap<String, CommitId>,
     pub parents: BTreeMap<CommitId, Vec<CommitId>>,
     pub posted: BTreeMap<TicketId, Vec<Posted>>,
+    /// Comments that tell us to do something, and whether by somebody whose words count.
+    pub told: BTreeMap<CommentId, bool>,
+    /// Answers to them, by their key, with the decision that made each.
+    pub acknowledged: BTreeMap<String, EffectId>,
     pub created: BTreeMap<String, u32>,
     /// Effects that were really done.
     pub performed: BTreeSet<EffectId>,
@@ -62,6 +66,8 @@ pub struct World {
     pub resolved: BTreeMap<CommentId, Timestamp>,
     /// Heads that were green and clean, red, or in conflict at some time since they were pushed.
     pub was_good: BTreeSet<(u64, CommitId)>,
+    /// Heads that were shown with every check passed, whatever their base had become.
+    pub was_green: BTreeSet<(u64, CommitId)>,
     pub was_red: BTreeSet<(u64, CommitId)>,
     pub was_in_conflict: BTreeSet<(u64, CommitId)>,
     /// Heads that came from a worker, those that passed the gates, and those that did not.
@@ -69,6 +75,8 @@ pub struct World {
     pub gated: BTreeSet<CommitId>,
     pub not_gated: BTreeSet<CommitId>,
     pub reviewed: BTreeSet<CommitId>,
+    /// Heads of which a review said that something has to be mended.
+    pub found_wanting: BTreeSet<CommitId>,
     /// Runs that are over, with the head that each left.
     pub ended: BTreeMap<RunId, Option<CommitId>>,
     /// Which head of which ticket a person has approved.
@@ -117,7 +125,7 @@ impl World {
 
     pub fn new_commit(&mut self, parents: Vec<CommitId>) -> CommitId {
         self.commits_made += 1;
-        let made = commit(&format!("c{}x", self.commits_made));
+        let made = commit(&format!("c{}f", self.commits_made));
         self.parents.insert(made.clone(), parents);
         made
     }
@@ -179,6 +187,22 @@ impl World {
         if trust == TrustLevel::Member && text != "lgtm" {
             let key = RemarkKey { kind: RemarkKind::TicketComment, version: said.version(), id: said.id };
             self.wishes.say(id, key, &said.author.name, text.starts_with('@'));
+        }
+    }
+
+    /// Somebody tells us on the ticket to do something.
+    pub fn tells(&mut self, id: &TicketId, trust: TrustLevel, what: &str, now: Timestamp) {
+        let number = self.comment_id();
+        let words = if what == "reject" { format!("reject otherwise, {number}") } else { what.to_owned() };
+        let mut said = comment(number, trust, &format!("/dirigent {words}"));
+        said.created_at = Some(now);
+        let Some(ticket) = self.ticket_mut(id, now) else { return };
+        ticket.comments.get_or_insert_default().push(said.clone());
+        ticket.updated_at = Some(now);
+        self.told.insert(said.id.clone(), trust == TrustLevel::Member);
+        if trust == TrustLevel::Member && what == "reject" {
+            let key = RemarkKey { kind: RemarkKind::TicketComment, version: said.version(), id: said.id };
+            self.wishes.say(id, key, &said.author.name, true);
         }
     }
 
@@ -244,6 +268,7 @@ impl World {
         verdicts.insert(head.clone());
         let result = GateResult {
             name: "make check".into(),
+            command: "true".into(),
             passed,
             exit_code: Some(i32::from(!passed)),
             timed_out: false,
@@ -261,6 +286,8 @@ pub fn tells(said: &Said) -> Option<String> {
         Said::PrOpened { number, .. } => Some(format!("opened {number}")),
         Said::Salvaged { run, .. } => Some(format!("salvaged {run}")),
         Said::BranchReady { branch, head } => Some(format!("ready {branch} {head:?}")),
+        Said::HandedOver { run } => Some(format!("handed over {run}")),
+        Said::DirectoryKept { because } => Some(format!("kept {because}")),
         Said::Done { commit, .. } => commit.as_ref().map(|commit| format!("done {commit}")),
         // These may come again with the same words; each decision may tell them once.
         Said::Blocked { .. }
@@ -268,6 +295,8 @@ pub fn tells(said: &Said) -> Option<String> {
         | Said::GaveUp { .. }
         | Said::Worker { .. }
         | Said::Asked { .. }
+        | Said::Reply { .. }
+        | Said::Waiting { .. }
         | Said::Answer { .. } => None,
     }
 }

@@ -85,6 +85,9 @@ impl Codex {
         }
         self.thread = Some(id.to_owned());
         out.tell(AgentEvent::SessionStarted { id: SessionId::new(id) });
+        if let (false, Some(title)) = (resumed, self.opening.as_ref().and_then(|opening| opening.title.clone())) {
+            self.call(Call::Other, "thread/name/set", json!({"threadId": id, "name": title}), out);
+        }
         let model = text(result, "/model");
         if !model.is_empty() {
             out.tell(AgentEvent::Model { name: model.to_owned() });

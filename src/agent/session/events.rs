@@ -67,7 +67,10 @@ impl Session {
                 self.orphans = interrupted.then(|| (Orphans::default(), Instant::now()));
                 SessionEvent::TurnEnded(end)
             }
-            AgentEvent::Message { text } => return self.usage_totals.said(&text),
+            AgentEvent::Message { text } => {
+                self.last_words.add(&text);
+                return self.usage_totals.said(&text);
+            }
             AgentEvent::ToolStarted { id, name, about } => {
                 if let Some((orphans, _)) = &mut self.orphans {
                     orphans.no_newer();
@@ -78,7 +81,8 @@ impl Session {
             AgentEvent::ToolFinished { id, .. } => return self.usage_totals.tool_finished(&id),
             AgentEvent::Model { name } => return self.usage_totals.works_with(&name),
             AgentEvent::Usage(usage) => {
-                self.usage_totals.used(usage);
+                let counted = self.usage_totals.used(usage);
+                self.write_down(counted);
                 // One word for many reports that came together.
                 if !self.usage_totals.is_worth_telling() || self.heard.contains(&SessionEvent::Spent) {
                     return;
@@ -102,7 +106,8 @@ impl Session {
                 return self.note(&format!("the agent called the unknown tool {name}"));
             }
             AgentEvent::Malformed { detail } => return self.note(&format!("not understood: {detail}")),
-            AgentEvent::TurnStarted | AgentEvent::Alive => return,
+            AgentEvent::TurnStarted => return self.last_words.clear(),
+            AgentEvent::Alive => return,
         };
         self.heard.push_back(heard);
     }

@@ -5,6 +5,7 @@
 mod events;
 mod handshake;
 mod intake;
+mod last_words;
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -20,11 +21,14 @@ use self::events::parked;
 pub use self::events::{SessionEvent, Trouble, now, reset_time};
 use self::handshake::Handshake;
 pub use self::handshake::HandshakeLimits;
+use self::last_words::LastWords;
 use super::framing::{Framer, LINE_LIMIT};
+use super::spent_file::SpentFile;
 use super::transcript::{Stream, Transcript};
 use super::usage_totals::UsageTotals;
 use super::{Answer, Opening, Protocol, Reaction};
 use crate::domain::run::ProcessMark;
+use crate::domain::usage::Usage;
 use crate::launcher::{Child, Exit, Orphans};
 
 const STDOUT_BUFFER: usize = 16 << 10;
@@ -52,6 +56,9 @@ pub struct Session {
     err_lines: Framer,
     transcript: Transcript,
     usage_totals: UsageTotals,
+    /// `None` where nobody asked for it, or where it cannot be written.
+    spent_file: Option<SpentFile>,
+    last_words: LastWords,
     heard: VecDeque<SessionEvent>,
     stderr_tail: Vec<u8>,
     trouble: Option<Trouble>,
@@ -98,6 +105,8 @@ impl Session {
             err_lines: Framer::new(LINE_LIMIT),
             transcript,
             usage_totals: UsageTotals::default(),
+            spent_file: None,
+            last_words: LastWords::default(),
             heard: VecDeque::new(),
             stderr_tail: Vec::new(),
             trouble: None,
@@ -238,6 +247,24 @@ impl Session {
 
     pub fn usage_totals(&mut self) -> &mut UsageTotals {
         &mut self.usage_totals
+    }
+
+    /// Every piece of usage is in this file as soon as it is heard.
+    pub fn account_in(&mut self, file: SpentFile) {
+        self.spent_file = Some(file);
+    }
+
+    fn write_down(&mut self, usage: Usage) {
+        let Some(file) = &mut self.spent_file else { return };
+        if let Err(error) = file.add(usage) {
+            self.spent_file = None;
+            self.note(&format!("what is spent cannot be written down any more: {error}"));
+        }
+    }
+
+    /// What the agent said in its last turn, or as much of its end as is kept.
+    pub fn last_words(&self) -> Option<&str> {
+        self.last_words.text()
     }
 
     pub fn trouble(&self) -> Option<&Trouble> {

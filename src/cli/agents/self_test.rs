@@ -17,7 +17,7 @@ use crate::config::pi::PiModel;
 use crate::config::worker::Runtime;
 use crate::domain::comment::{Author, TrustLevel};
 use crate::domain::ids::{RunId, TicketId};
-use crate::domain::job::Work;
+use crate::domain::job::{Reviews, Work};
 use crate::domain::route::Route;
 use crate::domain::run::{Activity, RunOutcome, RunReport, StopReason};
 use crate::domain::ticket::{Dispatchable, Ticket};
@@ -131,8 +131,7 @@ fn worker(context: &Context, folder: &Path, settings: Settings) -> Result<Worker
         settings: Arc::new(settings),
         workplace: Workplace::Worktrees(workspaces.map_err(Failure::plain)?),
         launcher: Arc::new(LocalLauncher::start(&folder.join("scratch")).map_err(Failure::plain)?),
-        prompts: Prompts::new(PROMPT, "the self-test's prompt", 0, Templates::load(None).map_err(Failure::plain)?)
-            .map_err(|error| Failure::plain(error.message))?,
+        prompts: Prompts::new(PROMPT, "the self-test's prompt", 0, Templates::load(None).map_err(Failure::plain)?),
         tickets: Arc::new(OnlyTicket),
         preparing: preparation_lane(),
         environment: Arc::new(environment),
@@ -202,7 +201,10 @@ fn order(run: RunId, settings: &Settings) -> RunOrder {
         previous: None,
         policy,
         rework_cycles: 0,
+        reviews: Reviews::default(),
+        base: None,
         cost_left: None,
+        service: None,
     }
 }
 

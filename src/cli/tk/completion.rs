@@ -37,6 +37,12 @@ const COMMANDS: [&str; 30] = [
     "unlink",
 ];
 
+/// The command that was meant, if one is near enough.
+pub fn nearest(typed: &str) -> Option<&'static str> {
+    let likeness = |command: &&str| strsim::damerau_levenshtein(typed, command);
+    COMMANDS.into_iter().min_by_key(likeness).filter(|near| likeness(near) <= 1 + near.len() / 5)
+}
+
 pub fn completion(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
     let script = match arguments.first().map(String::as_str) {
         Some("bash") => BASH,

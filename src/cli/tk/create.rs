@@ -3,7 +3,7 @@
 use super::arguments::{Argument, Arguments};
 use super::failure::Failure;
 use super::session::{TkCall, TkOutput};
-use crate::tracker::tk::{Draft, prefix_for, timestamp_now};
+use crate::tracker::tk::{Draft, NAMELESS, prefix_for, timestamp_now};
 
 /// What `-t` stands for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,11 @@ pub fn create(session: &TkCall<'_>, arguments: &[String], dialect: Dialect) -> R
     draft.design = parsed.design;
     draft.acceptance = parsed.acceptance;
     let id = store.lock()?.create(&prefix_for(&session.cwd), &draft)?;
-    Ok(TkOutput::line(id))
+    let nameless = parsed
+        .title
+        .is_empty()
+        .then(|| format!("warning: {id} has no title; a runner leaves it alone until it has a title or a description"));
+    Ok(TkOutput::line(id).warn(nameless))
 }
 
 /// The arguments of `create` and `add`, also for a worker's follow-up ticket.
@@ -106,11 +110,16 @@ impl NewTicketArguments {
                 return Err(Failure::said(sentence));
             }
         }
-        Ok(())
+        match self.priority.as_deref() {
+            Some(priority) if !matches!(priority, "0" | "1" | "2" | "3" | "4") => {
+                Err(Failure::said(format!("the priority is 0 to 4, not '{priority}'; nothing was created")))
+            }
+            _ => Ok(()),
+        }
     }
 
     pub fn title_or_default(&self) -> &str {
-        if self.title.is_empty() { "Untitled" } else { &self.title }
+        if self.title.is_empty() { NAMELESS } else { &self.title }
     }
 
     pub fn tag_list(&self) -> Vec<String> {

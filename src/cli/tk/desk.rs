@@ -8,6 +8,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use super::arguments::{Argument, Arguments};
 use super::create::{Dialect, NewTicketArguments};
 use super::evidence;
@@ -62,6 +64,7 @@ pub fn run(session: &TkCall<'_>, command: &str, arguments: &[String]) -> Result<
             DeskVerb::Blocked { reason, ticket }
         }
         "plan" => DeskVerb::Plan { text: plan(session, arguments)?, ticket: None },
+        "api" => DeskVerb::Api { request: api_request(session, arguments)?, tool: None },
         "create" => follow_up(arguments, Dialect::Public)?,
         "add" => follow_up(arguments, Dialect::Design)?,
         "close" => return Err(only_here(session, "close", "Use 'done SUMMARY' when the work is finished.")),
@@ -130,6 +133,36 @@ fn plan(session: &TkCall<'_>, arguments: &[String]) -> Result<String, Failure> {
     }
     let path = session.cwd.join(file);
     std::fs::read_to_string(&path).map_err(|error| Failure::said(format!("could not read {file}: {error}")))
+}
+
+/// A request as JSON, or a path with its parameters: `GET issues/12 per_page=5`.
+fn api_request(session: &TkCall<'_>, arguments: &[String]) -> Result<Value, Failure> {
+    let json = |text: &str| serde_json::from_str(text).map_err(|error| Failure::said(format!("not JSON: {error}")));
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let (method, path, rest) = match words.as_slice() {
+        ["-"] => return json(&notes::stdin_text(session)?),
+        [text] if text.trim_start().starts_with('{') => return json(text),
+        [method @ ("GET" | "POST" | "PATCH" | "PUT" | "DELETE"), path, rest @ ..] => (*method, *path, rest),
+        [path, rest @ ..] if !path.starts_with('-') => ("GET", *path, rest),
+        _ => {
+            return Err(Failure::Usage(format!("Usage: {} api [METHOD] PATH [NAME=VALUE...] [JSON]", session.program)));
+        }
+    };
+    let mut request = json!({ "method": method, "path": path });
+    let mut params = serde_json::Map::new();
+    for word in rest {
+        if word.starts_with('{') {
+            request["body"] = json(word)?;
+        } else if let Some((name, value)) = word.split_once('=') {
+            params.insert(name.to_owned(), value.into());
+        } else {
+            return Err(Failure::said(format!("'{word}' is neither NAME=VALUE nor a JSON object")));
+        }
+    }
+    if !params.is_empty() {
+        request["params"] = Value::Object(params);
+    }
+    Ok(request)
 }
 
 fn follow_up(arguments: &[String], dialect: Dialect) -> Result<DeskVerb, Failure> {

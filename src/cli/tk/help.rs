@@ -94,6 +94,8 @@ const WORKER_HELP: &str = "\
   {tk} done SUMMARY        The work is finished
   {tk} blocked REASON      You cannot go on without a person
   {tk} failed WHY          It cannot be done, and no person can help
+  {tk} api [METHOD] PATH [NAME=VALUE...] [JSON]
+                           Ask the tracker's own API, where the workflow allows it
   {tk} create TITLE [-d TEXT] [--tags a,b] [-p 0-4]
                            A follow-up ticket, where the workflow allows it
 ";

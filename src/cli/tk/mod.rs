@@ -18,6 +18,7 @@ mod help;
 mod import;
 mod json;
 mod lists;
+mod noted;
 mod notes;
 mod plugins;
 mod process;
@@ -97,8 +98,10 @@ fn built_in(session: &TkCall<'_>, command: &str, arguments: &[String]) -> Result
         "help" | "--help" | "-h" => Ok(help::help(session)),
         unknown => {
             let help = help::help(session);
+            let meant =
+                completion::nearest(unknown).map(|near| format!("\nDid you mean '{near}'?")).unwrap_or_default();
             Err(Failure::Usage(format!(
-                "Unknown command: {unknown}\n{}",
+                "Unknown command: {unknown}{meant}\n{}",
                 String::from_utf8_lossy(&help.out).trim_end()
             )))
         }

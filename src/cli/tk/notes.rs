@@ -18,7 +18,7 @@ pub fn add_note(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, 
         doc.add_note(&timestamp_now(), &text);
         Ok(())
     })?;
-    Ok(TkOutput::line(format!("Note added to {id}")))
+    Ok(TkOutput { noted: Some((id.to_string(), text)), ..TkOutput::line(format!("Note added to {id}")) })
 }
 
 /// The words joined by blanks, or stdin when there are none.

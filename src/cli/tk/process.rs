@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use super::noted;
 use super::session::{Successor, TkCall};
 
 /// What a shell reports for a program that a closed pipe ended.
@@ -47,6 +48,10 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
             eprintln!("Error: could not write to stdout: {error}");
             return ExitCode::FAILURE;
         }
+    }
+    // On stderr: scripts that were written for the public tool read stdout.
+    if let Some(told) = reply.noted.and_then(|(id, text)| noted::what_comes_of_it(&id, &text)) {
+        eprintln!("{told}");
     }
     match reply.then {
         Some(exec) => become_program(&session, exec),

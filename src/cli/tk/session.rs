@@ -27,6 +27,8 @@ pub struct TkOutput {
     /// For stderr; the command still succeeded.
     pub warnings: Vec<String>,
     pub code: u8,
+    /// The ticket that got this note.
+    pub noted: Option<(String, String)>,
     /// The program that takes over after `out` was printed.
     pub then: Option<Successor>,
 }

@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::reviews::Reviews;
 use crate::domain::basis::{Basis, Moment};
 use crate::domain::branch::branch_name;
+use crate::domain::condition::Condition;
 use crate::domain::ids::{CommitId, PrNumber, RunId};
 use crate::domain::pr::{Mergeability, PrState};
 use crate::domain::time::Timestamp;
@@ -32,12 +34,33 @@ pub struct Delivery {
     /// When that was asked for last.
     #[serde(default)]
     pub rerun_at: Option<Timestamp>,
-    /// The head that a review run read and found good.
-    pub reviewed_head: Option<CommitId>,
-    pub review_passes: u32,
+    #[serde(default)]
+    pub reviews: Reviews,
+    /// What people were last told of in a comment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub announced: Option<Announced>,
+    /// Since when it has been ready to land, which is its place in the line. Kept while our own update of it is checked.
+    #[serde(default)]
+    pub in_line_since: Option<Timestamp>,
+    /// Since when the line waits for it: it was first, its branch had to be updated, and that is being checked.
+    #[serde(default)]
+    pub landing_since: Option<Timestamp>,
+    /// The head that a run has prepared for its merge.
+    #[serde(default)]
+    pub prepared_head: Option<CommitId>,
+    /// It is in the forge's own merge queue, as far as we know.
+    #[serde(default)]
+    pub in_forge_queue: bool,
     /// The head that the rework which is asked for is about: red, or in conflict. Nothing is to be mended on another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rework_head: Option<CommitId>,
+}
+
+/// A head that people have to decide on, with the last run that dealt with somebody's words about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Announced {
+    pub head: CommitId,
+    pub run: Option<RunId>,
 }
 
 /// `generation` grows when a closed pull request asks for a new branch.
@@ -73,6 +96,9 @@ pub struct PrFacts {
     pub seen_unapproved: bool,
     /// Our last write to it.
     pub write: Option<PrWrite>,
+    /// What has to hold before it is merged, as the last settled look shows it.
+    #[serde(default)]
+    pub conditions: Vec<Condition>,
 }
 
 /// Our last write to a pull request or its branch. Looks that were asked before its answer say nothing about it.
@@ -141,8 +167,12 @@ impl Delivery {
             merge_attempts: 0,
             reruns: 0,
             rerun_at: None,
-            reviewed_head: None,
-            review_passes: 0,
+            reviews: Reviews::default(),
+            announced: None,
+            in_line_since: None,
+            landing_since: None,
+            prepared_head: None,
+            in_forge_queue: false,
             rework_head: None,
         }
     }

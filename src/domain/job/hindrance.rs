@@ -26,6 +26,10 @@ pub enum Hindrance {
         pool: PoolName,
         until: Timestamp,
     },
+    /// The limit should be reset; one run finds out.
+    QuotaTrial {
+        pool: PoolName,
+    },
     Slot,
     StateSlot {
         state: String,

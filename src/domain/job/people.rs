@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::ids::CommitId;
+use crate::domain::ids::{CommentId, CommitId};
 use crate::domain::remark::{Remark, RemarkEffect, RemarkKey, RemarkKind};
 use crate::domain::time::Timestamp;
 
@@ -12,6 +12,21 @@ pub struct People {
     pub approval: Option<Approval>,
     /// Oldest first; one per remark.
     pub remarks: Vec<Remark>,
+    /// What was told us in comments, each instruction of each comment once: it is not carried out a second time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub heard: Vec<u64>,
+    /// Our last comment that names a head, on the ticket and on the pull request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub named: Vec<NamedHead>,
+}
+
+/// A comment of ours that says which head is meant. Whoever answers it has seen that head.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedHead {
+    /// On a ticket or on a pull request.
+    pub place: RemarkKind,
+    pub comment: CommentId,
+    pub head: CommitId,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +66,12 @@ impl People {
         self.remarks.iter_mut().find(|remark| remark.key.is_same_remark(key))
     }
 
+    /// A comment of ours names this head.
+    pub fn head_was_named(&mut self, place: RemarkKind, comment: CommentId, head: CommitId) {
+        self.named.retain(|known| known.place != place);
+        self.named.push(NamedHead { place, comment, head });
+    }
+
     /// What no run has taken up yet, as messages for the next one.
     pub fn undelivered(&self) -> Vec<HumanMessage> {
         self.remarks.iter().filter(|remark| remark.is_open()).map(HumanMessage::of).collect()
@@ -73,6 +94,11 @@ impl People {
 
     pub fn approved_head(&self) -> Option<&CommitId> {
         self.approval.as_ref().map(|approval| &approval.head)
+    }
+
+    /// What a run has dealt with, and nobody has accepted yet.
+    pub fn dealt_with(&self) -> impl Iterator<Item = &Remark> {
+        self.holding().filter(|remark| remark.is_accepted_by_approval())
     }
 
     /// What stands against a merge.

@@ -184,6 +184,8 @@ pub enum CheckWait {
     Mergeability { head: CommitId },
     /// The base is being merged into the branch.
     BranchUpdate { head: CommitId },
+    /// The forge's own merge queue has it, and merges it when its turn there comes.
+    ForgeQueue { head: CommitId },
     /// The ticket was closed while its pull request was open: was it merged?
     TicketClosed { state: String },
 }
@@ -195,12 +197,16 @@ pub enum HumanWait {
     Approval { head: CommitId },
     /// There is no forge: the branch is the result.
     Branch { branch: String },
+    /// The worker says done; what it made is in the ticket's directory, and none of ours to deliver.
+    Directory,
     /// Nothing to check with, and the workflow does not take that for a pass.
     NoChecks { head: CommitId },
     /// The worker wants its plan approved.
     Plan,
     /// The pull request is a draft.
     Draft,
+    /// The reviews that one ticket gets are used up, and this head is not reviewed.
+    ReviewLimit { head: CommitId, limit: u32 },
     /// Somebody's words stand against a merge. Names those who wrote them.
     Remarks { head: CommitId, by: Vec<String> },
     /// The forge's own rule does not let it be merged.
@@ -246,7 +252,10 @@ pub enum BlockCause {
     StoppedByOperator,
     /// Stopped by a person while its finished work was being judged: a retry goes on with that work.
     SetAside,
+    /// Ledgers of before hold used-up reviews under a name of their own.
+    #[serde(alias = "review_passes")]
     MergeRefused {
+        #[serde(default = "reviews_used_up")]
         because: String,
     },
     /// A write to the tracker or forge is refused for good.
@@ -254,13 +263,19 @@ pub enum BlockCause {
         effect: String,
         because: String,
     },
-    ReviewPasses {
-        limit: u32,
+    /// The reviewer was asked twice, and what it says cannot be read or is about another head.
+    ReviewUnreadable {
+        head: CommitId,
+        because: String,
     },
     /// Run after run ended well, and the ticket is still active.
     NoEnd {
         runs: u32,
     },
+}
+
+fn reviews_used_up() -> String {
+    "its reviews were used up".to_owned()
 }
 
 /// Why a job whose merge conditions all hold has not been merged, as far as that is its own doing.

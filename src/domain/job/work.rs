@@ -77,4 +77,6 @@ pub enum ReworkTrigger {
     Contradicted,
     /// A person moved the branch or asked for another round by command.
     Operator,
+    /// Nothing is wrong: the head is prepared for its merge (`merge.executor: prompt`). Not a round of rework.
+    Landing,
 }

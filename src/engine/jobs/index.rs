@@ -25,6 +25,10 @@ pub struct JobIndex {
     pub over: BTreeSet<(Timestamp, TicketId)>,
     /// Not over, and with a pull request.
     pub with_pr: BTreeSet<TicketId>,
+    /// Updated in their turn to be merged; the line waits for their checks.
+    pub landing: BTreeSet<TicketId>,
+    /// In the forge's own merge queue.
+    pub forge_queue: BTreeSet<TicketId>,
     /// Queued, and worked on before.
     pub begun: BTreeSet<TicketId>,
 }
@@ -39,6 +43,8 @@ struct Keys {
     over_since: Option<Timestamp>,
     has_turn: bool,
     has_pr: bool,
+    lands: bool,
+    in_forge_queue: bool,
     begun: bool,
 }
 
@@ -65,7 +71,8 @@ impl Keys {
         let has_pr = job.delivery.pr.is_some() && !phase.is_terminal();
         let begun = phase == Phase::Queued && job.attempts > 0;
         let over_since = phase.is_terminal().then(|| job.stage.since());
-        Self { phase, retrying, due, ready_since, over_since, has_turn, has_pr, begun }
+        let (lands, in_forge_queue) = (job.delivery.landing_since.is_some(), job.delivery.in_forge_queue);
+        Self { phase, retrying, due, ready_since, over_since, has_turn, has_pr, lands, in_forge_queue, begun }
     }
 }
 
@@ -135,8 +142,14 @@ impl JobIndex {
         }
     }
 
-    fn sets(&mut self, keys: Keys) -> [(bool, &mut BTreeSet<TicketId>); 3] {
-        [(keys.has_turn, &mut self.turns), (keys.has_pr, &mut self.with_pr), (keys.begun, &mut self.begun)]
+    fn sets(&mut self, keys: Keys) -> [(bool, &mut BTreeSet<TicketId>); 5] {
+        [
+            (keys.has_turn, &mut self.turns),
+            (keys.has_pr, &mut self.with_pr),
+            (keys.begun, &mut self.begun),
+            (keys.lands, &mut self.landing),
+            (keys.in_forge_queue, &mut self.forge_queue),
+        ]
     }
 
     /// The jobs of a phase; not of `Queued`.

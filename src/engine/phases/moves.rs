@@ -1,6 +1,6 @@
 //! The only place where a job's stage is written.
 
-use crate::domain::job::{BlockCause, Job, MergeHold, ReworkCause, Stage, Wait, Work};
+use crate::domain::job::{BlockCause, CheckWait, Job, MergeHold, ReworkCause, Stage, Wait, Work};
 use crate::domain::run::StopReason;
 use crate::domain::ticket::same_state;
 use crate::domain::time::Timestamp;
@@ -12,6 +12,7 @@ impl Decided<'_> {
     /// To another stage: with a note, and with the ticket's column following along.
     pub fn move_to(&mut self, job: &mut Job, stage: Stage) {
         let from = job.stage.phase();
+        self.leave_queues(job, &stage);
         job.stage = stage;
         job.updated_at = self.now;
         let phase = job.stage.phase();
@@ -22,13 +23,31 @@ impl Decided<'_> {
             run: job.stage.run().cloned(),
             code: reason.code.to_owned(),
             text: if from == phase {
-                format!("{phase}: {}", reason.sentence)
+                format!("{}: {}", phase.words(), reason.sentence)
             } else {
-                format!("{from} -> {phase}: {}", reason.sentence)
+                format!("{} → {}: {}", from.words(), phase.words(), reason.sentence)
             },
         });
         if from != phase {
             self.follow_with_column(job);
+        }
+    }
+
+    /// Whoever steps aside loses the place in line, and is taken out of the forge's own queue.
+    fn leave_queues(&mut self, job: &mut Job, stage: &Stage) {
+        let lands =
+            matches!(stage, Stage::WaitingForChecks { .. } | Stage::ReadyToMerge { .. } | Stage::Merging { .. });
+        if !lands {
+            job.delivery.in_line_since = None;
+            job.delivery.landing_since = None;
+        }
+        let stays = matches!(stage, Stage::WaitingForChecks { on: CheckWait::ForgeQueue { .. }, .. });
+        if job.delivery.in_forge_queue && !stays {
+            job.delivery.in_forge_queue = false;
+            let number = job.delivery.pr.as_ref().map(|pr| pr.number);
+            if let Some(number) = number.filter(|_| !matches!(stage, Stage::Done { .. })) {
+                self.act(Action::Dequeue { number });
+            }
         }
     }
 
@@ -59,7 +78,7 @@ impl Decided<'_> {
     pub fn block(&mut self, job: &mut Job, cause: BlockCause, resume: Work) {
         let since = self.now;
         self.move_to(job, Stage::Blocked { cause: cause.clone(), resume, since });
-        let reason = job.own_reason(since);
+        let reason = job.in_comments_too(job.own_reason(since), &self.policy.tracker.mention);
         self.act(Action::Comment {
             key: format!("blocked:{}:{}", job.attempts, since.0),
             said: Said::Blocked { cause, sentence: reason.sentence, next: reason.next, detail: reason.detail },

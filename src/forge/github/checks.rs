@@ -1,5 +1,8 @@
 //! Checks: what ran on a commit, why it failed, and running it again.
 
+use std::collections::HashMap;
+use std::sync::{MutexGuard, PoisonError};
+
 use http::Method;
 use serde::Deserialize;
 use serde_json::json;
@@ -20,6 +23,8 @@ const TAIL_LINES: usize = 120;
 const TAIL_BYTES: usize = 12_000;
 /// Longer logs are not fetched in whole.
 const LONGEST_LOG: usize = 32 * 1024 * 1024;
+/// Ends of logs that are remembered.
+const MOST_LOGS: usize = 200;
 
 #[derive(Deserialize)]
 struct Job {
@@ -177,8 +182,27 @@ impl Inner {
         Ok(checks)
     }
 
-    /// The step that failed, and the end of what it printed.
+    /// The step that failed, and the end of what it printed. Asked for once.
     pub(super) async fn check_log(&self, check: &str) -> Result<String, ForgeError> {
+        if let Some(known) = self.logs().get(check) {
+            return Ok(known.clone());
+        }
+        let log = self.read_log(check).await?;
+        if !log.is_empty() {
+            let mut logs = self.logs();
+            if logs.len() >= MOST_LOGS {
+                logs.clear();
+            }
+            logs.insert(check.to_owned(), log.clone());
+        }
+        Ok(log)
+    }
+
+    fn logs(&self) -> MutexGuard<'_, HashMap<String, String>> {
+        self.logs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn read_log(&self, check: &str) -> Result<String, ForgeError> {
         let Some(id) = check.strip_prefix(RUN).and_then(|id| id.parse::<u64>().ok()) else {
             return Ok(String::new());
         };

@@ -5,9 +5,10 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::Inner;
-use super::documents::{FIND_NODE, MORE_IN_THREAD, REPLY, RESOLVE, VIEWER};
+use super::documents::{FIND_NODE, MORE_IN_THREAD, REACT, REPLY, RESOLVE, VIEWER};
 use super::errors::about;
 use super::wire::{ByNode, GraphComment, Id, NodeId, Page, PullComment, PullUser};
+use crate::domain::comment::Acknowledgement;
 use crate::domain::ids::{CommentId, PrNumber};
 use crate::forge::markers::mark;
 use crate::forge::{ForgeError, RemarkPresence};
@@ -153,6 +154,21 @@ impl Inner {
         let variables = json!({ "thread": thread.as_str() });
         let resolved = self.github.mutate::<serde_json::Value>(Purpose::Write, RESOLVE, &variables).await;
         resolved.map(|_| ()).map_err(|error| no_conversation(thread, error))
+    }
+
+    /// GitHub keeps one reaction of a kind per account: the same again changes nothing.
+    pub(super) async fn react(&self, comment: &CommentId, how: Acknowledgement) -> Result<(), ForgeError> {
+        let content = match how {
+            Acknowledgement::Seen => "EYES",
+            Acknowledgement::Refused => "CONFUSED",
+        };
+        let variables = json!({ "subject": comment.as_str(), "content": content });
+        match self.github.mutate::<serde_json::Value>(Purpose::Write, REACT, &variables).await {
+            Err(GithubError::NotFound(_) | GithubError::Gone(_)) => {
+                Err(ForgeError::Refused(format!("comment {comment} is not there to react to")))
+            }
+            answer => Ok(answer.map(|_| ())?),
+        }
     }
 
     /// People by their login, teams as `org/team`.

@@ -124,3 +124,8 @@ mutation Reply($thread: ID!, $body: String!) {
 
 pub const RESOLVE: &str = "
 mutation Resolve($thread: ID!) { resolveReviewThread(input: { threadId: $thread }) { thread { id isResolved } } }";
+
+pub const REACT: &str = "
+mutation React($subject: ID!, $content: ReactionContent!) {
+  addReaction(input: { subjectId: $subject, content: $content }) { reaction { content } }
+}";

@@ -17,6 +17,9 @@ impl From<GithubError> for ForgeError {
             GithubError::Unreachable(detail) => Self::Request(detail),
             GithubError::MaybeDone(detail) => Self::MaybeDone(detail),
             GithubError::Auth(detail) => Self::Auth(detail),
+            GithubError::RateLimited { wait, by } if by.is_our_own() => {
+                Self::Later { wait: whole_seconds(wait), why: by.to_string() }
+            }
             GithubError::RateLimited { wait, .. } => Self::RateLimited { retry_after: Some(whole_seconds(wait)) },
             GithubError::NotFound(detail) => Self::Status { status: 404, detail },
             GithubError::Gone(detail) => Self::Status { status: 410, detail },

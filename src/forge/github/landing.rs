@@ -130,8 +130,12 @@ impl Inner {
             MergeMethod::Rebase => "rebase",
         };
         let mut body = json!({ "sha": order.expected_head.as_str(), "merge_method": name });
-        if method != MergeMethod::Rebase && !order.trailers.is_empty() {
-            body["commit_message"] = json!(order.trailers.join("\n"));
+        let mut trailers = order.trailers.clone();
+        if method == MergeMethod::Squash {
+            trailers.extend(self.co_authors(&order.expected_head, &standing.base_ref_name).await);
+        }
+        if method != MergeMethod::Rebase && !trailers.is_empty() {
+            body["commit_message"] = json!(trailers.join("\n"));
         }
         if method == MergeMethod::Squash {
             body["commit_title"] = json!(format!("{} (#{})", standing.title, order.number.0));
@@ -257,7 +261,7 @@ impl Inner {
     }
 
     /// The base branch as git has it, fetched together with `head`.
-    async fn base_here(&self, base: &str, head: &CommitId) -> Result<CommitId, ForgeError> {
+    pub(super) async fn base_here(&self, base: &str, head: &CommitId) -> Result<CommitId, ForgeError> {
         let fetched = self.remote.fetch(&[base]).await?;
         self.remote.fetch_commit(head).await?;
         let found = fetched.into_iter().next().map(|(_, commit)| commit);

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::PoisonError;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
@@ -12,6 +13,9 @@ use super::{Inner, reading};
 use crate::domain::ids::{CommitId, PrNumber};
 use crate::forge::{ForgeError, PrLook};
 use crate::github::{GraphqlAnswer, GraphqlFault, Purpose};
+
+/// Looks come many at a time: so long the first one waits for the others.
+const GATHERED_FOR: Duration = Duration::from_millis(20);
 
 impl Inner {
     /// Looks that are wanted at the same time are one question: whoever comes while one is under way waits, and then asks for all who wait.
@@ -24,8 +28,12 @@ impl Inner {
         }
         {
             let _one_at_a_time = self.asking.lock().await;
-            let wanted = std::mem::take(&mut *self.wanted.lock().unwrap_or_else(PoisonError::into_inner));
-            self.answer(wanted).await;
+            // Whoever was asked for by somebody else meanwhile leaves the next question to those who still wait.
+            if answers.iter().any(|(_, answer)| answer.is_empty()) {
+                tokio::time::sleep(GATHERED_FOR).await;
+                let wanted = std::mem::take(&mut *self.wanted.lock().unwrap_or_else(PoisonError::into_inner));
+                self.answer(wanted).await;
+            }
         }
         let mut looks = Vec::with_capacity(numbers.len());
         for (number, answer) in answers {

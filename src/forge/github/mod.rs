@@ -2,6 +2,7 @@
 //!
 //! Every write looks first whether it is done already, so that one whose answer was lost is not done twice.
 
+mod authors;
 mod checks;
 mod conversation;
 mod documents;
@@ -28,6 +29,7 @@ use super::{
     CommitStatus, Forge, ForgeCapabilities, ForgeError, MergeOrder, Merged, PrChange, PrLook, Pushed, RemarkPresence,
     Updated,
 };
+use crate::domain::comment::Acknowledgement;
 use crate::domain::ids::{CommentId, CommitId, PrNumber};
 use crate::domain::permit::Permit;
 use crate::domain::pr::{NewPr, PullRequest};
@@ -74,6 +76,8 @@ struct Inner {
     landing: tokio::sync::Mutex<()>,
     /// The files that a head and a base contradict each other in. GitHub does not tell them.
     conflicts: Mutex<HashMap<PrNumber, Conflict>>,
+    /// The ends of logs by check: one that is over prints nothing more, and every look wants it.
+    logs: Mutex<HashMap<String, String>>,
 }
 
 /// What was found out about one pair of commits.
@@ -98,6 +102,7 @@ impl GithubForge {
                 opening: tokio::sync::Mutex::default(),
                 landing: tokio::sync::Mutex::default(),
                 conflicts: Mutex::default(),
+                logs: Mutex::default(),
             }),
         }
     }
@@ -148,7 +153,7 @@ impl Forge for GithubForge {
     }
 
     fn capabilities(&self) -> ForgeCapabilities {
-        ForgeCapabilities { conversations: true, statuses: true, merge_queue: true, reruns: true }
+        ForgeCapabilities { conversations: true, reactions: true, statuses: true, merge_queue: true, reruns: true }
     }
 
     async fn find_pr(&self, branch: &str) -> Result<Option<PullRequest>, ForgeError> {
@@ -216,6 +221,16 @@ impl Forge for GithubForge {
         self.inner.upsert_comment(number, key, body).await
     }
 
+    async fn react(
+        &self,
+        _permit: &Permit,
+        _number: PrNumber,
+        comment: &CommentId,
+        reaction: Acknowledgement,
+    ) -> Result<(), ForgeError> {
+        self.inner.react(comment, reaction).await
+    }
+
     async fn reply_in_thread(
         &self,
         _permit: &Permit,
@@ -241,6 +256,16 @@ impl Forge for GithubForge {
 
     async fn rerun_check(&self, _permit: &Permit, check: &str) -> Result<(), ForgeError> {
         self.inner.rerun_check(check).await
+    }
+
+    async fn keep_receipt(
+        &self,
+        _permit: &Permit,
+        commit: &CommitId,
+        payload: &str,
+        signature: Option<&str>,
+    ) -> Result<(), ForgeError> {
+        self.inner.keep_receipt(commit, payload, signature).await
     }
 
     async fn delete_branch(&self, _permit: &Permit, branch: &str, head: &CommitId) -> Result<(), ForgeError> {

@@ -3,6 +3,8 @@
 use super::{Inner, blocking};
 use crate::domain::ids::CommitId;
 use crate::forge::{ForgeError, Pushed};
+use crate::workspace::commits::Commits;
+use crate::workspace::notes::{self, NOTES_REF};
 use crate::workspace::remote::{Deletion, Lease, RemoteError, local_head};
 use crate::workspace::{self, Joined};
 
@@ -45,6 +47,38 @@ impl Inner {
         let (place, branch) = (self.remote.place().clone(), branch.to_owned());
         let (ours, theirs) = (ours.clone(), theirs.clone());
         blocking(move || Ok(workspace::join(&place, &branch, &ours, &theirs)?)).await
+    }
+
+    /// Writes the note here and brings the notes of both places together there.
+    pub(super) async fn keep_receipt(
+        &self,
+        commit: &CommitId,
+        payload: &str,
+        signature: Option<&str>,
+    ) -> Result<(), ForgeError> {
+        self.remote.fetch_commit(commit).await?;
+        for _ in 0..PATIENCE {
+            let theirs = self.remote.ref_at(NOTES_REF).await?;
+            if let Some(theirs) = &theirs {
+                self.remote.fetch_commit(theirs).await?;
+            }
+            let (place, there) = (self.remote.place().clone(), theirs.clone());
+            let (commit, payload, signature) = (commit.clone(), payload.to_owned(), signature.map(str::to_owned));
+            let tip = blocking(move || {
+                if let Some(there) = &there {
+                    notes::take_in(&place, &Commits::default(), there)?;
+                }
+                notes::add_receipt(&place, &Commits::default(), &commit, &payload, signature.as_deref())?;
+                Ok(notes::notes_tip(&place)?)
+            })
+            .await?;
+            let Some(tip) = tip.filter(|tip| theirs.as_ref() != Some(tip)) else { return Ok(()) };
+            match self.remote.push_ref(NOTES_REF, &tip, &theirs.map_or(Lease::Nothing, Lease::At)).await {
+                Err(RemoteError::Moved) => {}
+                result => return Ok(result?),
+            }
+        }
+        Err(ForgeError::NotNow(format!("`{NOTES_REF}` keeps moving on GitHub; it is tried again")))
     }
 
     /// Only at the head that was merged; what came after it is somebody's work.

@@ -1,6 +1,7 @@
 //! One look at a pull request: what git says now, and what is written down about it.
 
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
 use git2::Repository;
 
@@ -34,6 +35,14 @@ impl Inner {
         Ok(record)
     }
 
+    /// Whether the base has gone on, and the gates have to see the two together.
+    fn lacks_base(&self, repo: &Repository, base: git2::Oid, head: git2::Oid) -> Result<bool, ForgeError> {
+        if !self.wants_base.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        combine::is_in(repo, base, head).map(|held| !held).map_err(|error| libgit(&error))
+    }
+
     pub(super) fn look(&self, record: &PrRecord) -> Result<PullRequest, ForgeError> {
         let repo = self.repo()?;
         let mut record = self.settle(&repo, record.clone())?;
@@ -56,6 +65,7 @@ impl Inner {
         let mergeability = match (&state, live, base) {
             (PrState::Open, Some(head), Some(base)) => {
                 match self.comparisons.conflicts(&repo, base, head).map_err(|error| libgit(&error))? {
+                    files if files.is_empty() && self.lacks_base(&repo, base, head)? => Mergeability::Behind,
                     files if files.is_empty() => Mergeability::Clean,
                     files => Mergeability::Conflicting { files },
                 }

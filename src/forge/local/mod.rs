@@ -9,6 +9,7 @@ mod store;
 mod update_worktree;
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
@@ -22,6 +23,7 @@ use super::{
     CommitStatus, Forge, ForgeCapabilities, ForgeError, MergeOrder, Merged, PrChange, PrLook, Pushed, RemarkPresence,
     Updated, combine,
 };
+use crate::domain::comment::Acknowledgement;
 use crate::domain::evidence::GateResult;
 use crate::domain::ids::{CommentId, CommitId, PrNumber};
 use crate::domain::permit::Permit;
@@ -31,7 +33,7 @@ use crate::domain::time::Timestamp;
 use crate::workspace::commits::Commits;
 use crate::workspace::git::Git;
 use crate::workspace::repo::RepoPlace;
-use crate::workspace::{self, Joined, WorkspaceError, commit_at};
+use crate::workspace::{self, Joined, WorkspaceError, commit_at, notes};
 
 const KIND: &str = "local";
 
@@ -51,6 +53,8 @@ struct Inner {
     opening: Mutex<()>,
     /// The gates whose results count. Unset: all of them.
     counting: RwLock<Option<Vec<String>>>,
+    /// What is merged has to hold the base, so that the gates have seen the result.
+    wants_base: AtomicBool,
     commits: RwLock<Commits>,
     comparisons: Comparisons,
 }
@@ -74,6 +78,7 @@ impl LocalForge {
                 landing: tokio::sync::Mutex::default(),
                 opening: Mutex::default(),
                 counting: RwLock::default(),
+                wants_base: AtomicBool::new(false),
                 commits: RwLock::default(),
                 comparisons: Comparisons::default(),
             }),
@@ -83,6 +88,11 @@ impl LocalForge {
     /// The results of gates that were taken out of the workflow count no longer.
     pub fn count_only(&self, gates: Vec<String>) {
         *self.inner.counting.write().unwrap_or_else(PoisonError::into_inner) = Some(gates);
+    }
+
+    /// Whether a branch has to hold its base before it is merged: where gates judge it, and one merge waits for the other.
+    pub fn want_base(&self, wants: bool) {
+        self.inner.wants_base.store(wants, Ordering::Relaxed);
     }
 
     /// How merges are committed from now on.
@@ -199,6 +209,16 @@ impl Forge for LocalForge {
         Err(ForgeError::unsupported(KIND, "comments on pull requests"))
     }
 
+    async fn react(
+        &self,
+        _permit: &Permit,
+        _number: PrNumber,
+        _comment: &CommentId,
+        _reaction: Acknowledgement,
+    ) -> Result<(), ForgeError> {
+        Err(ForgeError::unsupported(KIND, "reactions"))
+    }
+
     async fn reply_in_thread(
         &self,
         _permit: &Permit,
@@ -229,6 +249,21 @@ impl Forge for LocalForge {
     async fn update_branch(&self, _permit: &Permit, number: PrNumber, head: &CommitId) -> Result<Updated, ForgeError> {
         let head = head.clone();
         self.run(move |inner| inner.update_branch(number, &head)).await
+    }
+
+    async fn keep_receipt(
+        &self,
+        _permit: &Permit,
+        commit: &CommitId,
+        payload: &str,
+        signature: Option<&str>,
+    ) -> Result<(), ForgeError> {
+        let (commit, payload, signature) = (commit.clone(), payload.to_owned(), signature.map(str::to_owned));
+        self.run(move |inner| {
+            let written = notes::add_receipt(&inner.place, &inner.commits(), &commit, &payload, signature.as_deref());
+            written.map_err(|error| git_error(&error))
+        })
+        .await
     }
 
     async fn delete_branch(&self, _permit: &Permit, branch: &str, head: &CommitId) -> Result<(), ForgeError> {

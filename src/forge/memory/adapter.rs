@@ -4,11 +4,12 @@ use async_trait::async_trait;
 
 use super::MemoryForge;
 use super::store::has_remark;
-use crate::domain::comment::{Author, Comment};
+use crate::domain::comment::{Acknowledgement, Author, Comment};
 use crate::domain::ids::{CommentId, CommitId, PrNumber};
 use crate::domain::permit::Permit;
 use crate::domain::pr::{CheckStatus, Mergeability, NewPr, PrState, PullRequest};
 use crate::domain::remark::RemarkKind;
+use crate::domain::statement::note_with;
 use crate::domain::ticket::normalise_labels;
 use crate::forge::markers::{mark, our_body, with_our_body};
 use crate::forge::{
@@ -34,7 +35,7 @@ impl Forge for MemoryForge {
     }
 
     fn capabilities(&self) -> ForgeCapabilities {
-        ForgeCapabilities { conversations: true, statuses: true, merge_queue: false, reruns: true }
+        ForgeCapabilities { conversations: true, reactions: true, statuses: true, merge_queue: false, reruns: true }
     }
 
     async fn find_pr(&self, branch: &str) -> Result<Option<PullRequest>, ForgeError> {
@@ -224,6 +225,26 @@ impl Forge for MemoryForge {
         .await
     }
 
+    async fn react(
+        &self,
+        _: &Permit,
+        number: PrNumber,
+        comment: &CommentId,
+        reaction: Acknowledgement,
+    ) -> Result<(), ForgeError> {
+        self.write(|store| {
+            if !has_remark(store.find(number)?, RemarkKind::PrComment, comment) {
+                return Err(ForgeError::Refused(format!("comment {comment} is not there to react to")));
+            }
+            let known = (comment.clone(), reaction);
+            if !store.reactions.contains(&known) {
+                store.reactions.push(known);
+            }
+            Ok(())
+        })
+        .await
+    }
+
     async fn reply_in_thread(
         &self,
         _: &Permit,
@@ -297,6 +318,23 @@ impl Forge for MemoryForge {
                     known.status = CheckStatus::Pending;
                 }
             });
+            Ok(())
+        })
+        .await
+    }
+
+    async fn keep_receipt(
+        &self,
+        _: &Permit,
+        commit: &CommitId,
+        payload: &str,
+        signature: Option<&str>,
+    ) -> Result<(), ForgeError> {
+        self.write(|store| {
+            let note = store.notes.get(commit).map(String::as_str);
+            if let Some(text) = note_with(note, payload, signature) {
+                store.notes.insert(commit.clone(), text);
+            }
             Ok(())
         })
         .await

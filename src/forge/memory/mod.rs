@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::{CommitStatus, ForgeError};
-use crate::domain::comment::{Author, Comment};
+use crate::domain::comment::{Acknowledgement, Author, Comment};
 use crate::domain::ids::{CommentId, CommitId, PrNumber};
 use crate::domain::pr::{Check, CheckStatus, MergeMethod, PullRequest};
 use crate::domain::time::Timestamp;
@@ -138,8 +138,16 @@ impl MemoryForge {
         self.store().merges.clone()
     }
 
+    pub fn note(&self, commit: &CommitId) -> Option<String> {
+        self.store().notes.get(commit).cloned()
+    }
+
     pub fn statuses(&self) -> Vec<CommitStatus> {
         self.store().statuses.clone()
+    }
+
+    pub fn reactions(&self) -> Vec<(CommentId, Acknowledgement)> {
+        self.store().reactions.clone()
     }
 
     pub fn requested_reviewers(&self, number: PrNumber) -> Vec<String> {

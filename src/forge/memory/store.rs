@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{Fault, LookPart};
-use crate::domain::comment::Author;
+use crate::domain::comment::{Acknowledgement, Author};
 use crate::domain::ids::{CommentId, CommitId, PrNumber};
 use crate::domain::pr::{Check, CheckStatus, MergeMethod, Mergeability, NewPr, PrState, PullRequest};
 use crate::domain::remark::RemarkKind;
@@ -49,7 +49,10 @@ pub(super) struct Store {
     pub shared: Option<Author>,
     made: u64,
     pub statuses: Vec<CommitStatus>,
+    /// Receipts by their commits.
+    pub notes: BTreeMap<CommitId, String>,
     pub requested: Vec<(PrNumber, String)>,
+    pub reactions: Vec<(CommentId, Acknowledgement)>,
     pub logs: BTreeMap<String, String>,
 }
 
@@ -221,6 +224,6 @@ pub(super) fn has_remark(pr: &PullRequest, kind: RemarkKind, id: &CommentId) -> 
         RemarkKind::Verdict => pr.reviews.iter().flatten().any(|review| review.id == *id),
         RemarkKind::Thread => pr.threads.iter().flatten().any(|thread| thread.id == *id),
         RemarkKind::PrComment => pr.comments.iter().flatten().any(|comment| comment.id == *id),
-        RemarkKind::TicketComment | RemarkKind::Message => false,
+        RemarkKind::TicketComment | RemarkKind::Message | RemarkKind::Finding => false,
     }
 }

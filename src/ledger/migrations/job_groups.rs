@@ -16,8 +16,7 @@ pub fn group(job: Value) -> Value {
         "pr": pull_request(take(&mut old, "pr")),
         "update_attempts": number(take(&mut old, "rebase_attempts")),
         "merge_attempts": 0,
-        "reviewed_head": take(&mut old, "reviewed_head"),
-        "review_passes": number(take(&mut old, "review_passes")),
+        "reviews": { "passes": number(take(&mut old, "review_passes")), "head": take(&mut old, "reviewed_head") },
     });
     let spending = json!({
         "total": take(&mut old, "spent"),

@@ -1,10 +1,11 @@
 //! The adapters and the policy that a workflow asks for.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::folder::RunnerFolder;
+use super::super::now;
 use super::AssemblyError;
 use super::github::{github_access, github_board};
 use super::linear::linear_board;
@@ -13,6 +14,7 @@ use crate::config::policy::{ForgeKind, Policy};
 use crate::config::pr::ForgeProvider;
 use crate::config::tracker::{Provider, TrackerKind};
 use crate::config::workspace::WorkspaceMode;
+use crate::domain::time::{LocalDays, Timestamp};
 use crate::forge::Forge;
 use crate::forge::github::{GithubForge, GithubSettings};
 use crate::forge::local::LocalForge;
@@ -23,7 +25,7 @@ use crate::tracker::tk::TkTracker;
 use crate::workflow::Loaded;
 use crate::workspace::commits::Commits;
 use crate::workspace::remote::{Remote, RemoteConfig};
-use crate::workspace::{BaseSide, WorkspaceConfig, Workspaces};
+use crate::workspace::{BaseSide, NewClone, WorkspaceConfig, Workspaces};
 
 /// The forge that the settings mean, by the repository's remote where they do not say.
 pub fn forge_kind(settings: &Settings) -> ForgeKind {
@@ -31,8 +33,31 @@ pub fn forge_kind(settings: &Settings) -> ForgeKind {
     if settings.workspace.mode == WorkspaceMode::Directory {
         return ForgeKind::None;
     }
-    let url = Workspaces::remote_url(&settings.workspace.repo);
-    settings.pr.resolve_forge(url.as_deref())
+    settings.pr.resolve_forge(origin(settings).as_deref())
+}
+
+/// The address that the repository was cloned from, if it was.
+pub(super) fn origin(settings: &Settings) -> Option<String> {
+    let workspace = &settings.workspace;
+    workspace.clone_of.clone().or_else(|| Workspaces::remote_url(&workspace.repo))
+}
+
+/// Clones the repository that the file names by its address, if that has not been done. Nothing to do for any other.
+pub async fn clone_repository(settings: &Settings) -> Result<(), AssemblyError> {
+    let workspace = &settings.workspace;
+    let Some(url) = workspace.clone_of.as_deref().filter(|_| workspace.mode == WorkspaceMode::Worktree) else {
+        return Ok(());
+    };
+    let forge = forge_kind(settings);
+    if forge == ForgeKind::Local {
+        return Err(AssemblyError::NothingToMergeInto(url.to_owned()));
+    }
+    let Some(clone) = NewClone::begin(&workspace.repo, url)? else { return Ok(()) };
+    let remote = match forge {
+        ForgeKind::Github => Some(remote_of(settings, &github(&settings.pr.provider)?, clone.folder())?),
+        ForgeKind::Local | ForgeKind::None => None,
+    };
+    Ok(clone.fill(&workspace.base, remote.as_ref(), WorkspaceConfig::GIT_TIMEOUT).await?)
 }
 
 pub fn workspaces(settings: &Settings) -> Result<Workspaces, AssemblyError> {
@@ -65,12 +90,11 @@ fn github(access: &ForgeProvider) -> Result<Github, AssemblyError> {
         installation_id: access.installation_id,
         ..Provider::default()
     };
-    Github::new(github_access(&provider)?).map_err(|error| AssemblyError::Github(error.to_string()))
+    Github::in_step(github_access(&provider)?).map_err(|error| AssemblyError::Github(error.to_string()))
 }
 
 fn slug(settings: &Settings) -> Result<String, AssemblyError> {
-    let url = Workspaces::remote_url(&settings.workspace.repo);
-    settings.pr.slug(url.as_deref()).ok_or(AssemblyError::NoSlug)
+    settings.pr.slug(origin(settings).as_deref()).ok_or(AssemblyError::NoSlug)
 }
 
 /// `owner/name`, where pull requests are on GitHub.
@@ -80,8 +104,12 @@ pub fn github_repository(settings: &Settings) -> Option<String> {
 
 /// The repository on GitHub as git sees it. Its address is made from the API's: what the clone calls its remote is not asked.
 fn remote(settings: &Settings, github: &Github) -> Result<Remote, AssemblyError> {
+    remote_of(settings, github, &settings.workspace.repo)
+}
+
+fn remote_of(settings: &Settings, github: &Github, repo: &Path) -> Result<Remote, AssemblyError> {
     let config = RemoteConfig {
-        repo: settings.workspace.repo.clone(),
+        repo: repo.to_owned(),
         url: format!("{}/{}.git", settings.pr.git_address(), slug(settings)?),
         askpass: std::env::current_exe().map_err(AssemblyError::OwnProgram)?,
         timeout: WorkspaceConfig::GIT_TIMEOUT,
@@ -101,7 +129,7 @@ pub fn github_forge(settings: &Settings) -> Result<GithubForge, AssemblyError> {
 pub fn tracker(settings: &Settings) -> Result<Arc<dyn Tracker>, AssemblyError> {
     match settings.tracker.kind {
         TrackerKind::Tk => {
-            let dir = settings.tracker.provider.dir.clone().unwrap_or_else(|| settings.workspace.repo.join(".tickets"));
+            let dir = settings.tracker.provider.dir.clone().unwrap_or_else(|| settings.workspace.home.join(".tickets"));
             Ok(Arc::new(TkTracker::new(dir)))
         }
         TrackerKind::Github => Ok(Arc::new(github_board(settings)?)),
@@ -153,11 +181,25 @@ pub fn policy(loaded: &Loaded, ledger: &dyn LedgerReader) -> Result<Policy, Ledg
     let checked = ledger.has_preflight(&loaded.hash)?;
     let mut policy = loaded.settings.policy(&loaded.hash, !checked);
     policy.pr.forge = forge_kind(&loaded.settings);
+    policy.budget.days = local_days(now());
     if policy.pr.forge == ForgeKind::Local {
         // The local forge's checks are our own gates: none will turn up later by themselves.
         policy.merge.checks_grace = Duration::ZERO;
     }
     Ok(policy)
+}
+
+/// The days of this machine's clock, for as long as a runner may live.
+fn local_days(now: Timestamp) -> LocalDays {
+    /// Ten years of a clock that changes twice a year.
+    const CHANGES: usize = 20;
+    let Ok(at) = jiff::Timestamp::from_millisecond(now.0) else { return LocalDays::default() };
+    let zone = jiff::tz::TimeZone::system();
+    let millis = |offset: jiff::tz::Offset| i64::from(offset.seconds()) * 1000;
+    let holds = (now, millis(zone.to_offset(at)));
+    let changes = zone.following(at).take(CHANGES);
+    let changes = changes.map(|change| (Timestamp(change.timestamp().as_millisecond()), millis(change.offset())));
+    LocalDays::new([holds].into_iter().chain(changes).collect())
 }
 
 /// The places that only one runner may work on.

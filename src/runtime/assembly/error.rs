@@ -29,6 +29,10 @@ pub enum AssemblyError {
         "the forge is GitHub, and neither the remote nor the file says which repository\n  fix: set pr.repo_slug: owner/name"
     )]
     NoSlug,
+    #[error(
+        "workspace.repo is the address {0}, and pull requests would be merged in a clone that nobody sees\n  fix: set pr.forge: github (with pr.repo_slug), or pr.forge: none"
+    )]
+    NothingToMergeInto(String),
     #[error("{0}")]
     Github(String),
     #[error("this program's own file cannot be found: {0}")]

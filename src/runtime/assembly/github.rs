@@ -3,13 +3,13 @@
 use secrecy::{ExposeSecret, SecretString};
 
 use super::AssemblyError;
+use super::adapters::origin;
 use crate::config::Settings;
 use crate::config::tracker::{Provider, slug_of_remote, split_slug};
 use crate::github::{Access, Credential, Github};
 use crate::launcher::gh_token;
 use crate::tracker::TrackerError;
 use crate::tracker::github::{Columns, Done, GithubBoard, GithubTracker, ProjectColumn};
-use crate::workspace::Workspaces;
 
 /// The host of an API's address, as `gh` names it.
 pub(super) fn host(provider: &Provider) -> String {
@@ -53,7 +53,7 @@ fn private_key(key: &SecretString) -> Result<SecretString, AssemblyError> {
 /// The board of issues.
 pub fn github_board(settings: &Settings) -> Result<GithubTracker, AssemblyError> {
     let (tracker, provider) = (&settings.tracker, &settings.tracker.provider);
-    let by_remote = || Workspaces::remote_url(&settings.workspace.repo).and_then(|url| slug_of_remote(&url));
+    let by_remote = || origin(settings).and_then(|url| slug_of_remote(&url));
     let slug = provider.repo.clone().or_else(by_remote).ok_or_else(|| {
         let words = "which repository?\n  fix: write `repo: owner/name` under tracker.provider";
         AssemblyError::Tracker(TrackerError::InvalidConfig(words.to_owned()))
@@ -87,6 +87,6 @@ pub fn github_board(settings: &Settings) -> Result<GithubTracker, AssemblyError>
             remove_labels: on_done.remove_labels.clone(),
         },
     };
-    let github = Github::new(github_access(provider)?).map_err(TrackerError::from)?;
+    let github = Github::in_step(github_access(provider)?).map_err(TrackerError::from)?;
     Ok(GithubTracker::new(github, board))
 }

@@ -6,14 +6,16 @@ use async_trait::async_trait;
 use tokio::sync::mpsc;
 
 use super::super::gate_watch::{HaltReceiver, halted};
-use super::super::host::{GateOrder, RunHost};
+use super::super::host::{GateOrder, KeptReceipt, ReceiptOrder, RunHost};
+use crate::config::merge::MergeStrategy;
 use crate::domain::evidence::GateResult;
-use crate::domain::ids::{CommitId, TicketKey};
+use crate::domain::ids::{CommitId, TicketId, TicketKey};
 use crate::domain::permit::Permit;
 use crate::domain::run::RunReport;
 use crate::forge::local::LocalForge;
 use crate::gates::Gates;
 use crate::worker::{Inbox, ReclaimOrder, Reclaimed, RunOrder, Worker, WorkerEvent, Workplace};
+use crate::workspace::directory::DirectoryRemoval;
 
 pub struct WorkflowHost {
     worker: RwLock<Arc<Worker>>,
@@ -55,7 +57,10 @@ impl WorkflowHost {
     /// The results of gates that were taken out of the workflow count no longer.
     fn count_gates(&self) {
         if let Some(forge) = &self.local_forge {
-            forge.count_only(self.worker().settings.gates.task_names());
+            let worker = self.worker();
+            let settings = &worker.settings;
+            forge.count_only(settings.gates.task_names());
+            forge.want_base(settings.merge.strategy == MergeStrategy::Queue && !settings.gates.task.is_empty());
         }
     }
 }
@@ -69,7 +74,7 @@ impl RunHost for WorkflowHost {
     async fn reclaim(&self, order: ReclaimOrder) -> Reclaimed {
         let reclaimed = self.worker().reclaim(&order).await;
         if let Some(trouble) = &reclaimed.trouble {
-            tracing::warn!(run = %order.run, trouble, "something of an earlier run stays");
+            tracing::warn!(run_id = %order.run, trouble, "something of an earlier run stays");
         }
         reclaimed
     }
@@ -92,9 +97,24 @@ impl RunHost for WorkflowHost {
         workspaces.base_commit(&worker.settings.workspace.base).await.ok()
     }
 
-    async fn clean_up(&self, permit: Permit, key: TicketKey) -> Result<(), String> {
-        let worker = self.worker();
-        let Workplace::Directories(directories) = &worker.workplace else { return Ok(()) };
-        directories.remove(&permit, &key).await.map(|_| ()).map_err(|error| error.to_string())
+    async fn keep_receipt(&self, _permit: Permit, order: ReceiptOrder) -> Result<KeptReceipt, String> {
+        let ReceiptOrder { run, payload } = order;
+        let kept = self.worker().keep_receipt(run.as_ref(), &payload).await;
+        let (signature, unsigned) = match kept.map_err(|error| format!("the receipt cannot be kept: {error}"))? {
+            Ok(signature) => (signature, None),
+            Err(why) => (None, Some(why)),
+        };
+        Ok(KeptReceipt { payload, signature, unsigned })
+    }
+
+    async fn clean_up(&self, permit: Permit, id: TicketId, key: TicketKey) -> Result<Option<String>, String> {
+        match self.worker().leave(&permit, &id, &key).await {
+            Ok(DirectoryRemoval::Removed | DirectoryRemoval::Absent) => Ok(None),
+            Ok(DirectoryRemoval::Kept { because }) => {
+                tracing::warn!(issue_id = %id, issue_identifier = %key, because, "the ticket's directory is kept");
+                Ok(Some(because))
+            }
+            Err(error) => Err(error.to_string()),
+        }
     }
 }

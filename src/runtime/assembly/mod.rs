@@ -33,8 +33,9 @@ use crate::engine::state::State;
 use crate::ledger::LedgerReader;
 use crate::worker::{ReclaimOrder, Workplace};
 use crate::workflow::{Env, Loaded, Texts};
+use crate::workspace::Workspaces;
 
-pub use adapters::{forge_kind, github_forge, locked_places, policy, tracker, workspaces};
+pub use adapters::{clone_repository, forge_kind, github_forge, locked_places, policy, tracker, workspaces};
 pub use error::AssemblyError;
 pub use github::{github_access, github_board};
 pub use parts::secrets;
@@ -47,6 +48,8 @@ use reload::WorkflowFollower;
 /// A runner, ready to go.
 pub struct Runner {
     pub handle: Handle,
+    /// For whoever tells the outside something besides the adapters.
+    pub gatekeeper: Arc<Gatekeeper>,
     driver: Driver,
     first: Event,
     socket: Listening,
@@ -79,6 +82,14 @@ impl Runner {
             state.meta.comment_key = format!("{}{}", ulid::Ulid::generate(), ulid::Ulid::generate());
             state.changes.meta = true;
         }
+        // One that cannot be understood costs a whole list of the board.
+        let told = ledger.board_mark().unwrap_or_else(|error| {
+            tracing::warn!(%error, "the board is read anew");
+            None
+        });
+        if let Some(told) = &told {
+            state.ask_for(told.ask_for.clone());
+        }
         let moment = Arc::new(AtomicU64::new(state.moment().0));
         let forge = ForgeInUse::open(settings, folder)?;
         let host = Arc::new(WorkflowHost::new(parts.worker(loaded), forge.local()));
@@ -103,13 +114,14 @@ impl Runner {
         let (poll_wanted, wanted) = mpsc::channel(1);
         let secrets = host.worker().secrets.clone();
         let recorder = record.map(|path| Recorder::open(path, secrets)).transpose()?;
+        let gatekeeper = Arc::new(Gatekeeper::new(&kill_file));
         let (driver, handle) = Driver::new(DriverParts {
             state,
             policy,
             ledger,
             keep_days: settings.ledger.keep_days,
             adapters,
-            gatekeeper: Arc::new(Gatekeeper::new(&kill_file)),
+            gatekeeper: gatekeeper.clone(),
             plan,
             kill_file: kill_sender,
             poll_wanted,
@@ -130,11 +142,15 @@ impl Runner {
             wanted,
             inbox: inbox.clone(),
             moment,
+            told,
         }));
         let socket = control::serve(&folder.socket, handle.clone())?;
+        if let (true, Workplace::Worktrees(workspaces)) = (forge.as_forge().is_some(), &parts.workplace) {
+            watchers.spawn(say_whether_receipts_are_signed(workspaces.clone()));
+        }
         let follower = WorkflowFollower { folder: folder.clone(), parts, host, inbox };
         watchers.spawn(follower.start(env, loaded)?);
-        Ok(Self { handle, driver, first, socket, watchers })
+        Ok(Self { handle, gatekeeper, driver, first, socket, watchers })
     }
 
     /// Works until told to stop, or until idle. What comes back is the board's last error, if its last answer was one.
@@ -161,9 +177,19 @@ impl Runner {
     }
 }
 
+/// Once, at the start: at the end of the first merge it would be too late to do something about it.
+async fn say_whether_receipts_are_signed(workspaces: Workspaces) {
+    match workspaces.try_receipt_key().await {
+        Ok(Some(_)) => tracing::debug!("receipts are signed with git's key"),
+        Ok(None) => tracing::info!("receipts are not signed: git has no user.signingkey"),
+        Err(error) => tracing::warn!("receipts are not signed: {error}"),
+    }
+}
+
 /// What Dirigent writes, as this workflow words it.
-fn texts(loaded: &Loaded) -> Texts {
+pub fn texts(loaded: &Loaded) -> Texts {
     let texts = Texts::new(loaded.prompts.templates().clone(), loaded.settings.orchestration.workpad_marker());
+    let texts = texts.with_review_marker(&loaded.settings.pr.review_comment_marker);
     texts.in_repository(adapters::github_repository(&loaded.settings))
 }
 
@@ -180,7 +206,7 @@ async fn reclaim_strays(
         if state.runs.contains(&worktree.run) || ledger.finished_run(&worktree.run)?.is_some() {
             continue;
         }
-        tracing::info!(run = %worktree.run, path = %worktree.path.display(), "a worktree of an earlier life is reclaimed");
+        tracing::info!(run_id = %worktree.run, path = %worktree.path.display(), "a worktree of an earlier life is reclaimed");
         let order = ReclaimOrder {
             run: worktree.run,
             key: worktree.key,

@@ -15,6 +15,8 @@ pub enum Meaning {
     /// The adapter is well and has answered; what it says is the caller's affair.
     Answered,
     Failed,
+    /// The adapter is well, and this kind of call has to wait so long. The lane goes on.
+    Later(Duration),
     /// Nothing is to be asked for so long.
     Wait(Duration),
     /// A person has to mend our access.
@@ -37,6 +39,7 @@ impl AdapterError for TrackerError {
             | Self::Status { .. }
             | Self::Response(_)
             | Self::Pagination(_) => Meaning::Failed,
+            Self::Later { wait, .. } => Meaning::Later(*wait),
             Self::NotFound(_) | Self::Refused(_) => Meaning::Answered,
         }
     }
@@ -51,6 +54,7 @@ impl AdapterError for ForgeError {
             Self::Request(_) | Self::MaybeDone(_) | Self::Status { .. } | Self::Response(_) | Self::Git(_) => {
                 Meaning::Failed
             }
+            Self::Later { wait, .. } => Meaning::Later(*wait),
             Self::NotFound(_)
             | Self::HeadMoved { .. }
             | Self::OtherBase { .. }

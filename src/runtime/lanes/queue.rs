@@ -44,7 +44,7 @@ impl<E: AdapterError> CallError<E> {
             Self::Lane(LaneFailure::Held { left, .. }) => Some(*left),
             Self::Lane(LaneFailure::Late { .. } | LaneFailure::BrokeDown { .. }) => None,
             Self::Adapter(error) => match error.meaning() {
-                Meaning::Wait(wait) => Some(wait),
+                Meaning::Wait(wait) | Meaning::Later(wait) => Some(wait),
                 Meaning::Answered | Meaning::Failed | Meaning::LockedOut => None,
             },
         }
@@ -194,6 +194,8 @@ impl Slot {
             Ok(Err(error)) => {
                 match error.meaning() {
                     Meaning::Answered => queue.note(Health::went_well),
+                    // Nobody was asked: it says nothing about the adapter.
+                    Meaning::Later(_) => {}
                     Meaning::Failed => queue.note(|health| health.failed(error.to_string())),
                     Meaning::Wait(wait) => queue.note(|health| health.limited(wait, error.to_string())),
                     Meaning::LockedOut => queue.note(|health| health.locked_out(error.to_string())),

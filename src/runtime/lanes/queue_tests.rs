@@ -102,6 +102,18 @@ async fn a_panic_is_an_answer_and_costs_no_place() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_kept_back_for_others_holds_nobody_else_up() {
+    let (lane, mut news) = lane(2);
+    let wait = Duration::from_secs(600);
+    let later = TrackerError::Later { wait, why: "the last requests are kept".to_owned() };
+    let refused = lane.call(Priority::Look, LIMIT, async { Answer::Err(later) }).await.unwrap_err();
+    assert_eq!(refused.wait(), Some(wait));
+    lane.call(Priority::Land, LIMIT, async { Answer::Ok(1) }).await.unwrap();
+    assert!(lane.view().paused_until.is_none());
+    assert!(news.try_recv().is_err(), "nothing is wrong with the lane");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lane_that_is_told_to_wait_asks_nothing_until_then_and_says_so_once() {
     let (lane, mut news) = lane(4);
     let limited = TrackerError::RateLimited { retry_after: Some(Duration::from_secs(90)) };

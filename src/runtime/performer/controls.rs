@@ -31,7 +31,7 @@ impl Controls {
     pub fn tell(&self, run: &RunId, control: Control) {
         let Some(line) = self.lines.get(run) else { return };
         if let Err(mpsc::error::TrySendError::Full(control)) = line.try_send(control) {
-            tracing::error!(%run, ?control, "the worker does not listen, and this is one word too many for it");
+            tracing::error!(run_id = %run, ?control, "the worker does not listen, and this is one word too many for it");
         }
     }
 }

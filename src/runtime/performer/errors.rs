@@ -63,6 +63,7 @@ impl From<CallError<ForgeError>> for EffectError {
             ForgeError::Status { .. }
             | ForgeError::Auth(_)
             | ForgeError::RateLimited { .. }
+            | ForgeError::Later { .. }
             | ForgeError::NotFound(_)
             | ForgeError::Refused(_) => permanent(error),
         }
@@ -73,7 +74,7 @@ impl From<CallError<ForgeError>> for EffectError {
 fn held(error: &impl AdapterError) -> Option<EffectError> {
     let detail = error.to_string();
     match error.meaning() {
-        Meaning::Wait(wait) => Some(EffectError::Transient { detail, retry_after: Some(wait) }),
+        Meaning::Wait(wait) | Meaning::Later(wait) => Some(EffectError::Transient { detail, retry_after: Some(wait) }),
         Meaning::LockedOut => Some(EffectError::Auth { detail }),
         Meaning::Answered | Meaning::Failed => None,
     }

@@ -131,7 +131,7 @@ async fn inspect(adapters: &Adapters, ticket: TicketId, number: PrNumber, after:
             Event::PrObserved { ticket, pr, basis: basis(look.asked_at, asked, after) }
         }
         Err(error) => {
-            tracing::warn!(%ticket, %error, "the pull request could not be looked at");
+            tracing::warn!(issue_id = %ticket, %error, "the pull request could not be looked at");
             Event::PrLookFailed { ticket, number, error: error.to_string() }
         }
     })
@@ -172,7 +172,7 @@ async fn check_remark(
                 RemarkPresence::NotVisible => RemarkFound::NotVisible,
             }
         }
-        RemarkKind::Message => return None,
+        RemarkKind::Message | RemarkKind::Finding => return None,
     };
     Some(Event::RemarkChecked { ticket, kind, id, found })
 }

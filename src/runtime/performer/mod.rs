@@ -227,7 +227,7 @@ impl Performer {
     }
 
     fn start_run(&mut self, call: Call) {
-        let Call { effect, job, policy, after, .. } = call;
+        let Call { effect, job, policy, after, comment_key, .. } = call;
         let Action::StartRun { run, work, attempt, branch, resume, route, undelivered } = effect.action else { return };
         let Some(job) = job else { return };
         let heard = self.controls.begin(&run);
@@ -243,6 +243,7 @@ impl Performer {
             after,
             job,
             policy,
+            comment_key,
             tracker: self.adapters.tracker.clone(),
             lanes: self.adapters.lanes.clone(),
             host: self.adapters.host.clone(),
@@ -255,17 +256,17 @@ impl Performer {
 
     fn steer(&mut self, ticket: Option<&TicketId>, run: &RunId, how: &Steering) {
         if let Err(refusal) = self.gatekeeper.permit(EffectKind::Steer, ticket) {
-            tracing::info!(%run, %refusal, "not steered");
+            tracing::info!(run_id = %run, %refusal, "not steered");
             return;
         }
         let control = match how {
             Steering::Say { message } => Control::Steer(message.clone()),
             Steering::WrapUp { spent } => {
-                tracing::info!(%run, spent, "the budget is nearly spent; the worker is told to wrap up");
+                tracing::info!(run_id = %run, spent, "the budget is nearly spent; the worker is told to wrap up");
                 Control::WrapUp
             }
             Steering::Nudge { silent_s } => {
-                tracing::info!(%run, silent_s, "the agent is quiet; it is spoken to");
+                tracing::info!(run_id = %run, silent_s, "the agent is quiet; it is spoken to");
                 Control::Nudge
             }
             Steering::StopAfterTurn => Control::StopAfterTurn,

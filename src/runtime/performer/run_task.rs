@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use tokio::task::JoinError;
+use tracing::Instrument;
 
 use super::super::gatekeeper::Gatekeeper;
 use super::super::handle::Message;
 use super::super::host::RunHost;
 use super::super::lanes::{LOOK, Lanes, Priority, RECLAIM, unwinding};
 use super::super::now;
+use super::super::run_service::{RunnerService, RunnerServiceParts};
 use super::look::lookup;
 use crate::config::policy::Policy;
 use crate::domain::basis::{Basis, Moment};
@@ -39,6 +41,8 @@ pub struct RunTask {
     pub after: Moment,
     pub job: Arc<Job>,
     pub policy: Arc<Policy>,
+    /// Proves that what the run writes is not a person's.
+    pub comment_key: Arc<str>,
     pub tracker: Arc<dyn Tracker>,
     pub lanes: Arc<Lanes>,
     pub host: Arc<dyn RunHost>,
@@ -60,7 +64,11 @@ impl RunTask {
     /// Goes, and sees to it that the run ends with a report even if its own task breaks down.
     pub async fn watched(self) {
         let survivor = self.survivor();
-        if let Err(error) = tokio::spawn(self.go()).await {
+        let facts = &self.job.ticket;
+        let session = self.job.session.as_ref().map_or("", |session| session.as_str());
+        // Every line that is logged on the way belongs to this run.
+        let span = tracing::info_span!("run", issue_id = %facts.id, issue_identifier = %facts.key, run_id = %self.run, session_id = session);
+        if let Err(error) = tokio::spawn(self.go().instrument(span)).await {
             survivor.report(&error).await;
         }
     }
@@ -123,6 +131,19 @@ impl RunTask {
 
     async fn work(self, permit: Permit, ticket: Ticket, survivor: &Survivor) -> RunReport {
         let cost_cap = self.policy.budget.ticket.max_cost_microusd;
+        let service = RunnerService::new(RunnerServiceParts {
+            run: self.run.clone(),
+            ticket: self.job.ticket.id.clone(),
+            key: self.job.ticket.key.clone(),
+            policy: self.policy.clone(),
+            inbox: self.inbox.clone(),
+            pull_request: self.job.delivery.pr.as_ref().and_then(|pr| pr.url.clone()),
+            comment_key: self.comment_key,
+            tracker: self.tracker,
+            lane: self.lanes.tracker.clone(),
+            gatekeeper: self.gatekeeper,
+        });
+        let reviews = matches!(self.work, Work::Review { .. });
         let order = RunOrder {
             run: self.run.clone(),
             ticket,
@@ -133,7 +154,7 @@ impl RunTask {
             resume: self.resume,
             route: self.route,
             undelivered: self.undelivered,
-            previous: (self.attempt > 1).then(|| PreviousRun {
+            previous: (self.attempt > 1 && !reviews).then(|| PreviousRun {
                 summary: self.job.evidence.summary.clone(),
                 failure: self.job.evidence.last_failure.clone(),
                 head: self.job.delivery.head.clone(),
@@ -141,7 +162,10 @@ impl RunTask {
             }),
             policy: self.policy,
             rework_cycles: self.job.rework_cycles,
+            reviews: self.job.delivery.reviews.clone(),
+            base: self.job.delivery.pr.as_ref().and_then(|pr| pr.base.clone()),
             cost_left: cost_cap.map(|cap| cap.saturating_sub(self.job.spending.since_reset.cost_microusd)),
+            service: Some(Arc::new(service)),
         };
         let (events, mut told) = mpsc::channel(64);
         let (host, heard) = (self.host, self.heard);
@@ -194,16 +218,16 @@ impl Survivor {
 
     /// What is left of the run, as a report. Not even a host that breaks down or hangs keeps the slot.
     async fn reclaim(&self, error: &JoinError) -> RunReport {
-        tracing::error!(run = %self.run, %error, "the worker broke down; its run is reclaimed");
+        tracing::error!(run_id = %self.run, %error, "the worker broke down; its run is reclaimed");
         let reclaiming = unwinding(self.host.reclaim(self.order.clone()));
         let reclaimed = match tokio::time::timeout(RECLAIM, reclaiming).await {
             Ok(Ok(reclaimed)) => reclaimed,
             Ok(Err(panic)) => {
-                tracing::error!(run = %self.run, panic, "what it left could not be reclaimed; the next start does it");
+                tracing::error!(run_id = %self.run, panic, "what it left could not be reclaimed; the next start does it");
                 Reclaimed::default()
             }
             Err(_) => {
-                tracing::error!(run = %self.run, "what it left could not be reclaimed in time; the next start does it");
+                tracing::error!(run_id = %self.run, "what it left could not be reclaimed in time; the next start does it");
                 Reclaimed::default()
             }
         };

@@ -6,19 +6,21 @@ use std::time::Duration;
 
 use super::super::gate_watch::{Halt, HaltReceiver, halted};
 use super::super::gatekeeper::Gatekeeper;
-use super::super::host::GateOrder;
+use super::super::host::{GateOrder, ReceiptOrder};
 use super::super::lanes::{self, Priority, Slot};
 use super::super::now;
 use super::errors::{permanent, transient};
 use super::{Adapters, Call};
 use crate::config::policy::Policy;
-use crate::domain::ids::{CommitId, TicketId};
+use crate::domain::comment::Acknowledgement;
+use crate::domain::ids::{CommentId, CommitId, PrNumber, TicketId};
 use crate::domain::job::{Hindrance, Job};
 use crate::domain::lane::Lane;
 use crate::domain::permit::Permit;
 use crate::domain::pr::NewPr;
 use crate::domain::time::Timestamp;
-use crate::engine::effect::{Action, Effect};
+use crate::engine::WORKPAD;
+use crate::engine::effect::{Action, Effect, Said, ToldIn};
 use crate::engine::event::{EffectError, EffectResult, Event};
 use crate::engine::permit::EffectKind;
 use crate::engine::provenance;
@@ -28,10 +30,14 @@ use crate::tracker::{Edited, Move};
 /// The lane that an action is done in.
 pub fn lane_of(action: &Action) -> Lane {
     match action {
+        Action::Acknowledge { told, .. } if told.pr.is_some() => Lane::Forge,
         Action::Comment { .. }
         | Action::WriteWorkpad { .. }
         | Action::MoveTicket { .. }
+        | Action::AddLabels { .. }
+        | Action::Acknowledge { .. }
         | Action::CreateTicket { .. }
+        | Action::AttachLink { .. }
         | Action::RefreshTickets { .. }
         | Action::CheckRemark { .. }
         | Action::StartRun { .. }
@@ -43,11 +49,14 @@ pub fn lane_of(action: &Action) -> Lane {
         | Action::InspectPr { .. }
         | Action::MergePr { .. }
         | Action::UpdateBranch { .. }
+        | Action::Dequeue { .. }
         | Action::UpdatePr { .. }
         | Action::PublishGates { .. }
         | Action::RerunChecks { .. }
         | Action::AnswerThread { .. }
+        | Action::ReviewComment { .. }
         | Action::RequestReview { .. }
+        | Action::WriteReceipt { .. }
         | Action::CleanUp { .. } => Lane::Forge,
         Action::PushBranch { .. } => Lane::Workspace,
         Action::RunGate { .. } => Lane::Gates,
@@ -56,7 +65,7 @@ pub fn lane_of(action: &Action) -> Lane {
 
 fn priority_of(action: &Action) -> Priority {
     match action {
-        Action::MergePr { .. } | Action::UpdateBranch { .. } => Priority::Land,
+        Action::MergePr { .. } | Action::UpdateBranch { .. } | Action::Dequeue { .. } => Priority::Land,
         _ => Priority::Write,
     }
 }
@@ -122,18 +131,26 @@ impl Writing<'_> {
             },
         };
         match action {
+            Action::Acknowledge { told: ToldIn { comment, pr: Some(number) }, how, aloud, key, said } => {
+                self.acknowledge_on_pr(slot, number, &comment, how, aloud.then_some((key, said))).await
+            }
             Action::Comment { .. }
             | Action::WriteWorkpad { .. }
             | Action::MoveTicket { .. }
-            | Action::CreateTicket { .. } => self.on_the_board(slot, action).await,
+            | Action::AddLabels { .. }
+            | Action::Acknowledge { .. }
+            | Action::CreateTicket { .. }
+            | Action::AttachLink { .. } => self.on_the_board(slot, action).await,
             Action::OpenPr { .. }
             | Action::ReopenPr { .. }
             | Action::MergePr { .. }
             | Action::UpdateBranch { .. }
+            | Action::Dequeue { .. }
             | Action::UpdatePr { .. }
             | Action::PublishGates { .. }
             | Action::RerunChecks { .. }
             | Action::AnswerThread { .. }
+            | Action::ReviewComment { .. }
             | Action::RequestReview { .. } => self.on_the_forge(slot, action).await,
             Action::PushBranch { branch, head } => {
                 let (forge, permit) = (self.forge()?, self.permit()?);
@@ -143,14 +160,18 @@ impl Writing<'_> {
                     Pushed::Joined { head } => EffectResult::Updated { head, same_diff: false },
                 })
             }
+            Action::WriteReceipt { commit } => self.write_receipt(slot, &commit).await,
             Action::CleanUp { branch, merged_head } => {
                 if let (Some(head), Some(forge)) = (merged_head, &self.adapters.forge) {
                     let permit = self.permit()?;
                     slot.call(lanes::CLEAN_UP, forge.delete_branch(&permit, &branch, &head)).await?;
                 }
                 let (permit, key) = (self.permit()?, self.job()?.ticket.key.clone());
-                slot.run(lanes::CLEAN_UP, self.adapters.host.clean_up(permit, key)).await?.map_err(permanent)?;
-                Ok(EffectResult::Plain)
+                let leaving = self.adapters.host.clean_up(permit, self.ticket.clone(), key);
+                Ok(match slot.run(lanes::CLEAN_UP, leaving).await?.map_err(permanent)? {
+                    None => EffectResult::Plain,
+                    Some(because) => EffectResult::Kept { because },
+                })
             }
             Action::RunGate { branch, head } => {
                 let order = GateOrder { key: self.job()?.ticket.key.clone(), branch, head };
@@ -181,7 +202,8 @@ impl Writing<'_> {
                 Ok(EffectResult::Commented { comment: slot.call(LIMIT, writing).await?.id })
             }
             Action::WriteWorkpad { shows } => {
-                let body = texts.workpad(self.job()?, &shows, self.hindrance.as_ref(), now()).map_err(permanent)?;
+                let (job, hindrance, name) = (self.job()?, self.hindrance.as_ref(), &self.policy.tracker.mention);
+                let body = texts.workpad(job, &shows, hindrance, name, now()).map_err(permanent)?;
                 self.write_workpad(slot, &body).await
             }
             Action::MoveTicket { from, state } => {
@@ -192,6 +214,30 @@ impl Writing<'_> {
                     Move::Already => EffectResult::Moved { version: None },
                     Move::Elsewhere(state) => EffectResult::FoundElsewhere { state },
                 })
+            }
+            Action::AddLabels { labels, .. } => {
+                let permit = self.permit()?;
+                slot.call(LIMIT, tracker.label(&permit, ticket, &labels, &[])).await?;
+                Ok(EffectResult::Plain)
+            }
+            Action::Acknowledge { told, how, aloud, key, said } => {
+                let reactions = tracker.capabilities().reactions;
+                if reactions {
+                    let permit = self.permit()?;
+                    slot.call(LIMIT, tracker.react(&permit, ticket, &told.comment, how)).await?;
+                }
+                if reactions && !aloud {
+                    return Ok(EffectResult::Plain);
+                }
+                let body = texts.comment(self.job()?, &said).map_err(permanent)?;
+                let (permit, key) = (self.permit()?, self.mark(&key));
+                let writing = tracker.comment(&permit, ticket, &key, &body, self.decided_at);
+                Ok(EffectResult::Commented { comment: slot.call(LIMIT, writing).await?.id })
+            }
+            Action::AttachLink { url, title } => {
+                let permit = self.permit()?;
+                slot.call(LIMIT, tracker.attach_link(&permit, ticket, &url, &title)).await?;
+                Ok(EffectResult::Plain)
             }
             Action::CreateTicket { key, new } => {
                 let permit = self.permit()?;
@@ -208,7 +254,7 @@ impl Writing<'_> {
         let comment = match &job.workpad.comment {
             Some(comment) => comment.clone(),
             None => {
-                let (permit, key) = (self.permit()?, self.mark("workpad"));
+                let (permit, key) = (self.permit()?, self.mark(WORKPAD));
                 let writing = tracker.comment(&permit, ticket, &key, body, job.created_at);
                 let written = slot.call(lanes::WRITE, writing).await?;
                 if !written.existed {
@@ -222,6 +268,47 @@ impl Writing<'_> {
             Edited::Done => Ok(EffectResult::Commented { comment }),
             Edited::Gone => Ok(EffectResult::CommentGone),
         }
+    }
+
+    /// `aloud` is what is said besides the reaction.
+    async fn acknowledge_on_pr(
+        &self,
+        slot: Slot,
+        number: PrNumber,
+        comment: &CommentId,
+        how: Acknowledgement,
+        aloud: Option<(String, Said)>,
+    ) -> Result<EffectResult, EffectError> {
+        let forge = self.forge()?;
+        if forge.capabilities().reactions {
+            let permit = self.permit()?;
+            slot.call(lanes::WRITE, forge.react(&permit, number, comment, how)).await?;
+        }
+        let Some((key, said)) = aloud else { return Ok(EffectResult::Plain) };
+        let body = self.adapters.texts.comment(self.job()?, &said).map_err(permanent)?;
+        let (permit, key) = (self.permit()?, self.mark(&key));
+        let comment = slot.call(lanes::WRITE, forge.upsert_comment(&permit, number, &key, &body)).await?;
+        Ok(EffectResult::Commented { comment })
+    }
+
+    /// Kept with the run first: what is signed there is what the note and the pull request say.
+    async fn write_receipt(&self, slot: Slot, commit: &CommitId) -> Result<EffectResult, EffectError> {
+        let (forge, job) = (self.forge()?, self.job()?);
+        let payload = self.adapters.texts.receipt(job, commit).map_err(permanent)?;
+        let Some(payload) = payload else { return Ok(EffectResult::Plain) };
+        let permit = self.permit()?;
+        let order = ReceiptOrder { run: job.delivery.made_by.clone(), payload };
+        let kept = self.adapters.host.keep_receipt(permit, order).await.map_err(transient)?;
+        let permit = self.permit()?;
+        let signature = kept.signature.as_deref();
+        slot.call(lanes::PUSH, forge.keep_receipt(&permit, commit, &kept.payload, signature)).await?;
+        if let (true, Some(pr)) = (forge.capabilities().conversations, &job.delivery.pr) {
+            let (_, body) = self.adapters.texts.pull_request(job).map_err(permanent)?;
+            let change = PrChange { body: Some(body), ..PrChange::default() };
+            let permit = self.permit()?;
+            slot.call(lanes::WRITE, forge.update_pr(&permit, pr.number, &change)).await?;
+        }
+        Ok(EffectResult::ReceiptKept { signed: kept.signature.is_some(), unsigned: kept.unsigned })
     }
 
     async fn on_the_forge(&self, slot: Slot, action: Action) -> Result<EffectResult, EffectError> {
@@ -262,6 +349,11 @@ impl Writing<'_> {
                 let updated = slot.call(lanes::LAND, forge.update_branch(&permit, number, &head)).await?;
                 Ok(EffectResult::Updated { head: updated.head, same_diff: updated.same_diff })
             }
+            Action::Dequeue { number } => {
+                let permit = self.permit()?;
+                slot.call(lanes::LAND, forge.dequeue(&permit, number)).await?;
+                Ok(EffectResult::Plain)
+            }
             Action::UpdatePr { number, ready } => {
                 // The title is left as people have it.
                 let (_, body) = self.adapters.texts.pull_request(self.job()?).map_err(permanent)?;
@@ -290,6 +382,19 @@ impl Writing<'_> {
                 if resolve {
                     let permit = self.permit()?;
                     slot.call(lanes::WRITE, forge.resolve_thread(&permit, number, &thread)).await?;
+                }
+                Ok(EffectResult::Plain)
+            }
+            Action::ReviewComment { number, key } => {
+                let (body, key) = (self.adapters.texts.review(self.job()?).map_err(permanent)?, self.mark(&key));
+                let permit = self.permit()?;
+                if forge.capabilities().conversations {
+                    slot.call(lanes::WRITE, forge.upsert_comment(&permit, number, &key, &body)).await?;
+                } else {
+                    // There is no page of the pull request: the ticket is where people look.
+                    let tracker = &self.adapters.tracker;
+                    slot.call(lanes::WRITE, tracker.comment(&permit, &self.ticket, &key, &body, self.decided_at))
+                        .await?;
                 }
                 Ok(EffectResult::Plain)
             }

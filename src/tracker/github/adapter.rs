@@ -6,10 +6,11 @@ use super::GithubTracker;
 use crate::domain::comment::{Comment, TrustLevel};
 use crate::domain::ids::{CommentId, TicketId};
 use crate::domain::permit::Permit;
+use crate::domain::service::Attachment;
 use crate::domain::ticket::{NewTicket, Ticket};
 use crate::domain::time::Timestamp;
 use crate::tracker::{
-    Account, Acknowledgement, BoardReading, Capabilities, CommentFound, Edited, Found, Mark, Move, Tracker,
+    Account, Acknowledgement, AgentApi, BoardReading, Capabilities, CommentFound, Edited, Found, Mark, Move, Tracker,
     TrackerError, Written,
 };
 
@@ -123,6 +124,18 @@ impl Tracker for GithubTracker {
         let (rest, graphql) = (left("REST", spent.rest_left), left("GraphQL", spent.graphql_left));
         let (asked, unchanged, writes) = (spent.requests, spent.unchanged, spent.writes);
         Some(format!("{asked} requests, {unchanged} of them unchanged and {writes} writes{rest}{graphql}"))
+    }
+
+    fn attachments(&self, text: &str) -> Vec<Attachment> {
+        self.attachments_in(text)
+    }
+
+    async fn fetch_attachment(&self, attachment: &Attachment, longest: usize) -> Result<Vec<u8>, TrackerError> {
+        self.fetch(attachment, longest).await
+    }
+
+    fn agent_api(&self) -> Option<&dyn AgentApi> {
+        Some(self)
     }
 
     async fn probe(&self) -> Result<String, TrackerError> {

@@ -12,6 +12,9 @@ impl From<GithubError> for TrackerError {
             GithubError::Unreachable(words) => Self::Request(words.clone()),
             GithubError::MaybeDone(words) => Self::MaybeDone(words.clone()),
             GithubError::Auth(words) => Self::Auth(words.clone()),
+            GithubError::RateLimited { wait, by } if by.is_our_own() => {
+                Self::Later { wait: *wait, why: by.to_string() }
+            }
             GithubError::RateLimited { wait, .. } => Self::RateLimited { retry_after: Some(*wait) },
             GithubError::NotFound(words) => status(404, words),
             GithubError::Gone(words) => status(410, words),

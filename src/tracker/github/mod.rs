@@ -1,6 +1,8 @@
 //! The issues of one GitHub repository as a board. Pull requests, which GitHub lists among them, are left out.
 
 mod adapter;
+mod agent_api;
+mod attachments;
 mod blockers;
 mod columns;
 mod comments;
@@ -22,6 +24,7 @@ mod wire;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
+pub use agent_api::api_tool;
 pub use columns::{Columns, StateLabel};
 pub use project::ProjectColumn;
 pub use setup::{LabelsMissing, SetupReport};

@@ -7,11 +7,12 @@ use super::people::who_we_are;
 use crate::domain::comment::{Comment, TrustLevel};
 use crate::domain::ids::{CommentId, TicketId};
 use crate::domain::permit::Permit;
+use crate::domain::service::Attachment;
 use crate::domain::ticket::{NewTicket, Ticket};
 use crate::domain::time::Timestamp;
 use crate::tracker::{
-    Account, Acknowledgement, BoardReading, Capabilities, CommentFound, Edited, Found, Mark, Move, Tracker,
-    TrackerError, Written,
+    Account, Acknowledgement, AgentApi, BoardReading, Capabilities, CommentFound, Edited, Found, Mark, Move, Tracker,
+    TrackerError, Written, addresses,
 };
 
 #[async_trait]
@@ -127,6 +128,18 @@ impl Tracker for LinearTracker {
     fn usage(&self) -> Option<String> {
         let budget = self.client.budget();
         budget.is_known().then(|| budget.to_string())
+    }
+
+    fn agent_api(&self) -> Option<&dyn AgentApi> {
+        Some(self)
+    }
+
+    fn attachments(&self, text: &str) -> Vec<Attachment> {
+        addresses::attachments_in(text, |url| self.file_name(url))
+    }
+
+    async fn fetch_attachment(&self, attachment: &Attachment, longest: usize) -> Result<Vec<u8>, TrackerError> {
+        self.fetch(attachment, longest).await
     }
 
     async fn probe(&self) -> Result<String, TrackerError> {

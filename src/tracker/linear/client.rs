@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::agent_document::Sendable;
 use super::budget::{self, Budget};
 use super::refusals::{self, WriteFailure};
 use crate::domain::time::Timestamp;
@@ -38,6 +39,8 @@ pub struct DatedReply<T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallKind {
     Read,
+    /// What an agent wants to read: a refusal is an answer to the agent, and says nothing about our access.
+    AgentRead,
     Write,
 }
 
@@ -107,11 +110,35 @@ impl LinearClient {
         serde_json::from_value(data).map_err(|error| WriteFailure::Other(TrackerError::MaybeDone(error.to_string())))
     }
 
-    async fn send<V: Serialize>(
-        &self,
-        body: &graphql_client::QueryBody<V>,
-        kind: CallKind,
-    ) -> Result<DatedReply<Value>, WriteFailure> {
+    /// An agent's document.
+    pub async fn relay(&self, document: &Sendable, kind: CallKind) -> Result<Value, WriteFailure> {
+        let body = serde_json::json!({ "query": document.query, "variables": document.variables });
+        Ok(self.send(&body, kind).await?.data)
+    }
+
+    /// A file, unless it is longer than so many bytes.
+    pub async fn download(&self, url: &str, longest: usize) -> Result<Vec<u8>, TrackerError> {
+        let lost = |error: reqwest::Error| TrackerError::Request(words(&error));
+        let mut response = self.http.get(url).send().await.map_err(lost)?;
+        let status = response.status().as_u16();
+        if status != 200 {
+            return Err(TrackerError::Refused(format!("Linear answers {status}")));
+        }
+        let mut bytes = Vec::new();
+        while let Some(part) = response.chunk().await.map_err(lost)? {
+            if bytes.len() + part.len() > longest {
+                return Err(TrackerError::Refused(format!("it is longer than {longest} bytes")));
+            }
+            bytes.extend_from_slice(&part);
+        }
+        Ok(bytes)
+    }
+
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    async fn send(&self, body: &impl Serialize, kind: CallKind) -> Result<DatedReply<Value>, WriteFailure> {
         let lost = |error: reqwest::Error| {
             let never_left = error.is_connect() || error.is_builder();
             WriteFailure::Other(match kind {

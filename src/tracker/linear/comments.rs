@@ -18,7 +18,7 @@ use crate::domain::ids::{CommentId, TicketId};
 use crate::domain::time::Timestamp;
 use crate::tracker::{Acknowledgement, CommentFound, Edited, TrackerError, Written};
 
-const MARKER: &str = "<!-- dirigent:";
+pub(super) const MARKER: &str = "<!-- dirigent:";
 /// How far Linear's clock may be behind ours.
 const SKEW: Duration = Duration::from_secs(300);
 /// So often a comment is written again after somebody deleted the one with the same key.
@@ -66,6 +66,15 @@ impl LinearTracker {
         let by_id = IDComparator { eq: Some(comment.as_str().to_owned()), ..Default::default() };
         let nodes = self.look_at_comments(id, CommentFilter { id: Some(by_id), ..Default::default() }).await?;
         Ok(nodes.into_iter().flatten().next())
+    }
+
+    /// The text of a comment of this issue; `None` where there is none of this id.
+    pub(super) async fn comment_text(
+        &self,
+        id: &TicketId,
+        comment: &CommentId,
+    ) -> Result<Option<String>, TrackerError> {
+        Ok(self.comment_node(id, comment).await?.map(|node| node.body))
     }
 
     pub(super) async fn read_comments(

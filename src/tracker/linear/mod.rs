@@ -5,6 +5,10 @@
 //! one.
 
 mod adapter;
+mod agent_api;
+mod agent_document;
+mod agent_reading;
+mod attachments;
 mod board;
 mod budget;
 mod client;
@@ -29,6 +33,7 @@ use client::LinearClient;
 use people::Accounts;
 use polling::Digest;
 
+pub use agent_api::api_tool;
 pub use scope::{Assignee, Scope};
 pub use survey::NamedStates;
 

@@ -65,7 +65,7 @@ pub fn data_of(status: u16, headers: &HeaderMap, bytes: &[u8], kind: CallKind) -
             Err(WriteFailure::Other(TrackerError::Auth(format!("Linear answers {status}: {said}"))))
         }
         (500.., _, _) => Err(WriteFailure::Other(match kind {
-            CallKind::Read => TrackerError::Status { status, detail: beginning(bytes) },
+            CallKind::Read | CallKind::AgentRead => TrackerError::Status { status, detail: beginning(bytes) },
             CallKind::Write => TrackerError::MaybeDone(format!("Linear answered {status}")),
         })),
         (_, _, Some(failure)) => Err(failure),
@@ -78,7 +78,7 @@ pub fn data_of(status: u16, headers: &HeaderMap, bytes: &[u8], kind: CallKind) -
 /// An answer that came and says nothing.
 pub fn unreadable(kind: CallKind, what: String) -> WriteFailure {
     WriteFailure::Other(match kind {
-        CallKind::Read => TrackerError::Response(what),
+        CallKind::Read | CallKind::AgentRead => TrackerError::Response(what),
         CallKind::Write => TrackerError::MaybeDone(format!("the answer cannot be read: {what}")),
     })
 }
@@ -117,6 +117,7 @@ impl Complaint {
         match kind {
             CallKind::Read if self.is("forbidden") => WriteFailure::Other(TrackerError::Auth(words)),
             CallKind::Read => WriteFailure::Other(TrackerError::Response(words)),
+            CallKind::AgentRead => WriteFailure::Refused(words),
             CallKind::Write if refused || not_understood => WriteFailure::Refused(words),
             CallKind::Write => WriteFailure::Other(TrackerError::MaybeDone(words)),
         }

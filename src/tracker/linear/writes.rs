@@ -53,6 +53,13 @@ impl LinearTracker {
         }
     }
 
+    /// Where the issue is, and the states of its own team: id and name.
+    pub(super) async fn states_of(&self, id: &TicketId) -> Result<(String, Vec<(String, String)>), TrackerError> {
+        let (node, _) = self.place(id, &[]).await?;
+        let states = node.team.states.nodes.into_iter().map(|state| (state.id, state.name));
+        Ok((node.state.name, states.collect()))
+    }
+
     /// States have names of their own in each team: the one of the issue's own team is meant.
     pub(super) async fn shift(
         &self,
@@ -160,6 +167,7 @@ impl LinearTracker {
             issue_id: id.as_str().to_owned(),
             url: url.to_owned(),
             title: title.to_owned(),
+            subtitle: None,
         };
         match self.client.tell::<Attach>(attach::Variables { input }).await {
             Ok(_) => Ok(()),

@@ -1,11 +1,12 @@
 //! The board as a tracker: what each call asks of it or does to it.
 
 use async_trait::async_trait;
-use tokio::sync::watch;
+use tokio::sync::broadcast;
 
 use super::MemoryTracker;
 use super::past::Known;
 use crate::domain::comment::{Comment, TrustLevel};
+use crate::domain::hint::Hint;
 use crate::domain::ids::{CommentId, TicketId};
 use crate::domain::permit::Permit;
 use crate::domain::ticket::{NewTicket, Ticket, same_state, state_in};
@@ -218,7 +219,7 @@ impl Tracker for MemoryTracker {
         .await
     }
 
-    fn changes(&self) -> Option<watch::Receiver<u64>> {
+    fn changes(&self) -> Option<broadcast::Receiver<Hint>> {
         Some(self.changes.subscribe())
     }
 

@@ -15,6 +15,8 @@ use crate::tracker::{Account, Acknowledgement, Mark, TrackerError};
 #[derive(Debug)]
 pub(super) struct Board {
     tickets: BTreeMap<TicketId, Past>,
+    /// Changed, and nobody was told yet.
+    pub touched: BTreeSet<TicketId>,
     /// Tickets that were created by us, by their keys.
     pub keys: BTreeMap<String, TicketId>,
     unsaid: BTreeSet<CommentId>,
@@ -42,6 +44,7 @@ impl Default for Board {
     fn default() -> Self {
         Self {
             tickets: BTreeMap::new(),
+            touched: BTreeSet::new(),
             keys: BTreeMap::new(),
             unsaid: BTreeSet::new(),
             made: 0,
@@ -92,12 +95,14 @@ impl Board {
 
     pub fn put(&mut self, mut ticket: Ticket) {
         ticket.labels = normalise_labels(&ticket.labels);
+        self.touched.insert(ticket.id.clone());
         self.tickets.entry(ticket.id.clone()).or_default().push(Some(ticket));
     }
 
     pub fn remove(&mut self, id: &TicketId) {
         if let Some(past) = self.tickets.get_mut(id).filter(|past| past.newest().is_some()) {
             past.push(None);
+            self.touched.insert(id.clone());
         }
     }
 
@@ -142,6 +147,7 @@ impl Board {
         }
         after.updated_at = Some(at);
         past.push(Some(after));
+        self.touched.insert(id.clone());
         Some(told)
     }
 

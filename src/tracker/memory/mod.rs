@@ -9,10 +9,11 @@ mod past;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::broadcast;
 
 use super::{Acknowledgement, TrackerError};
 use crate::domain::comment::{Author, TrustLevel};
+use crate::domain::hint::Hint;
 use crate::domain::ids::{CommentId, TicketId};
 use crate::domain::ticket::Ticket;
 use crate::domain::time::Timestamp;
@@ -40,12 +41,12 @@ impl Fault {
 #[derive(Debug)]
 pub struct MemoryTracker {
     board: Mutex<Board>,
-    changes: watch::Sender<u64>,
+    changes: broadcast::Sender<Hint>,
 }
 
 impl Default for MemoryTracker {
     fn default() -> Self {
-        Self { board: Mutex::default(), changes: watch::channel(0).0 }
+        Self { board: Mutex::default(), changes: broadcast::Sender::new(64) }
     }
 }
 
@@ -194,15 +195,19 @@ impl MemoryTracker {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something that happens on the board without a call of ours.
+    /// Something that happens on the board, by people or by a call of ours.
     fn act<T>(&self, what: impl FnOnce(&mut Board) -> T) -> T {
-        let done = what(&mut self.board());
-        self.changed();
+        let mut board = self.board();
+        let done = what(&mut board);
+        let touched = std::mem::take(&mut board.touched);
+        drop(board);
+        if touched.is_empty() {
+            let _ = self.changes.send(Hint::Board);
+        }
+        for id in touched {
+            let _ = self.changes.send(Hint::ticket(id));
+        }
         done
-    }
-
-    fn changed(&self) {
-        self.changes.send_modify(|count| *count += 1);
     }
 
     /// Takes the next fault; a late answer waits before anything happens.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use async_trait::async_trait;
-use tokio::sync::watch;
+use tokio::sync::broadcast;
 
 use super::board::{Board, STATES, draft, tag_of, tracker_error};
 use super::error::StoreError;
@@ -15,6 +15,7 @@ use super::ticket::comment;
 use super::watch::Watch;
 use crate::domain::comment::Comment;
 use crate::domain::comment::TrustLevel;
+use crate::domain::hint::Hint;
 use crate::domain::ids::{CommentId, TicketId};
 use crate::domain::permit::Permit;
 use crate::domain::ticket::{NewTicket, Ticket, same_state, state_in};
@@ -250,7 +251,7 @@ impl Tracker for TkTracker {
         self.work(move |board| board.create(&draft, &key)).await
     }
 
-    fn changes(&self) -> Option<watch::Receiver<u64>> {
+    fn changes(&self) -> Option<broadcast::Receiver<Hint>> {
         let watch = self.watch.get_or_init(|| Watch::start(self.board.store.dir().to_path_buf()));
         watch.as_ref().map(Watch::receiver)
     }

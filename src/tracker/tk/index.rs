@@ -136,11 +136,11 @@ impl Index {
             Err(error) => Err(error.to_string()),
         };
         let why = match &content {
-            Ok(parsed) => parsed.record.malformed(),
-            Err(why) => Some(why.as_str()),
+            Ok(parsed) => parsed.record.malformed().map(|why| format!("{}: {why}", path.display())),
+            Err(why) => Some(why.clone()),
         };
         if let Some(why) = why {
-            tracing::warn!(file = %path.display(), "ticket left out: {why}");
+            tracing::warn!("ticket left out: {why}");
         }
         self.entries.insert(id.to_owned(), Entry { stamp, link, content });
         self.version += 1;

@@ -28,3 +28,4 @@ pub use names::{check_id, prefix_for};
 pub use notes::TicketNote;
 pub use record::Record;
 pub use store::{BrokenFile, Listing, LockedStore, Store, id_of_file, timestamp_now};
+pub use ticket::NAMELESS;

@@ -30,6 +30,9 @@ impl Body {
     }
 }
 
+/// What a ticket is called that was made without a title.
+pub const NAMELESS: &str = "Untitled";
+
 impl Record {
     /// Why this file cannot be a ticket, though it can be read.
     pub fn malformed(&self) -> Option<&'static str> {
@@ -75,7 +78,12 @@ pub(super) fn ticket<'a>(
         labels: normalise_labels(&record.tags),
         blocked_by: blocked_by.collect(),
         parent: record.parent.as_deref().map(TicketId::new),
-        dispatchable: Dispatchable::Yes,
+        dispatchable: match &body.description {
+            None if record.title_or_empty().trim() == NAMELESS => {
+                Dispatchable::No("it has neither a title nor a description: there is nothing to work on".into())
+            }
+            _ => Dispatchable::Yes,
+        },
         created_at: record.created.as_deref().and_then(instant),
         updated_at: Some(body.updated_at),
         native_ref: Some(json!({ "file": path.display().to_string() })),
@@ -95,9 +103,11 @@ pub(super) fn priority_for_file(priority: Option<i64>) -> String {
 }
 
 pub(super) fn comment(note: TicketNote) -> Comment {
+    // Below our own note, the same hidden line is a person's copy of it.
+    let is_original = |note: &TicketNote| note.key.as_ref().is_some_and(|key| note.id == format!("key:{key}"));
     Comment {
+        author: if is_original(&note) { Author::ourselves() } else { owner() },
         id: CommentId::new(note.id),
-        author: if note.key.is_some() { Author::ourselves() } else { owner() },
         body: note.text,
         created_at: note.timestamp.as_deref().and_then(instant),
         updated_at: None,

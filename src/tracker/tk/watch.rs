@@ -1,4 +1,4 @@
-//! Tells that the store may have changed, the moment it does. Also when the directory appears only later.
+//! Tells which ticket may have changed, the moment it does. Also when the directory appears only later.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -6,17 +6,21 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
-use tokio::sync::watch;
+use tokio::sync::broadcast;
 
-use super::store::id_of_file;
+use super::store::{id_of_file, is_readme};
+use crate::domain::hint::Hint;
+use crate::domain::ids::TicketId;
 
 /// How often a directory that is not there yet is looked for.
 const LOOK_FOR: Duration = Duration::from_millis(250);
 /// How often it is checked that the directory is still the same one.
 const CHECK: Duration = Duration::from_secs(5);
+/// Hints that nobody has taken yet. Past that, whoever listens has to look at everything.
+const AT_ONCE: usize = 256;
 
 pub(super) struct Watch {
-    receiver: watch::Receiver<u64>,
+    hints: broadcast::Sender<Hint>,
     orders: mpsc::Sender<Message>,
 }
 
@@ -43,11 +47,12 @@ impl Watch {
                 return None;
             }
         };
-        let (sender, receiver) = watch::channel(0);
+        let hints = broadcast::Sender::new(AT_ONCE);
+        let sender = hints.clone();
         let thread = std::thread::Builder::new().name("tk-watch".into());
         let spawned = thread.spawn(move || Loop { dir, watcher, sender, watched: None, complained: false }.run(&inbox));
         match spawned {
-            Ok(_) => Some(Self { receiver, orders }),
+            Ok(_) => Some(Self { hints, orders }),
             Err(error) => {
                 tracing::warn!("no file watch, new tickets are found by polling: {error}");
                 None
@@ -55,8 +60,8 @@ impl Watch {
         }
     }
 
-    pub fn receiver(&self) -> watch::Receiver<u64> {
-        self.receiver.clone()
+    pub fn receiver(&self) -> broadcast::Receiver<Hint> {
+        self.hints.subscribe()
     }
 }
 
@@ -69,7 +74,7 @@ impl Drop for Watch {
 struct Loop {
     dir: PathBuf,
     watcher: RecommendedWatcher,
-    sender: watch::Sender<u64>,
+    sender: broadcast::Sender<Hint>,
     watched: Option<(u64, u64)>,
     complained: bool,
 }
@@ -105,29 +110,30 @@ impl Loop {
                 Err(_) => {}
             }
         }
-        self.tell();
+        self.tell(Hint::Board);
     }
 
     fn seen(&self, event: notify::Result<Event>) {
-        let matters = match &event {
-            Err(_) => true,
-            Ok(event) if event.need_rescan() => true,
-            Ok(event) => {
-                !matches!(event.kind, EventKind::Access(_)) && event.paths.iter().any(|path| self.concerns(path))
-            }
-        };
-        if matters {
-            self.tell();
+        let Ok(event) = event else { return self.tell(Hint::Board) };
+        if event.need_rescan() {
+            return self.tell(Hint::Board);
+        }
+        if !matches!(event.kind, EventKind::Access(_)) {
+            event.paths.iter().filter_map(|path| self.hint(path)).for_each(|hint| self.tell(hint));
         }
     }
 
-    fn concerns(&self, path: &Path) -> bool {
-        path == self.dir
-            || path.file_name().and_then(|name| name.to_str()).is_some_and(|name| id_of_file(name).is_some())
+    fn hint(&self, path: &Path) -> Option<Hint> {
+        if path == self.dir {
+            return Some(Hint::Board);
+        }
+        let id = path.file_name().and_then(|name| name.to_str()).and_then(id_of_file)?;
+        (!is_readme(id)).then(|| Hint::ticket(TicketId::new(id)))
     }
 
-    fn tell(&self) {
-        self.sender.send_modify(|count| *count = count.wrapping_add(1));
+    fn tell(&self, hint: Hint) {
+        // Nobody may be listening yet.
+        let _ = self.sender.send(hint);
     }
 }
 

@@ -8,6 +8,7 @@ use crate::config::Settings;
 use crate::config::tracker::UntrustedText;
 use crate::domain::comment::{Author, Comment};
 use crate::domain::evidence::Evidence;
+use crate::domain::finding::ReviewFinding;
 use crate::domain::job::Work;
 use crate::domain::remark::RemarkKey;
 use crate::domain::ticket::{Dispatchable, Ticket};
@@ -31,10 +32,7 @@ pub fn context(input: &PromptInput<'_>, settings: &Settings) -> Json {
         }),
         _ => Json::Null,
     };
-    let review = match input.work {
-        Work::Review { head } => json!({ "head": head, "findings": [] }),
-        _ => Json::Null,
-    };
+    let review = input.review.as_ref().map_or(Json::Null, |facts| review(facts, input.work));
     let previous = match &input.previous {
         Some(previous) => json!({
             "summary": previous.summary,
@@ -48,8 +46,13 @@ pub fn context(input: &PromptInput<'_>, settings: &Settings) -> Json {
         let remark = word.key.as_ref().map(RemarkKey::handle);
         json!({ "from": one_line(&word.from), "text": word.text.trim(), "remark": remark })
     });
+    let attachments = input.attached.iter().map(|file| {
+        json!({ "path": file.path, "url": one_line(&file.url), "trouble": file.trouble.as_deref().map(one_line) })
+    });
+    let mut issue = issue(input.ticket, settings);
+    issue["symphony"] = symphony(input);
     json!({
-        "issue": issue(input.ticket, settings),
+        "issue": issue,
         "attempt": (input.attempt > 1).then(|| input.attempt - 1),
         "run": {
             "id": input.run.id,
@@ -66,6 +69,7 @@ pub fn context(input: &PromptInput<'_>, settings: &Settings) -> Json {
         "rework": rework,
         "review": review,
         "previous": previous,
+        "attachments": attachments.collect::<Vec<_>>(),
         "messages": words.collect::<Vec<_>>(),
         "role": input.work.kind().name(),
         "policy": {
@@ -76,6 +80,28 @@ pub fn context(input: &PromptInput<'_>, settings: &Settings) -> Json {
             "merge": settings.merge,
         },
         "project": Json::Null,
+    })
+}
+
+fn review(facts: &super::ReviewFacts<'_>, work: &Work) -> Json {
+    let reviews = facts.reviews;
+    let head = match work {
+        Work::Review { head } => Some(head),
+        Work::Implement | Work::Rework { .. } => reviews.head.as_ref(),
+    };
+    let last = |finding: &ReviewFinding| json!({ "id": finding.id, "severity": finding.severity, "title": one_line(&finding.title), "answer": "the last review's" });
+    let before = reviews.settled.iter().map(|finding| {
+        let (title, answer) = (one_line(&finding.title), one_line(&finding.answer));
+        json!({ "id": finding.id, "severity": finding.severity, "title": title, "answer": answer })
+    });
+    json!({
+        "head": head,
+        "base": facts.base,
+        "passes": reviews.passes,
+        "findings": reviews.findings,
+        "settled": before.chain(reviews.findings.iter().map(last)).collect::<Vec<_>>(),
+        "unreadable": reviews.unreadable.as_ref().map(|last| one_line(&last.because)),
+        "profile": facts.profile,
     })
 }
 
@@ -104,6 +130,17 @@ fn issue(ticket: &Ticket, settings: &Settings) -> Json {
         "updated_at": ticket.updated_at.map(rfc3339),
         "native_ref": ticket.native_ref,
         "comments": comments(ticket, settings),
+    })
+}
+
+/// What prompts written for pi-symphony ask for. A run is only started where it may act.
+fn symphony(input: &PromptInput<'_>) -> Json {
+    json!({
+        "phase": input.run.phase,
+        "passive_phase": false,
+        "next_intended_action": input.work.kind().name(),
+        "ownership": { "allowed": true },
+        "kill_switch": { "active": false },
     })
 }
 
@@ -262,12 +299,14 @@ pub fn sample() -> Json {
             desk_tools: true,
         },
         undelivered: std::slice::from_ref(&word),
+        attached: &[],
         previous: Some(super::Previous {
             summary: Some("a summary"),
             failure: Some("a failure"),
             head: Some("0123456789abcdef"),
             salvage: Some("refs/dirigent/salvage/run"),
         }),
+        review: None,
     };
     context(&input, &Settings::default())
 }

@@ -30,7 +30,7 @@ enum Language {
 }
 
 /// A template that was not understood.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct SyntaxError {
     /// In the file that the template came from.
     pub line: usize,
@@ -43,6 +43,13 @@ impl Template {
     pub fn new(text: &str, origin: &str, lines_before: usize) -> Result<Self, SyntaxError> {
         let language = if is_liquid(text) { liquid(text, origin, lines_before)? } else { bars(text, lines_before)? };
         Ok(Self { text: text.to_owned(), origin: origin.to_owned(), lines_before, language })
+    }
+
+    /// Not understood: whoever renders it is told why.
+    pub fn broken(text: &str, origin: &str, lines_before: usize, error: &SyntaxError) -> Self {
+        let message = format!("the prompt is not a valid template: {}", error.message);
+        let language = Language::Broken(RenderError { origin: origin.to_owned(), line: Some(error.line), message });
+        Self { text: text.to_owned(), origin: origin.to_owned(), lines_before, language }
     }
 
     pub fn render(&self, data: &Json) -> Result<String, RenderError> {
@@ -190,7 +197,7 @@ fn liquid(text: &str, origin: &str, lines_before: usize) -> Result<Language, Syn
     let parser = liquid::ParserBuilder::with_stdlib()
         .build()
         .map_err(|error| SyntaxError { line: lines_before + 1, message: error.to_string() })?;
-    match parser.parse(text) {
+    match parser.parse(&readable_lists(text)) {
         Ok(template) => Ok(match unknown_field(text) {
             Some(path) => broken(None, format!("there is no variable `{path}`")),
             None => Language::Liquid(Arc::new(template)),
@@ -205,6 +212,29 @@ fn liquid(text: &str, origin: &str, lines_before: usize) -> Result<Language, Syn
             Err(SyntaxError { line: line.unwrap_or(1) + lines_before, message: liquid_message(&error) })
         }
     }
+}
+
+/// Liquid prints the items of a list without anything between them. A tag that prints nothing but the labels gets a comma there.
+fn readable_lists(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("{{") {
+        out.push_str(before);
+        out.push_str("{{");
+        let Some((tag, tail)) = after.split_once("}}") else {
+            rest = after;
+            continue;
+        };
+        let bare = tag.trim_matches(|c: char| c == '-' || c.is_whitespace());
+        match bare {
+            "issue.labels" => out.push_str(&tag.replace(bare, "issue.labels | join: \", \"")),
+            _ => out.push_str(tag),
+        }
+        out.push_str("}}");
+        rest = tail;
+    }
+    out.push_str(rest);
+    out
 }
 
 /// Liquid takes an unknown field in a condition for false; this finds it.

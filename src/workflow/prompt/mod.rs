@@ -6,14 +6,14 @@ pub mod context;
 pub mod engine;
 pub mod fence;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
 
 use super::error::RenderError;
 use super::templates::{TemplateName, Templates};
 use crate::config::Settings;
-use crate::domain::job::{HumanMessage, Work};
+use crate::domain::job::{HumanMessage, Reviews, Work};
 use crate::domain::ticket::Ticket;
 use engine::{SyntaxError, Template};
 
@@ -27,7 +27,20 @@ pub struct PromptInput<'a> {
     pub run: RunFacts<'a>,
     /// Trusted words that the prompt must carry.
     pub undelivered: &'a [HumanMessage],
+    /// Files of the ticket that were fetched for the run.
+    pub attached: &'a [AttachedFile],
     pub previous: Option<Previous<'a>>,
+    pub review: Option<ReviewFacts<'a>>,
+}
+
+/// What a reviewer is told besides its ticket.
+#[derive(Debug, Clone)]
+pub struct ReviewFacts<'a> {
+    /// What the head is compared with.
+    pub base: &'a str,
+    pub reviews: &'a Reviews,
+    /// The words of a profile of the user's own.
+    pub profile: Option<&'a str>,
 }
 
 #[derive(Debug, Clone)]
@@ -45,6 +58,14 @@ pub struct RunFacts<'a> {
     pub desk_tools: bool,
 }
 
+/// A file of the ticket: where it lies now, or why it does not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttachedFile {
+    pub path: Option<PathBuf>,
+    pub url: String,
+    pub trouble: Option<String>,
+}
+
 /// What a fresh conversation is told about the one before.
 #[derive(Debug, Clone)]
 pub struct Previous<'a> {
@@ -58,17 +79,29 @@ pub struct Previous<'a> {
 #[derive(Debug, Clone)]
 pub struct Prompts {
     body: Option<Template>,
+    /// Why the body cannot be used, if it cannot: each attempt fails with it.
+    broken: Option<SyntaxError>,
     templates: Templates,
 }
 
 impl Prompts {
     /// `body` as the file has it, trimmed; `lines_before` it in the file.
-    pub fn new(body: &str, origin: &str, lines_before: usize, templates: Templates) -> Result<Self, SyntaxError> {
-        let body = match is_blank(body) {
-            true => None,
-            false => Some(Template::new(body, origin, lines_before)?),
-        };
-        Ok(Self { body, templates })
+    pub fn new(body: &str, origin: &str, lines_before: usize, templates: Templates) -> Self {
+        if is_blank(body) {
+            return Self { body: None, broken: None, templates };
+        }
+        match Template::new(body, origin, lines_before) {
+            Ok(template) => Self { body: Some(template), broken: None, templates },
+            Err(error) => {
+                let template = Template::broken(body, origin, lines_before, &error);
+                Self { body: Some(template), broken: Some(error), templates }
+            }
+        }
+    }
+
+    /// Why the body of the file cannot be used, if it cannot.
+    pub fn broken(&self) -> Option<&SyntaxError> {
+        self.broken.as_ref()
     }
 
     pub fn templates(&self) -> &Templates {
@@ -91,7 +124,26 @@ impl Prompts {
         settings: &Settings,
         template: Option<&str>,
     ) -> Result<String, RenderError> {
-        self.render_first(context::context(input, settings), template)
+        let data = context::context(input, settings);
+        match input.work {
+            Work::Review { .. } => self.render_review(data, template),
+            Work::Implement | Work::Rework { .. } => self.render_first(data, template),
+        }
+    }
+
+    /// A reviewer's prompt. Its form of answer is part of it whatever the rest says, since a program reads it.
+    fn render_review(&self, mut data: Json, template: Option<&str>) -> Result<String, RenderError> {
+        let main = match template {
+            Some(name) => self.templates.own(name)?,
+            None => {
+                if let Some(body) = self.body.as_ref().filter(|body| !body.mentions("issue")) {
+                    data["project"] = body.render(&data)?.into();
+                }
+                self.templates.get(TemplateName::Review)
+            }
+        };
+        let parts = [main.render(&data)?, self.templates.get(TemplateName::ReviewFormat).render(&data)?];
+        Ok(joined(&parts))
     }
 
     fn render_first(&self, mut data: Json, template: Option<&str>) -> Result<String, RenderError> {
@@ -108,6 +160,7 @@ impl Prompts {
         };
         let mut parts = vec![main.render(&data)?];
         for (variable, section) in [
+            ("attachments", TemplateName::Attachments),
             ("previous", TemplateName::Previous),
             ("rework", TemplateName::Rework),
             ("messages", TemplateName::Messages),
@@ -116,6 +169,11 @@ impl Prompts {
                 Json::Null => false,
                 Json::Array(items) => !items.is_empty(),
                 _ => true,
+            };
+            // A head that is only prepared for its merge is not reworked.
+            let section = match (section, data[variable]["trigger"].as_str()) {
+                (TemplateName::Rework, Some("landing")) => TemplateName::Merge,
+                (section, _) => section,
             };
             if there && !main.mentions(variable) {
                 parts.push(self.templates.get(section).render(&data)?);

@@ -65,15 +65,13 @@ fn input<'a>(ticket: &'a Ticket, work: &'a Work, attempt: u32) -> PromptInput<'a
             desk_tools: false,
         },
         undelivered: &[],
+        attached: &[],
+        review: None,
         previous: None,
     }
 }
 
 fn prompts(body: &str) -> Prompts {
-    try_prompts(body).unwrap()
-}
-
-fn try_prompts(body: &str) -> Result<Prompts, SyntaxError> {
     Prompts::new(body, "WORKFLOW.md", 10, Templates::load(None).unwrap())
 }
 
@@ -90,6 +88,20 @@ fn spec_5_both_languages_render_without_escaping() {
                   {% if attempt %}again{% endif %}";
     assert_eq!(first(liquid).unwrap(), "APP-7 Fix <b> & \"quotes\" [ui][bug]\n");
     assert_eq!(first("{{ issue.labels | join: \"+\" }}").unwrap(), "ui+bug\n", "filters alone mean Liquid");
+}
+
+#[test]
+fn spec_5_labels_alone_are_readable_in_liquid() {
+    let body = "{% if attempt %}{% endif %}Labels: {{ issue.labels }} {{- issue.labels -}}; {{ issue.key }}";
+    assert_eq!(first(body).unwrap(), "Labels: ui, bugui, bug; APP-7\n");
+}
+
+#[test]
+fn prompts_of_pi_symphony_find_their_variables() {
+    let body = "{% if issue.description %}{% endif %}{{ issue.symphony.phase }} {{ issue.symphony.ownership.allowed }} \
+                {{ issue.symphony.kill_switch.active }} {{ issue.symphony.passive_phase }} {{ issue.symphony.next_intended_action }} \
+                {{ policy.rollout.mode }}";
+    assert_eq!(first(body).unwrap(), "implementing true false false implement observe\n");
 }
 
 #[test]
@@ -137,7 +149,8 @@ fn templates_that_cannot_be_parsed_are_refused_with_their_line() {
     for (body, line) in
         [("a\n{{#if issue}}x", 12), ("a\n{{issue.title", 12), ("a\n\n{% if issue %}x", 13), ("{% nope %}", 11)]
     {
-        let error = try_prompts(body).map(|_| ()).expect_err(body);
+        let prompts = prompts(body);
+        let error = prompts.broken().expect(body);
         assert!(error.line.abs_diff(line) <= 1, "{body:?}: line {} of {line}: {}", error.line, error.message);
         assert!(!error.message.is_empty() && !error.message.contains('\n'), "{:?}", error.message);
     }

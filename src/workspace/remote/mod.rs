@@ -140,6 +140,20 @@ impl Remote {
         Ok(self.heads(&[branch]).await?.into_iter().next().map(|(_, commit)| commit))
     }
 
+    /// What a ref of any kind is at.
+    pub async fn ref_at(&self, name: &str) -> Result<Option<CommitId>, RemoteError> {
+        let args = ["ls-remote", "--quiet", "--refs", &self.shared.url, name].map(str::to_owned);
+        let listed = self.git(args.to_vec()).await?;
+        let lines = String::from_utf8_lossy(&listed).into_owned();
+        let found = lines.lines().filter_map(|line| line.split_once('\t')).find(|(_, listed)| *listed == name);
+        Ok(found.map(|(commit, _)| CommitId::new(commit)))
+    }
+
+    /// Puts a ref of any kind at `commit`, if it is where the lease says.
+    pub async fn push_ref(&self, name: &str, commit: &CommitId, lease: &Lease) -> Result<(), RemoteError> {
+        self.send(name, Some(commit), lease).await
+    }
+
     /// Brings the branches here; what each was at. The objects are then in the repository, and `refs/remotes/origin/*` says so.
     pub async fn fetch(&self, branches: &[&str]) -> Result<Vec<(String, CommitId)>, RemoteError> {
         let heads = self.heads(branches).await?;

@@ -247,6 +247,9 @@ fn file(world: &World, request: &Request) -> Answer {
     if request.header("authorization").is_some() {
         return Answer::raw(403, "application/xml", b"<Error><Code>AuthenticationFailed</Code></Error>".to_vec());
     }
+    if let Some(to) = world.forwards.get(&request.path) {
+        return Answer::raw(302, "text/html; charset=utf-8", Vec::new()).with("location", to.clone());
+    }
     match world.files.get(&request.path) {
         Some(bytes) => Answer::raw(200, "text/plain; charset=utf-8", bytes.clone()),
         None => Answer::raw(404, "application/xml", b"<Error><Code>BlobNotFound</Code></Error>".to_vec()),

@@ -33,6 +33,8 @@ pub struct World {
     pub apps: Vec<App>,
     /// Logs and attachments by path.
     pub files: BTreeMap<String, Vec<u8>>,
+    /// Addresses on the same host that lead elsewhere.
+    pub forwards: BTreeMap<String, String>,
     pub limits: Limits,
     pub faults: Faults,
     pub journal: Journal,
@@ -57,6 +59,7 @@ impl World {
             projects: Vec::new(),
             apps: Vec::new(),
             files: BTreeMap::new(),
+            forwards: BTreeMap::new(),
             faults: Faults::default(),
             journal: Journal::default(),
             violations: Vec::new(),

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use dirigent::config::agent::RequestRule;
+use dirigent::config::agent::{AskDefault, OnRequest, RequestRule};
 use dirigent::config::pi::PiModel;
 use dirigent::config::worker::Runtime;
 use dirigent::domain::evidence::EvidenceKind;
+use dirigent::domain::failure::RunFailure;
 use dirigent::domain::ids::SessionId;
 use dirigent::domain::job::HumanMessage;
 use dirigent::domain::run::{Activity, Declared, RunOutcome, RunReport, StopReason};
@@ -147,6 +148,49 @@ async fn denies(client: Client) {
     assert!(scene.model.heard().contains("written.txt"));
 }
 
+const WRITES_WHEN_ALLOWED: &str = "MODEL:shell touch asked.txt && git add asked.txt && git -c user.name=m -c user.email=m@example.invalid commit -qm Asked\nMODEL:text Tried it.";
+
+/// Asked on the ticket and answered by a person, the very turn goes on.
+async fn asks_a_person(client: Client, reply: &str, allowed: bool) {
+    let Some(mut scene) = Scene::set(client, WRITES_WHEN_ALLOWED, true) else { return };
+    scene.bench.settings.agent.on_request = OnRequest::Ask;
+    scene.bench.settings.agent.ask_timeout = Duration::from_secs(600);
+    let mut running = scene.start();
+    let run = running.run.clone();
+    running
+        .activity(|activity| matches!(activity, Activity::Asked { question } if question.contains("asked.txt")))
+        .await;
+    let word = HumanMessage { key: None, from: "ann".into(), text: reply.into(), at: Timestamp(0), urgent: false };
+    running.control.send(Control::Steer(word)).await.unwrap();
+    let report = running.report().await;
+    let transcript = scene.bench.transcript(&run);
+    assert_eq!((report.turns, report.commits_ahead), (1, u32::from(allowed)), "{client:?}: {transcript}");
+    scene.bench.assert_nothing_left(&run);
+}
+
+/// Nobody answers: `agent.ask_default` does, in the same turn.
+async fn asks_nobody(client: Client, default: AskDefault) {
+    let Some(mut scene) = Scene::set(client, WRITES_WHEN_ALLOWED, true) else { return };
+    scene.bench.settings.agent.on_request = OnRequest::Ask;
+    scene.bench.settings.agent.ask_timeout = Duration::from_millis(300);
+    scene.bench.settings.agent.ask_default = default;
+    let report = scene.run().await;
+    let allowed = u32::from(default == AskDefault::Approve);
+    assert_eq!((report.turns, report.commits_ahead), (1, allowed), "{client:?}: {:?}", report.outcome);
+}
+
+/// Where nobody may be asked, the run ends with the question.
+async fn may_not_ask(client: Client) {
+    let Some(mut scene) = Scene::set(client, WRITES_WHEN_ALLOWED, true) else { return };
+    scene.bench.settings.agent.on_request = OnRequest::Fail;
+    let report = scene.run().await;
+    let RunOutcome::Failed { failure: RunFailure::InputRequired { question } } = &report.outcome else {
+        panic!("{client:?}: {:?}", report.outcome)
+    };
+    assert!(question.contains("asked.txt"), "{client:?}: {question}");
+    assert_eq!(report.commits_ahead, 0, "{client:?}");
+}
+
 async fn is_steered(client: Client) {
     let prompt = "MODEL:shell for i in 1 2 3 4 5 6; do sleep 0.5; echo $i; done\nMODEL:text Slowly done.";
     let Some(scene) = Scene::set(client, prompt, false) else { return };
@@ -233,6 +277,27 @@ macro_rules! end_to_end {
             }
 
             #[tokio::test]
+            async fn a_persons_yes_resumes_the_very_turn() {
+                asks_a_person(Client::$client, "Approve.", true).await;
+            }
+
+            #[tokio::test]
+            async fn a_persons_no_resumes_the_very_turn() {
+                asks_a_person(Client::$client, "deny: not in this release", false).await;
+            }
+
+            #[tokio::test]
+            async fn a_question_that_nobody_answers_has_a_default() {
+                asks_nobody(Client::$client, AskDefault::Approve).await;
+                asks_nobody(Client::$client, AskDefault::Deny).await;
+            }
+
+            #[tokio::test]
+            async fn a_question_that_may_not_be_asked_ends_the_run() {
+                may_not_ask(Client::$client).await;
+            }
+
+            #[tokio::test]
             async fn a_lost_conversation_begins_anew() {
                 begins_anew(Client::$client).await;
             }
@@ -257,6 +322,38 @@ async fn pi_is_steered() {
     is_steered(Client::Pi).await;
 }
 
+/// An opinion is asked for in the middle of a turn, and the person's words are what the model is told.
+async fn asks_for_an_opinion(client: Client, prompt: &'static str) {
+    let Some(mut scene) = Scene::set(client, prompt, true) else { return };
+    scene.bench.settings.agent.on_request = OnRequest::Ask;
+    scene.bench.settings.agent.ask_timeout = Duration::from_secs(600);
+    if client == Client::Codex {
+        scene.bench.settings.codex.command.push_str(" --enable default_mode_request_user_input");
+        scene.bench.settings.codex.approval_policy = None;
+    }
+    let mut running = scene.start();
+    let run = running.run.clone();
+    running.activity(|activity| matches!(activity, Activity::Asked { question } if question.contains("colour"))).await;
+    let text = "Ultramarine".to_owned();
+    let word = HumanMessage { key: None, from: "ann".into(), text, at: Timestamp(0), urgent: false };
+    running.control.send(Control::Steer(word)).await.unwrap();
+    let report = running.report().await;
+    assert_eq!(report.turns, 1, "{client:?}: {}", scene.bench.transcript(&run));
+    assert!(scene.model.heard().contains("Ultramarine"), "{client:?}: {}", scene.bench.transcript(&run));
+}
+
+#[tokio::test]
+async fn claude_asks_for_an_opinion() {
+    let prompt = "MODEL:call AskUserQuestion {\"questions\":[{\"question\":\"Which colour?\",\"header\":\"Colour\",\"multiSelect\":false,\"options\":[{\"label\":\"Red\",\"description\":\"warm\"},{\"label\":\"Blue\",\"description\":\"cold\"}]}]}\nMODEL:text Thanks.";
+    asks_for_an_opinion(Client::Claude, prompt).await;
+}
+
+#[tokio::test]
+async fn codex_asks_for_an_opinion() {
+    let prompt = "MODEL:call request_user_input {\"questions\":[{\"id\":\"c\",\"header\":\"Colour\",\"question\":\"Which colour?\",\"options\":[{\"label\":\"Red\",\"description\":\"warm\"},{\"label\":\"Blue\",\"description\":\"cold\"}]}]}\nMODEL:text Thanks.";
+    asks_for_an_opinion(Client::Codex, prompt).await;
+}
+
 /// Hooks come with the command line alone; the settings of the user are not even there.
 #[tokio::test]
 async fn claude_calls_the_hooks_of_the_run() {
@@ -273,10 +370,11 @@ async fn claude_calls_the_hooks_of_the_run() {
     let records: Vec<serde_json::Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     // The agent may say that it stops while its subagent still works.
     let of = |event: &str| records.iter().find(|record| record["event"] == event).unwrap_or_else(|| panic!("{lines}"));
-    let (began, ended) = (of("subagent-start"), of("subagent-stop"));
-    assert_eq!((began["role"].as_str(), began["status"].as_str()), (Some("general-purpose"), Some("spawning")));
-    assert_eq!((&ended["name"], ended["status"].as_str()), (&began["name"], Some("completed")));
-    assert!(!of("stop")["session"].as_str().unwrap().is_empty());
+    let (began, ended) = (of("started"), of("stopped"));
+    assert_eq!(began["role"], "general-purpose");
+    assert!(!began["session"].as_str().unwrap().is_empty());
+    assert_eq!((&ended["name"], &ended["well"]), (&began["name"], &serde_json::json!(true)));
+    of("session_ended");
 }
 
 /// The one-shot Codex commits in a linked worktree and declares through `tk`, both from inside its sandbox.

@@ -5,6 +5,7 @@ mod clients;
 mod end_to_end;
 mod live;
 mod model_server;
+mod models;
 mod mutations;
 mod one_shot;
 mod recording;

@@ -134,3 +134,32 @@ fn the_log_of_a_run_is_json_where_the_file_says_so() {
     let lines = text(&plain.run(&["run", "--once", "--plain"]).stderr);
     assert!(!lines.lines().any(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()), "{lines}");
 }
+
+#[test]
+fn tickets_repository_prompt_and_workpad_are_where_the_file_says() {
+    let agent = "set -eu
+cp \"$DIRIGENT_PROMPT_FILE\" \"$HOME/prompt\"
+echo work > work.txt; git add -A; git commit -qm work; tk done x
+";
+    let board = Board::new(agent, "");
+    board.scratch.write(".dirigent/templates/drawing.md", "Draw {{issue.title}}.\n");
+    board.scratch.write("boards/one/.gitignore", ".*\n");
+    let place = board.scratch.dir.path().join("workflow");
+    std::fs::create_dir_all(&place).unwrap();
+    let repo = board.repo();
+    let file = place.join("WORKFLOW.md");
+    let text = format!(
+        "---\ntracker: {{kind: tk, provider: {{dir: \"{repo}/boards/one\"}}}}\nworkspace: {{repo: \"{repo}\"}}\npolling: {{interval_ms: 500}}\n\
+         worker: {{runtime: exec}}\nexec: {{command: sh ./agent.sh}}\nagent: {{routing: [{{match: {{labels: [ui]}}, prompt: drawing}}]}}\n\
+         orchestration: {{phase_store: workpad, ownership: {{required_workpad_marker: '## Our Pad'}}}}\n{MERGE}---\n",
+        repo = repo.display()
+    );
+    std::fs::write(&file, text).unwrap();
+    board.ticket_with("t-1", "a house", "tags: [ui]\n");
+    std::fs::rename(board.ticket_path("t-1"), repo.join("boards/one/t-1.md")).unwrap();
+    board.ok(&["run", "--once", "--workflow", file.to_str().unwrap()]);
+    assert_eq!(merges(&board, "t-1"), 1);
+    assert_eq!(std::fs::read_to_string(board.scratch.dir.path().join("prompt")).unwrap().trim(), "Draw a house.");
+    let ticket = std::fs::read_to_string(repo.join("boards/one/t-1.md")).unwrap();
+    assert!(ticket.contains("## Our Pad"), "{ticket}");
+}

@@ -126,7 +126,9 @@ fn a_good_edit_of_the_workflow_applies_and_a_bad_one_is_shown_and_left_aside() {
     let board = Board::new(GOOD, "rollout: {mode: observe}\npr: {forge: local}\n");
     board.ticket("t-1", "Work");
     let runner = board.start();
-    board.until("it is only looked at", || sentence(&board, "t-1").contains("observe"));
+    board.until("it is only looked at", || {
+        board.ok(&["status"]).starts_with("runner up") && sentence(&board, "t-1").contains("observe")
+    });
     board.scratch.write("WORKFLOW.md", "---\ntracker: {kind: tk\n");
     board.until("the bad edit is shown", || board.ok(&["status"]).contains("WORKFLOW.md as it is now is not in force"));
     let shown = board.status(&[]);

@@ -91,7 +91,7 @@ while :; do echo '{\"type\":\"usage\",\"output\":100}'; sleep 0.1; done
     let job = board.status(&["t-1"]);
     assert_eq!((job["phase"].as_str(), job["attempts"].as_u64()), (Some("blocked"), Some(1)), "{job}");
     let why = sentence(&board, "t-1");
-    assert!(why.contains("the budget is spent: cost") && why.contains("of 10000"), "{why}");
+    assert!(why.contains("the budget is spent: cost") && why.contains("of 0.0100"), "{why}");
     let (tokens, cost) = (job["spent"]["output"].as_u64().unwrap(), job["spent"]["cost_microusd"].as_u64().unwrap());
     assert_eq!(cost, tokens * 10, "10 USD for a million");
     assert_eq!(salvaged(&board), 1);

@@ -359,10 +359,47 @@ fn a_usage_limit_pauses_the_whole_pool_costs_no_retry_and_wakes_the_same_convers
     assert_eq!(machine.state.runs.len(), 0);
     machine.wake();
     assert_eq!(machine.now, reset);
-    assert_eq!(machine.state.runs.len(), 2);
     assert!(machine.emitted_last(
         |action| matches!(action, Action::StartRun { resume: Some(session), .. } if session.as_str() == "talk-a")
     ));
+    // One goes first, and the rest when it gets through.
+    assert_eq!(machine.state.runs.len(), 1);
+    assert_eq!((machine.code("b"), machine.code("c")), ("quota", "quota"));
+    machine.run_starts("a");
+    machine.seconds(60);
+    assert_eq!(machine.state.runs.len(), 1, "silence says nothing");
+    let usage = Usage { output: 1, ..Usage::default() };
+    machine.progress("a", Activity::Agent { usage, tool_open_since: None, said: None });
+    assert_eq!(machine.state.runs.len(), 2);
+}
+
+#[test]
+fn a_limit_that_was_not_reset_is_met_by_one_run_alone() {
+    let mut policy = policy();
+    policy.agent.max_concurrent = 3;
+    let mut machine = Machine::new(policy);
+    machine.poll(vec![ticket("a"), ticket("b"), ticket("c")]);
+    let limit = || failed(RunFailure::Turn { class: TurnError::RateLimit, detail: "limit".into(), reset_at: None });
+    for name in ["a", "b", "c"] {
+        machine.run_starts(name);
+    }
+    for name in ["a", "b", "c"] {
+        machine.run_ends(name, limit());
+    }
+    let started = |machine: &Machine| machine.emitted(|action| matches!(action, Action::StartRun { .. }));
+    for round in 1..4 {
+        machine.wake();
+        assert_eq!(started(&machine), 3 + round, "one try a window");
+        let first = ["a", "b", "c"].into_iter().find(|name| machine.phase(name) == Phase::Implementing).unwrap();
+        machine.run_starts(first);
+        machine.run_ends(first, limit());
+    }
+    // One that fails for a reason of its own leaves the try to the next.
+    machine.wake();
+    let first = ["a", "b", "c"].into_iter().find(|name| machine.phase(name) == Phase::Implementing).unwrap();
+    machine.run_starts(first);
+    machine.run_ends(first, failed(exit()));
+    assert_eq!(machine.state.runs.len(), 1);
 }
 
 #[test]

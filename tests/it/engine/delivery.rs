@@ -402,7 +402,8 @@ fn one_merge_at_a_time_and_the_others_are_looked_at_again_after_it() {
     assert_eq!(waits.sentence, "ready; a is merged first");
     machine.merge_succeeds();
     assert_eq!(machine.code("b"), "mergeability", "what was ready was ready against the old base");
-    machine.observe("b", PullRequest { mergeability: Mergeability::Behind, ..machine.good_pr("b") });
+    // Once to stand in line, and once more in its turn.
+    machine.lands_as("b", PullRequest { mergeability: Mergeability::Behind, ..machine.good_pr("b") });
     assert_eq!(machine.code("b"), "branch_update");
     let updated = EffectResult::Updated { head: commit("updated"), same_diff: true };
     machine.succeed(|action| matches!(action, Action::UpdateBranch { .. }), updated);

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use dirigent::config::policy::{
     AgentPolicy, BudgetPolicy, ClosedPrPolicy, ForgeKind, GatesPolicy, MergePolicy, OnComment, OrchestrationPolicy,
-    Order, Policy, PrPolicy, ReviewPolicy, RolloutMode, RolloutPolicy, RoutePolicy, RuntimeTimeouts, TrackerPolicy,
+    Order, Policy, PrPolicy, ReviewComment, ReviewPolicy, RolloutMode, RolloutPolicy, RoutePolicy, RuntimeTimeouts,
+    TrackerPolicy,
 };
 use dirigent::domain::comment::{Author, Comment, TrustLevel};
 use dirigent::domain::failure::{RunFailure, TurnError};
+use dirigent::domain::finding::Severity;
 use dirigent::domain::ids::{CommentId, CommitId, PoolName, PrNumber, TicketId};
 use dirigent::domain::pr::{
     Check, CheckStatus, MergeMethod, Mergeability, PrState, PullRequest, Review, ReviewThread, Verdict,
@@ -74,12 +76,21 @@ pub fn policy() -> Policy {
             resolve_answered: false,
             ready_when_green: false,
             publish_gates: false,
+            attach_to_tracker: true,
+            has_links: false,
         },
-        review: ReviewPolicy { enabled: false, max_passes: 2, bots: Vec::new() },
+        review: ReviewPolicy {
+            enabled: false,
+            max_passes: 2,
+            bots: Vec::new(),
+            fix_consideration_severities: vec![Severity::P0, Severity::P1, Severity::P2],
+            comment: ReviewComment::Upsert,
+        },
         merge: MergePolicy {
             auto: true,
             method: MergeMethod::Squash,
             queue: true,
+            prepare: false,
             max_rebase_attempts: 3,
             require_green_checks: true,
             require_head_match: true,
@@ -98,6 +109,8 @@ pub fn policy() -> Policy {
         },
         budget: BudgetPolicy::default(),
         branch_prefix: "dirigent/".into(),
+        branch_by_tracker: false,
+        directories: false,
         polling_interval: Duration::from_secs(30),
         archive_after: Duration::from_secs(1000 * 24 * 60 * 60),
     }
@@ -257,6 +270,24 @@ pub fn done_report(head: &CommitId) -> RunReport {
         turns: 1,
         ..report(RunOutcome::Done)
     }
+}
+
+/// What a reviewer says of a head: one finding per severity.
+pub fn review_text(head: &CommitId, severities: &[Severity]) -> String {
+    let mut text = format!("# Review\n- head: {head}\n- findings: {}\n", severities.len());
+    for (index, severity) in severities.iter().enumerate() {
+        text.push_str(&format!(
+            "\n## F{}: It is wrong\n- severity: {}\n- place: src/lib.rs:7\n- summary: It breaks.\n- why_it_matters: People wait.\n- suggested_fix: Mend it.\n",
+            index + 1,
+            severity.name()
+        ));
+    }
+    text
+}
+
+/// A review run that ended well, with this as its last words.
+pub fn reviewed(said: &str) -> RunReport {
+    RunReport { said: Some(said.to_owned()), turns: 1, ..report(RunOutcome::Done) }
 }
 
 pub fn failed(failure: RunFailure) -> RunReport {

@@ -172,8 +172,11 @@ fn terminal_jobs_are_quiet(state: &State, effects: &[Effect], found: &mut Vec<St
             EffectKind::Comment
                 | EffectKind::MoveTicket
                 | EffectKind::WriteWorkpad
+                | EffectKind::WriteReceipt
                 | EffectKind::CleanUp
                 | EffectKind::CreateTicket
+                | EffectKind::Acknowledge
+                | EffectKind::AddLabels
         );
         if job.stage.phase().is_terminal() && kind.reach() != Reach::Harmless && !closing {
             found.push(format!("{} is {}, and yet: {:?}", job.ticket.key, job.stage.phase(), effect.action));
@@ -210,9 +213,10 @@ fn what_is_waited_for_exists(state: &State, policy: &Policy, id: &TicketId, job:
             CheckWait::Forge { .. }
             | CheckWait::Mergeability { .. }
             | CheckWait::BranchUpdate { .. }
+            | CheckWait::ForgeQueue { .. }
             | CheckWait::TicketClosed { .. } => job.delivery.pr.is_some(),
         },
-        Stage::WaitingForHuman { on: HumanWait::Branch { .. } | HumanWait::Plan, .. } => true,
+        Stage::WaitingForHuman { on: HumanWait::Branch { .. } | HumanWait::Directory | HumanWait::Plan, .. } => true,
         Stage::WaitingForHuman { .. } | Stage::ReadyToMerge { .. } => job.delivery.pr.is_some(),
         Stage::Blocked { cause: BlockCause::PrClosed { .. }, .. } => job.delivery.pr.is_some(),
         Stage::Blocked { .. } => true,

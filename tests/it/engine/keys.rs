@@ -4,18 +4,23 @@ use std::time::Duration;
 
 use dirigent::config::policy::{Caps, OnComment, Policy, RoutePolicy, RuntimeTimeouts};
 use dirigent::domain::comment::{Author, TrustLevel};
+use dirigent::domain::evidence::GateResult;
 use dirigent::domain::failure::RunFailure;
 use dirigent::domain::job::TicketFacts;
 use dirigent::domain::phase::Phase;
-use dirigent::domain::run::{Activity, RunKind, StopReason};
+use dirigent::domain::pr::{CheckStatus, Mergeability, PullRequest};
+use dirigent::domain::remark::RemarkAnswer;
+use dirigent::domain::run::{Activity, RunKind, RunReport, StopReason};
 use dirigent::domain::ticket::Ticket;
 use dirigent::domain::usage::Usage;
 use dirigent::engine::effect::Action;
-use dirigent::engine::event::Event;
+use dirigent::engine::event::{EffectResult, Event};
 use dirigent::engine::provenance::{is_acknowledgement, is_addressed, is_trusted};
 use dirigent::engine::route::choose;
 
-use super::fixtures::{comment, commit, done_report, in_state, labelled, policy, route, ticket, with_comments};
+use super::fixtures::{
+    at_head, check, comment, commit, done_report, in_state, labelled, policy, route, thread, ticket, with_comments,
+};
 use super::machine::Machine;
 
 fn with(change: impl FnOnce(&mut Policy)) -> Policy {
@@ -105,6 +110,18 @@ fn a_branch_begins_with_the_prefix_of_the_file() {
 }
 
 #[test]
+fn the_board_names_the_branch_where_the_file_says_so() {
+    let named = |by_tracker: bool, name: &str| {
+        let mut machine = Machine::new(with(|policy| policy.branch_by_tracker = by_tracker));
+        machine.poll(vec![Ticket { branch_name: Some(name.into()), ..ticket("a") }]);
+        machine.job("a").delivery.branch.name.clone()
+    };
+    assert_eq!(named(true, "ada/a-title"), "ada/a-title");
+    assert!(named(false, "ada/a-title").starts_with("dirigent/"));
+    assert!(named(true, "main").starts_with("dirigent/"), "not a ticket's branch");
+}
+
+#[test]
 fn silence_within_a_turn_has_a_limit_of_its_own() {
     let timeouts = RuntimeTimeouts { turn: Duration::from_secs(50), ..RuntimeTimeouts::default() };
     let mut machine = Machine::working(with(|policy| {
@@ -142,4 +159,98 @@ fn a_route_is_chosen_by_label_priority_state_and_role() {
     }
     assert_eq!(routed(|route| route.role = Some("review".into()), &plain, review), "claude");
     assert_eq!(routed(|route| route.role = Some("review".into()), &plain, implement), "codex");
+}
+
+#[test]
+fn a_branch_is_updated_as_often_as_the_file_allows() {
+    for allowed in [1, 2] {
+        let mut machine = Machine::with_pr(with(|policy| {
+            policy.merge.max_rebase_attempts = allowed;
+            // In a queue it would wait for its turn first.
+            policy.merge.queue = false;
+        }));
+        machine.pass(Duration::from_secs(61));
+        let behind = |machine: &Machine| PullRequest { mergeability: Mergeability::Behind, ..machine.good_pr("a") };
+        for round in 0..allowed {
+            machine.observe("a", behind(&machine));
+            let result = EffectResult::Updated { head: commit(&format!("updated{round}")), same_diff: true };
+            machine.succeed(|action| matches!(action, Action::UpdateBranch { .. }), result);
+            let shown = at_head(behind(&machine), &format!("updated{round}"));
+            machine.pass(Duration::from_secs(61));
+            machine.observe("a", shown);
+        }
+        machine.pass(Duration::from_secs(61));
+        let last = machine.good_pr("a").head;
+        machine.observe("a", PullRequest { head: last.clone(), ref_head: Some(last), ..behind(&machine) });
+        assert_eq!(machine.emitted(|action| matches!(action, Action::UpdateBranch { .. })), allowed as usize);
+        assert_eq!(machine.code("a"), "merge_refused", "after {allowed}");
+    }
+}
+
+#[test]
+fn red_checks_hold_only_where_green_ones_are_required() {
+    for (required, merges) in [(true, 0), (false, 1)] {
+        let mut machine = Machine::with_pr(with(|policy| policy.merge.require_green_checks = required));
+        machine.pass(Duration::from_secs(61));
+        let red = Some(vec![check("build", CheckStatus::Failed)]);
+        machine.lands_as("a", PullRequest { checks: red, ..machine.good_pr("a") });
+        assert_eq!(machine.emitted(|action| matches!(action, Action::MergePr { .. })), merges, "{required}");
+    }
+}
+
+#[test]
+fn the_workpad_is_written_no_more_often_than_the_file_says() {
+    for (pause, written) in [(0, 2), (600, 1)] {
+        let mut machine = Machine::working(with(|policy| {
+            policy.orchestration.workpad = true;
+            policy.orchestration.workpad_min_interval = Duration::from_secs(pause);
+        }));
+        machine.perform_small();
+        machine.pass(Duration::from_secs(1));
+        machine.run_ends("a", done_report(&commit("one")));
+        machine.perform_small();
+        let workpads = machine.emitted(|action| matches!(action, Action::WriteWorkpad { .. }));
+        assert!(if pause == 0 { workpads >= written } else { workpads == written }, "{pause}: {workpads}");
+    }
+}
+
+#[test]
+fn an_answered_conversation_is_resolved_where_the_file_says_so() {
+    for resolves in [false, true] {
+        let mut machine = Machine::with_pr(with(|policy| policy.pr.resolve_answered = resolves));
+        machine.pass(Duration::from_secs(61));
+        machine.observe("a", PullRequest { threads: Some(vec![thread(1, false)]), ..machine.good_pr("a") });
+        machine.run_starts("a");
+        machine.progress("a", Activity::Committed { head: commit("two") });
+        machine.answers("a", RemarkAnswer::Fixed { text: "done".into() });
+        machine.run_ends("a", RunReport { head_before: Some(commit("one")), ..done_report(&commit("two")) });
+        machine.publish("a");
+        let answered = |action: &Action| matches!(action, Action::AnswerThread { resolve, .. } if *resolve == resolves);
+        assert_eq!(machine.emitted(answered), 1, "{resolves}");
+    }
+}
+
+#[test]
+fn the_result_of_the_gates_is_published_where_the_file_says_so() {
+    for publishes in [false, true] {
+        let mut machine = Machine::working(with(|policy| {
+            policy.gates.has_task_gates = true;
+            policy.pr.publish_gates = publishes;
+        }));
+        machine.run_ends("a", done_report(&commit("one")));
+        let passed = GateResult {
+            name: "make check".into(),
+            command: "make check".into(),
+            passed: true,
+            exit_code: Some(0),
+            timed_out: false,
+            output_tail: String::new(),
+            duration_ms: 1,
+        };
+        let result = EffectResult::Gated { results: vec![passed] };
+        machine.succeed(|action| matches!(action, Action::RunGate { .. }), result);
+        machine.succeed(|action| matches!(action, Action::PushBranch { .. }), EffectResult::Plain);
+        let published = machine.emitted(|action| matches!(action, Action::PublishGates { .. }));
+        assert_eq!(published, usize::from(publishes));
+    }
 }

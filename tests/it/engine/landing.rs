@@ -218,7 +218,7 @@ fn what_waits_for_approval_is_not_updated_onto_a_moving_base() {
     assert_eq!(machine.emitted(is_update), 0);
     assert_eq!(machine.code("a"), "approval");
     machine.approve("a");
-    machine.observe("a", behind(&machine));
+    machine.lands_as("a", behind(&machine));
     assert_eq!(machine.emitted(is_update), 1, "once, when it is about to be merged");
     let updated = EffectResult::Updated { head: commit("updated"), same_diff: true };
     machine.succeed(is_update, updated);
@@ -232,7 +232,7 @@ fn an_update_that_changes_the_diff_needs_another_approval() {
     machine.observe("a", machine.good_pr("a"));
     for round in 0..10 {
         machine.approve("a");
-        machine.observe("a", PullRequest { mergeability: Mergeability::Behind, ..machine.good_pr("a") });
+        machine.lands_as("a", PullRequest { mergeability: Mergeability::Behind, ..machine.good_pr("a") });
         let head = commit(&format!("update{round}x"));
         machine.succeed(is_update, EffectResult::Updated { head, same_diff: false });
         machine.lands("a");
@@ -366,7 +366,7 @@ fn a_merge_that_waits_in_the_forges_queue_is_seen_and_does_not_hang() {
     let mut machine = Machine::with_pr(policy());
     machine.lands("a");
     machine.succeed(is_merge, EffectResult::Queued);
-    assert_eq!(machine.phase("a"), Phase::ReadyToMerge);
+    assert_eq!(machine.code("a"), "in_queue");
     machine.observe("a", PullRequest { state: PrState::Merged { commit: None }, ..machine.good_pr("a") });
     assert_eq!(machine.phase("a"), Phase::Done);
 

@@ -1,5 +1,6 @@
 //! The engine with a clock, a memory of its effects, a ledger in memory, and the invariants after every step.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use dirigent::config::policy::Policy;
@@ -12,6 +13,7 @@ use dirigent::domain::remark::{RemarkAnswer, RemarkKey, RemarkStatus};
 use dirigent::domain::run::{Activity, ProcessMark, RunReport};
 use dirigent::domain::ticket::Ticket;
 use dirigent::domain::time::Timestamp;
+use dirigent::domain::usage::Usage;
 use dirigent::engine::effect::{Action, Effect};
 use dirigent::engine::event::{EffectError, EffectResult, Event, Lookup, LostRun, OperatorCommand};
 use dirigent::engine::state::{Changes, Meta, Pending, State};
@@ -335,10 +337,16 @@ impl Machine {
                 }
                 Action::MoveTicket { .. } => Some((*id, EffectResult::Moved { version: None })),
                 Action::CleanUp { .. }
+                | Action::WriteReceipt { .. }
                 | Action::CreateTicket { .. }
+                | Action::AddLabels { .. }
+                | Action::Acknowledge { .. }
+                | Action::AttachLink { .. }
                 | Action::UpdatePr { .. }
+                | Action::Dequeue { .. }
                 | Action::PublishGates { .. }
                 | Action::AnswerThread { .. }
+                | Action::ReviewComment { .. }
                 | Action::RequestReview { .. } => Some((*id, EffectResult::Plain)),
                 _ => None,
             })
@@ -358,13 +366,25 @@ impl Machine {
 
     /// The runner dies and comes back with what the ledger holds; its runs are lost.
     pub fn restart(&mut self) {
+        self.restart_with(BTreeSet::new(), |_| None);
+    }
+
+    /// The same where it is known how far the board was read, but for these tickets.
+    pub fn restart_from(&mut self, ask_for: BTreeSet<TicketId>) {
+        self.restart_with(ask_for, |_| None);
+    }
+
+    /// The same; `spent` is what each run had written down beside it.
+    pub fn restart_with(&mut self, ask_for: BTreeSet<TicketId>, spent: impl Fn(&RunId) -> Option<Usage>) {
         let mut state = State::new(self.kept.meta.clone());
         state.jobs = self.kept.jobs.clone();
         state.runs = self.kept.runs.clone();
         state.outbox = self.kept.outbox.clone();
+        state.ask_for(ask_for);
         self.state = state;
         self.listed = None;
-        let lost = self.state.runs.keys().map(|run| LostRun { run: run.clone(), salvage: None, head: None }).collect();
+        let lost = |run: &RunId| LostRun { run: run.clone(), salvage: None, head: None, spent: spent(run) };
+        let lost = self.state.runs.keys().map(lost).collect();
         self.step(Event::Recovered { lost });
     }
 }
@@ -390,6 +410,14 @@ fn apply(kept: &mut State, state: &State, changes: &Changes) {
             Some(pending) => kept.outbox.insert(pending.clone()),
             None => drop(kept.outbox.remove(*id)),
         };
+    }
+    if changes.soft {
+        for run in state.runs.values() {
+            kept.runs.insert(run.clone());
+            if let Some(job) = state.jobs.get(&run.ticket) {
+                kept.jobs.insert(job.clone());
+            }
+        }
     }
     if changes.meta || changes.soft {
         kept.meta = state.meta.clone();

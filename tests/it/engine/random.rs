@@ -6,6 +6,7 @@ use dirigent::config::policy::{Caps, ClosedPrPolicy, Policy, RolloutMode};
 use dirigent::domain::basis::{Basis, Moment};
 use dirigent::domain::comment::TrustLevel;
 use dirigent::domain::failure::TurnError;
+use dirigent::domain::hint::{Hint, RemarkId};
 use dirigent::domain::ids::{CommentId, EffectId, RunId, SessionId, TicketId};
 use dirigent::domain::job::SwitchSource;
 use dirigent::domain::lane::Lane;
@@ -282,6 +283,15 @@ pub fn apply(machine: &mut Machine, (kind, a, b): Choice) {
             3 if a & 1 == 0 => {
                 let until = (b & 8 == 0).then(|| machine.now + Duration::from_secs(60));
                 Event::LanePaused { lane: Lane::Forge, until, why: "401".into(), locked_out: b & 16 == 0 }
+            }
+            _ if b & 4 == 0 => {
+                let floor = (b & 8 == 0).then_some(machine.now);
+                let number = dirigent::domain::ids::PrNumber(u64::from(b >> 4));
+                let remark = RemarkId { kind: RemarkKind::Verdict, id: CommentId::new("review-1") };
+                let floor_of_pr = (b & 16 == 0).then_some(remark);
+                Event::Hinted {
+                    hints: vec![Hint::Ticket { id: id(name), floor }, Hint::PullRequest { number, floor: floor_of_pr }],
+                }
             }
             _ => Event::Recovered { lost: Vec::new() },
         },

@@ -273,7 +273,7 @@ fn an_approval_that_names_another_head_approves_nothing() {
     let mut machine = Machine::with_pr(policy);
     machine.observe("a", at_head(machine.good_pr("a"), "theirs"));
     let command = OperatorCommand::Approve { ticket: id("a"), head: Some(commit("one")), overrule: Vec::new() };
-    assert!(dirigent::engine::objection(&machine.state, &command).is_some_and(|why| why.contains("has moved")));
+    assert!(dirigent::engine::objection(&machine.state, &command).is_some_and(|why| why.contains("is not its head")));
     machine.operator(command);
     machine.lands("a");
     assert_eq!(machine.code("a"), "approval");

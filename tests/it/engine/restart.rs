@@ -4,12 +4,16 @@ use dirigent::domain::ids::RunId;
 use dirigent::domain::job::{DoneHow, Stage};
 use dirigent::domain::phase::Phase;
 use dirigent::domain::pr::{PrState, PullRequest};
-use dirigent::domain::run::Salvage;
+use dirigent::domain::run::{RunOutcome, Salvage, StopReason};
 use dirigent::engine::effect::{Action, Said};
-use dirigent::engine::event::{EffectError, Event, LostRun, OperatorCommand};
+use dirigent::engine::event::{EffectError, Event, Lookup, LostRun, OperatorCommand};
 
-use super::fixtures::{commit, done_report, exit, failed, policy, ticket};
+use super::fixtures::{commit, done_report, exit, failed, id, policy, report, ticket};
 use super::machine::Machine;
+
+fn is_start(action: &Action) -> bool {
+    matches!(action, Action::StartRun { .. })
+}
 
 #[test]
 fn nothing_is_started_before_the_past_is_settled() {
@@ -40,7 +44,9 @@ fn live_runs_of_the_old_life_are_lost_and_retried_with_their_salvage_told() {
     let run = machine.run_of("a");
     let salvage = Salvage { reference: "refs/x".into(), commit: commit("s"), files: 2, left_out: Vec::new() };
     machine.state.recovered = false;
-    machine.step(Event::Recovered { lost: vec![LostRun { run, salvage: Some(salvage), head: Some(commit("h")) }] });
+    machine.step(Event::Recovered {
+        lost: vec![LostRun { run, salvage: Some(salvage), head: Some(commit("h")), spent: None }],
+    });
     assert_eq!(machine.phase("a"), Phase::Implementing, "it starts again at once");
     assert_eq!((machine.job("a").failures, machine.job("a").losses), (0, 1), "which costs no retry");
     assert_eq!(machine.job("a").delivery.head, Some(commit("h")));
@@ -81,9 +87,11 @@ fn a_second_recovery_in_the_same_life_changes_nothing() {
     let mut machine = Machine::working(policy());
     let run = machine.run_of("a");
     let before = machine.state.clone();
-    machine.step(Event::Recovered { lost: vec![LostRun { run, salvage: None, head: None }] });
+    machine.step(Event::Recovered { lost: vec![LostRun { run, salvage: None, head: None, spent: None }] });
     assert_eq!(machine.state, before);
-    machine.step(Event::Recovered { lost: vec![LostRun { run: RunId::new("unknown"), salvage: None, head: None }] });
+    machine.step(Event::Recovered {
+        lost: vec![LostRun { run: RunId::new("unknown"), salvage: None, head: None, spent: None }],
+    });
     assert_eq!(machine.state, before);
 }
 
@@ -192,4 +200,21 @@ fn an_effect_that_was_due_keeps_its_time() {
     assert!(!machine.emitted_last(push));
     machine.wake();
     assert!(machine.emitted_last(push));
+}
+
+/// Where the board tells only what changed since the last life, it says nothing about what was open then.
+#[test]
+fn what_the_board_had_not_settled_is_asked_for_in_the_next_life() {
+    let mut machine = Machine::working(policy());
+    machine.looked_up("a", Lookup::NotVisible);
+    machine.run_ends("a", report(RunOutcome::Killed { reason: StopReason::NotVisible }));
+    let (starts, ask_for) = (machine.emitted(is_start), machine.state.to_ask_for());
+    machine.restart_from(ask_for);
+    let basis = machine.basis();
+    machine.step(Event::PolledChanges { tickets: Vec::new(), base: Some(commit("base")), basis });
+    assert_eq!(machine.emitted(is_start), starts, "nobody has seen the ticket in this life");
+    let asks = |action: &Action| matches!(action, Action::RefreshTickets { ids } if *ids == [id("a")]);
+    assert!(machine.emitted_last(asks));
+    machine.refresh(ticket("a"));
+    assert_eq!(machine.emitted(is_start), starts + 1);
 }

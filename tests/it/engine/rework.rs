@@ -174,6 +174,7 @@ fn a_failed_gate_with_its_output() {
     machine.run_ends("a", done_report(&commit("one")));
     let result = GateResult {
         name: "cargo test".into(),
+        command: "true".into(),
         passed: false,
         exit_code: Some(101),
         timed_out: false,
@@ -204,6 +205,7 @@ fn a_retry_after_a_failed_gate_asks_the_gate_first() {
     let starts = |action: &Action| matches!(action, Action::StartRun { .. });
     let result = |passed| GateResult {
         name: "cargo test".into(),
+        command: "true".into(),
         passed,
         exit_code: Some(i32::from(!passed)),
         timed_out: false,

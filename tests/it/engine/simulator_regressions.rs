@@ -7,7 +7,8 @@ use dirigent::domain::comment::TrustLevel;
 use dirigent::domain::job::{ReleaseReason, Stage, Work};
 use dirigent::domain::phase::Phase;
 use dirigent::domain::pr::{CheckStatus, PrState, PullRequest, Verdict};
-use dirigent::domain::run::StopReason;
+use dirigent::domain::remark::RemarkKind;
+use dirigent::domain::run::{RunOutcome, StopReason};
 use dirigent::domain::ticket::Ticket;
 use dirigent::domain::time::Timestamp;
 use dirigent::engine::effect::Action;
@@ -16,7 +17,7 @@ use dirigent::engine::select;
 
 use super::fixtures::{
     SWITCH_LABEL, at_head, blocker, check, comment, commit, done_report, exit, failed, id, in_state, labelled, policy,
-    review, thread, ticket,
+    report, review, thread, ticket, with_comments,
 };
 use super::machine::Machine;
 
@@ -276,6 +277,7 @@ fn a_head_that_failed_its_gates_is_gated_again_when_its_ticket_comes_back() {
     let mut machine = Machine::working(gated);
     let gate = |passed| dirigent::domain::evidence::GateResult {
         name: "check".into(),
+        command: "true".into(),
         passed,
         exit_code: Some(i32::from(!passed)),
         timed_out: false,
@@ -391,4 +393,50 @@ fn words_in_a_reading_that_is_older_than_our_own_move_are_heard() {
     machine.poll_asked(vec![Ticket { comments: Some(words), ..ticket("a") }], asked);
     machine.observe("a", machine.good_pr("a"));
     assert_eq!(machine.code("a"), "remarks", "the column in it is old, and the comment is not");
+}
+
+/// Nobody can have looked at what is not there to be looked at: an approval without an open pull request accepts nothing.
+#[test]
+fn an_approval_while_no_pull_request_is_open_accepts_nothing() {
+    let mut machine = Machine::with_pr(policy());
+    let said = comment(1, TrustLevel::Member, "@dirigent mind the gap");
+    machine.poll(vec![with_comments(ticket("a"), vec![said.clone()])]);
+    machine.run_starts("a");
+    machine.run_delivers("a", "two");
+    assert_eq!(machine.job("a").people.dealt_with().count(), 1, "{:?}", machine.job("a").people.remarks);
+    machine.observe("a", PullRequest { state: PrState::Closed, ..machine.good_pr("a") });
+    assert_eq!(machine.phase("a"), Phase::Blocked);
+    machine.approve("a");
+    assert_eq!(machine.job("a").people.dealt_with().count(), 1, "nobody has seen what came of it");
+    assert!(machine.job("a").people.approval.is_none());
+}
+
+/// Somebody closes the pull request, and what they asked for before is resolved: nobody wants a rework for it.
+#[test]
+fn what_is_resolved_on_a_closed_pull_request_starts_no_rework() {
+    let mut machine = Machine::with_pr(policy());
+    machine.operator(OperatorCommand::Reject { ticket: id("a"), text: "do it again".into() });
+    machine.run_starts("a");
+    machine.observe("a", PullRequest { threads: Some(vec![thread(2, false)]), ..machine.good_pr("a") });
+    let resolved = PullRequest { threads: Some(vec![thread(2, true)]), ..closed(&machine) };
+    machine.observe("a", resolved.clone());
+    if machine.job("a").stage.run().is_some() {
+        machine.run_ends("a", report(RunOutcome::Killed { reason: StopReason::Operator }));
+    }
+    machine.perform_small();
+    machine.observe("a", resolved);
+    let open: Vec<_> =
+        machine.job("a").people.remarks.iter().filter(|remark| remark.key.kind == RemarkKind::Thread).collect();
+    assert!(open.iter().all(|remark| remark.is_over()), "{open:?}");
+}
+
+/// A closed ticket with a closed pull request is opened again in an approval state: that accepts nothing of the old work.
+#[test]
+fn an_approval_state_says_nothing_about_a_closed_pull_request() {
+    let mut machine = Machine::with_pr(policy());
+    machine.poll(vec![ticket("a")]);
+    machine.observe("a", closed(&machine));
+    machine.perform_small();
+    machine.poll(vec![in_state("a", "Approved")]);
+    assert!(machine.job("a").people.approval.is_none());
 }

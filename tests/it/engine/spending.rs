@@ -157,3 +157,35 @@ fn time_while_the_runner_was_down_is_nobodys_run_time() {
     machine.wake();
     assert_eq!(machine.phase("a"), Phase::Implementing);
 }
+
+#[test]
+fn a_days_budget_is_that_of_the_local_day() {
+    let hour = 3_600_000;
+    let mut policy = policy();
+    policy.budget.daily = Caps { max_tokens: Some(100), ..Caps::default() };
+    policy.budget.days = dirigent::domain::time::LocalDays::new(vec![(dirigent::domain::time::Timestamp(0), 9 * hour)]);
+    let mut machine = Machine::working(policy);
+    machine.progress("a", tokens(100));
+    machine.run_ends("a", report(RunOutcome::Killed { reason: StopReason::DailyBudget }));
+    assert_eq!(machine.code("a"), "daily_budget");
+    // An hour back on the clock is still the same day, and gives nothing back.
+    machine.now = dirigent::domain::time::Timestamp(machine.now.0 - hour);
+    machine.step(Event::TimerFired);
+    assert_eq!(machine.code("a"), "daily_budget");
+    machine.wake();
+    assert_eq!(machine.now.0.rem_euclid(24 * hour), 15 * hour, "midnight where the clock is nine hours ahead");
+    assert_eq!(machine.phase("a"), Phase::Implementing);
+}
+
+#[test]
+fn what_a_lost_run_spent_after_the_last_checkpoint_is_counted_once() {
+    let mut policy = policy();
+    policy.budget.ticket = Caps { max_tokens: Some(1000), ..Caps::default() };
+    let mut machine = Machine::working(policy);
+    machine.progress("a", tokens(100));
+    let run = machine.run_of("a");
+    machine.restart_with(Default::default(), |_| Some(Usage { output: 700, ..Usage::default() }));
+    assert_eq!(machine.job("a").spending.total.tokens(), 700, "100 were known");
+    assert_eq!(machine.state.meta.daily.usage.tokens(), 700);
+    assert!(!machine.state.runs.contains(&run));
+}

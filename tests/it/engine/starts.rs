@@ -81,6 +81,7 @@ fn a_workflow_corrected_while_no_runner_was_up_is_tried_once() {
     machine.run_ends("a", done_report(&commit("one")));
     let missing = GateResult {
         name: "check".into(),
+        command: "true".into(),
         passed: false,
         exit_code: Some(127),
         timed_out: false,

@@ -197,6 +197,24 @@ fn a_pr_label_stops_a_merge_that_is_retried() {
 }
 
 #[test]
+fn a_pause_of_everything_writes_as_much_for_a_thousand_jobs_as_for_one() {
+    let written = |jobs: usize| {
+        let mut machine = Machine::new(policy());
+        machine.policy.agent.max_concurrent = 1;
+        machine.poll((0..jobs).map(|n| ticket(&format!("t{n}"))).collect());
+        let state = &mut machine.state;
+        let command = |command| Event::Operator { command, by: "ann".into() };
+        let mut rows = |event: Event| {
+            let _ = dirigent::engine::step(state, &machine.policy, machine.now, event);
+            let changes = state.take_changes();
+            (changes.jobs.len() + changes.runs.len(), changes.outbox.len(), changes.notes.len())
+        };
+        (rows(command(OperatorCommand::PauseAll)), rows(command(OperatorCommand::ResumeAll)))
+    };
+    assert_eq!(written(1_000), written(3), "what is true of all jobs is not written to each of them");
+}
+
+#[test]
 fn a_switch_for_one_ticket_leaves_the_others_alone() {
     let mut machine = Machine::new(policy());
     machine.poll(vec![labelled("a", &[SWITCH_LABEL]), ticket("b")]);

@@ -35,6 +35,7 @@ fn works() -> Vec<Work> {
         Work::Implement,
         Work::Review { head: commit("one") },
         Work::Rework { cause: cause(ReworkTrigger::CheckFailed) },
+        Work::Rework { cause: cause(ReworkTrigger::Landing) },
     ]
 }
 
@@ -100,7 +101,7 @@ fn blocks() -> Vec<BlockCause> {
         BlockCause::ReworkLimitExceeded { limit: 3, trigger: ReworkTrigger::GateFailed },
         BlockCause::MergeRefused { because: "protected".into() },
         BlockCause::EffectRefused { effect: "push_branch".into(), because: "no access".into() },
-        BlockCause::ReviewPasses { limit: 2 },
+        BlockCause::ReviewUnreadable { head: commit("one"), because: "it has no heading".into() },
         BlockCause::NoEnd { runs: 21 },
     ]
 }
@@ -122,6 +123,7 @@ fn stages(machine: &Machine) -> Vec<Stage> {
         CheckWait::Forge { head: head.clone() },
         CheckWait::Mergeability { head: head.clone() },
         CheckWait::BranchUpdate { head: head.clone() },
+        CheckWait::ForgeQueue { head: head.clone() },
         CheckWait::TicketClosed { state: "Done".into() },
     ] {
         all.push(Stage::WaitingForChecks { on, since });
@@ -129,9 +131,11 @@ fn stages(machine: &Machine) -> Vec<Stage> {
     for on in [
         HumanWait::Approval { head: head.clone() },
         HumanWait::Branch { branch: "b".into() },
+        HumanWait::Directory,
         HumanWait::NoChecks { head: head.clone() },
         HumanWait::Plan,
         HumanWait::Draft,
+        HumanWait::ReviewLimit { head: head.clone(), limit: 2 },
         HumanWait::Remarks { head: head.clone(), by: vec!["ann".into()] },
         HumanWait::Rule { head: head.clone(), because: "two reviews are required".into() },
         HumanWait::OtherBase { head: head.clone(), base: "develop".into() },

@@ -93,6 +93,11 @@ pub trait Candidate: Send + Sync + Sized {
         Err(Cannot("let a person take something back"))
     }
 
+    /// How many reactions the comment has.
+    async fn reactions(&self, _id: &CommentId) -> Result<usize, Cannot> {
+        Err(Cannot("show reactions"))
+    }
+
     /// A person adds something to the text of the pull request.
     async fn append(&self, _number: PrNumber, _text: &str) -> Outcome {
         Err(Cannot("let a person edit the text of a pull request"))
@@ -176,6 +181,7 @@ macro_rules! forge_exam {
                 a_review_has_verdict_author_and_head,
                 a_conversation_is_answered_once_and_resolved,
                 a_remark_that_was_taken_back_is_gone,
+                a_reaction_to_a_comment_counts_once,
                 a_reviewer_is_asked_once,
                 a_status_is_published_on_its_commit,
                 a_check_runs_again,

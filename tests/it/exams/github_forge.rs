@@ -197,6 +197,11 @@ impl Candidate for OnGithub {
         Ok(())
     }
 
+    async fn reactions(&self, id: &CommentId) -> Result<usize, Cannot> {
+        let number = id.as_str().trim_start_matches("IC_").parse().unwrap();
+        Ok(self.hub.reactions(number).len())
+    }
+
     async fn append(&self, number: PrNumber, text: &str) -> Outcome {
         let body = self.hub.body(number.0);
         self.hub.set_body(number.0, &format!("{body}{text}"));

@@ -166,6 +166,10 @@ impl<S: Setup> Candidate for Memory<S> {
         Ok(())
     }
 
+    async fn reactions(&self, id: &CommentId) -> Result<usize, Cannot> {
+        Ok(self.forge.reactions().iter().filter(|(of, _)| of == id).count())
+    }
+
     async fn append(&self, number: PrNumber, text: &str) -> Outcome {
         self.forge.edit_body(number, |body| body.push_str(text));
         Ok(())

@@ -106,9 +106,27 @@ async fn the_token_goes_to_the_api_alone() {
     let github = client(&hub, "robot-token");
     // The host of files refuses whoever shows a credential of the API.
     let url = hub.attach("picture.png", b"pixels");
-    assert_eq!(github.download(Purpose::Look, &url, 100).await.unwrap(), b"pixels");
-    let long = github.download(Purpose::Look, &url, 3).await.unwrap_err();
+    let fetch = async |url: &str, longest: usize| {
+        github.fetch_public(Purpose::Look, url, longest, |to| !to.contains("/away")).await
+    };
+    assert_eq!(fetch(&url, 100).await.unwrap(), b"pixels");
+    let long = fetch(&url, 3).await.unwrap_err();
     assert!(long.to_string().contains("longer than 3 bytes"), "{long}");
+    // Wherever it leads, it is asked first whether that may be; also on the API's own host, which would know the token.
+    let moved = hub.forward("moved.png", "/user-attachments/picture.png");
+    assert_eq!(fetch(&moved, 100).await.unwrap(), b"pixels");
+    for to in ["http://169.254.169.254/away", "/away", &format!("{}/away", hub.api())] {
+        let refused = fetch(&hub.forward("elsewhere.png", to), 100).await.unwrap_err();
+        assert!(refused.to_string().contains("not a host of GitHub's"), "{to}: {refused}");
+    }
+    let round = hub.forward("round.png", "/user-attachments/round.png");
+    assert!(fetch(&round, 100).await.unwrap_err().to_string().contains("from one address to the next"));
+    assert!(hub.requests().is_empty(), "nothing was asked of the API: {}", hub.print());
+    // A log: the API knows where it is, and its host is not shown the token.
+    let head = hub.push("ada", "topic", &[("a.txt", Some("a\n"))], "a");
+    let job = hub.set_job(&head, "build", Some("failure"), "what it printed\n");
+    let log = github.download(Purpose::Look, &format!("/repos/acme/widgets/actions/jobs/{job}/logs"), 1000).await;
+    assert_eq!(log.unwrap(), b"what it printed\n");
 }
 
 #[tokio::test]

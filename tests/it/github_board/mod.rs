@@ -1,5 +1,6 @@
 //! The board on GitHub, against the loopback GitHub: what goes wrong, what is sent how often, and the built program.
 
+mod agent_api;
 mod bad_input;
 mod client;
 mod commands;

@@ -31,12 +31,16 @@ pub struct Scene {
 
 impl Scene {
     pub fn new(more: &str) -> Self {
+        Self::with_agent(AGENT, more)
+    }
+
+    pub fn with_agent(agent: &str, more: &str) -> Self {
         let hub = Hub::start();
         let api = hub.api().to_owned();
         let front = format!(
             "rollout: {{mode: merge}}\npr: {{forge: github, repo_slug: acme/widgets, provider: {{api_url: \"{api}\"}}}}\nmerge: {{mode: auto, checks_grace_ms: 1}}\n{more}"
         );
-        let board = Board::new(AGENT, &front);
+        let board = Board::new(agent, &front);
         let out = board.scratch.dir.path().join("out");
         std::fs::create_dir(&out).unwrap();
         board.scratch.write(".out", &out.display().to_string());
@@ -209,4 +213,46 @@ fn from_a_label_on_an_issue_to_its_closing() {
     let said = hub.comments(issue);
     assert!(said.iter().all(|one| one.author == "robot") && said.len() <= 5, "{said:?}");
     assert_eq!(hub.pulls(), [number]);
+}
+
+#[test]
+fn the_receipt_reaches_github_and_joins_the_notes_of_others() {
+    let scene = Scene::new("gates: {task: ['test -e work.txt']}\n");
+    let (board, hub) = (&scene.board, &scene.hub);
+    let folder = hub.git_folder();
+    let base = git_in(&folder, ["rev-parse", "main"]);
+    let ada = ["-c", "user.name=Ada", "-c", "user.email=ada@example.invalid"];
+    git_in(&folder, [ada[0], ada[1], ada[2], ada[3], "notes", "--ref=dirigent", "add", "-m", "by hand", &base]);
+    // Another one that is only here.
+    let first = git_in(&board.repo(), ["rev-list", "--max-parents=0", "HEAD"]);
+    git_in(&board.repo(), ["notes", "--ref=dirigent", "add", "-m", "only here", &first]);
+    board.ticket("t-1", "Write something");
+    let runner = scene.start();
+    let (number, head) = scene.head("");
+    scene.pass(&head);
+    hub.review("ada", number, "APPROVED", "good", &[]);
+    board.until("it is merged", || board.phase("t-1") == "done");
+    let merged = git_in(&folder, ["rev-parse", "main"]);
+    let kept = || board.ok(&["explain", "t-1"]).contains("the receipt of");
+    board.until("the receipt is kept", kept);
+    runner.end();
+
+    let note = |commit: &str| git_in(&folder, ["notes", "--ref=dirigent", "show", commit]);
+    assert!(note(&merged).contains("test -e work.txt") && note(&merged).contains(&head), "{}", note(&merged));
+    assert_eq!((note(&base), note(&first)), ("by hand".to_owned(), "only here".to_owned()));
+    assert!(hub.body(number).contains(&merged), "the pull request has it too: {}", hub.body(number));
+    assert!(board.ok(&["receipt", "verify", &merged]).contains("the commit holds the work of"));
+
+    // With the notes of the others fetched, another clone can look, and has nothing to prove it with.
+    let clone = board.scratch.dir.path().join("clone");
+    git_in(board.scratch.dir.path(), ["clone", "-q", &folder.display().to_string(), &clone.display().to_string()]);
+    git_in(&clone, ["fetch", "-q", "origin", "refs/notes/dirigent:refs/notes/dirigent"]);
+    let workflow = clone.join("WORKFLOW.md").display().to_string();
+    std::fs::write(
+        &workflow,
+        "---\ntracker: {kind: tk}\nworker: {runtime: exec}\nexec: {command: sh ./agent.sh}\npr: {forge: local}\n---\n",
+    )
+    .unwrap();
+    let told = board.fails(&["--workflow", &workflow, "receipt", "verify", &merged], 9);
+    assert!(told.contains("anybody could have written it"), "{told}");
 }

@@ -1,6 +1,8 @@
 //! The GitHub forge against the loopback GitHub: git with a credential, looks, writes that are done once, faults.
 
+mod bad_input;
 mod end_to_end;
+mod landing;
 mod people;
 mod remote;
 mod requests;

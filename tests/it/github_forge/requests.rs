@@ -10,18 +10,18 @@ use super::{clone_of, forge_of};
 use crate::github::{Demands, Hub, Instead, When};
 use crate::support::{allowed, commit_in, git_in, write_in};
 
-struct Scene {
-    hub: Hub,
+pub struct Scene {
+    pub hub: Hub,
     folder: tempfile::TempDir,
-    forge: GithubForge,
+    pub forge: GithubForge,
 }
 
-fn permit() -> dirigent::domain::permit::Permit {
+pub fn permit() -> dirigent::domain::permit::Permit {
     allowed(EffectKind::Comment)
 }
 
 impl Scene {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let hub = Hub::start();
         let folder = tempfile::tempdir().unwrap();
         let clone = clone_of(&hub, folder.path());
@@ -29,12 +29,12 @@ impl Scene {
         Self { hub, folder, forge }
     }
 
-    fn clone(&self) -> std::path::PathBuf {
+    pub fn clone(&self) -> std::path::PathBuf {
         self.folder.path().join("clone")
     }
 
     /// One more commit of a worker's on a branch.
-    fn work(&self, branch: &str, file: &str, text: &str) -> CommitId {
+    pub fn work(&self, branch: &str, file: &str, text: &str) -> CommitId {
         let clone = self.clone();
         let tree = self.folder.path().join("tree");
         let shown = tree.display().to_string();
@@ -61,19 +61,19 @@ impl Scene {
         }
     }
 
-    async fn opened(&self) -> PullRequest {
+    pub async fn opened(&self) -> PullRequest {
         let head = self.work("dirigent/x", "x.txt", "x\n");
         self.forge.push_branch(&permit(), "dirigent/x", &head, None).await.unwrap();
         self.forge.open_pr(&permit(), &self.new_pr("dirigent/x", &head)).await.unwrap()
     }
 
     /// A look that GitHub has had time to compute.
-    async fn look(&self, number: PrNumber) -> PullRequest {
+    pub async fn look(&self, number: PrNumber) -> PullRequest {
         self.forge.inspect(number).await.unwrap();
         self.forge.inspect(number).await.unwrap()
     }
 
-    fn order(&self, pr: &PullRequest) -> MergeOrder {
+    pub fn order(&self, pr: &PullRequest) -> MergeOrder {
         MergeOrder {
             number: pr.number,
             expected_head: pr.head.clone(),

@@ -1,11 +1,17 @@
 //! What a board costs while nothing happens, however large it is.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use dirigent::tracker::{BoardAnswer, Tracker};
 
 use super::{active, first_mark, team, titles, tracker};
 use crate::linear::Linear;
+
+/// What this thread has used of a processor: ours, and not the server's, which has a thread of its own.
+fn processor() -> Duration {
+    let spent = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    Duration::from_nanos(spent.split_whitespace().next().unwrap().parse().unwrap())
+}
 
 async fn one_request_per_idle_tick(candidates: usize) {
     let linear = Linear::start();
@@ -14,21 +20,22 @@ async fn one_request_per_idle_tick(candidates: usize) {
         (0..candidates).map(|number| linear.add_issue(&format!("ticket {number}"), "Todo", &[])).collect();
     linear.advance(jiff::SignedDuration::from_hours(1));
     let tracker = tracker(&linear, team("ENG"));
-    let began = Instant::now();
+    let (began, spent) = (Instant::now(), processor());
     let mark = first_mark(&tracker).await;
-    let (asked, read_in) = (linear.journal().len(), began.elapsed());
+    let (asked, read_in, reading) = (linear.journal().len(), began.elapsed(), processor() - spent);
     linear.forget_journal();
-    let began = Instant::now();
+    let (began, spent) = (Instant::now(), processor());
     for _ in 0..10 {
         assert_eq!(tracker.poll(&active(), Some(&mark)).await.unwrap().answer, BoardAnswer::Unchanged);
     }
-    let idle = began.elapsed() / 10;
+    let (idle, idling) = (began.elapsed() / 10, (processor() - spent) / 10);
     let journal = linear.journal();
     assert_eq!(journal.len(), 10, "one request per tick: {journal:?}");
     println!(
-        "{candidates} candidates: read once with {asked} requests in {read_in:?}; an idle tick costs 1 request, {} of complexity, {idle:?} with the server",
+        "{candidates} candidates: read once with {asked} requests in {read_in:?}, {reading:?} of them ours; an idle tick costs 1 request, {} of complexity, {idle:?}, {idling:?} of them ours",
         journal[0].complexity
     );
+    assert!(idling * 10 < reading, "an idle tick costs {idling:?}, the whole board {reading:?}");
     linear.forget_journal();
     linear.shift(&linear.user("ada"), &ids[candidates / 2], "In Progress");
     match tracker.poll(&active(), Some(&mark)).await.unwrap().answer {

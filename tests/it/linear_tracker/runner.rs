@@ -174,3 +174,58 @@ fn an_idle_runner_asks_once_per_tick_and_says_what_is_left() {
     println!("an idle runner on 200 candidates, as the tests build it: {resident:?}");
     runner.end();
 }
+
+/// In the place of `GO(STATE)` it moves its ticket there.
+const FORWARD: &str = r##"set -u
+go() {
+  printf '{"query": "mutation($s: String!) { issueUpdate(id: \\"ENG-1\\", input: {stateId: $s}) { success } }", "variables": {"s": "%s"}}' "$2" > @T/q
+  if tk api - < @T/q >> @T/answers 2>&1; then echo "$1 went through" >> @T/answers; else echo "$1 was refused" >> @T/answers; fi
+}
+GO
+echo '{"query": "mutation { commentCreate(input: {issueId: \"ENG-1\", body: \"by the worker\"}) { success } }"}' | tk api - >> @T/answers 2>&1
+for try in $(seq 1 200); do
+  echo '{"query": "{ issue(id: \"ENG-1\") { comments(first: 50) { nodes { id body } } } }"}' | tk api - > @T/comments
+  grep -q Workpad @T/comments && break
+  sleep 0.5
+done
+pad=$(grep -B1 -A1 Workpad @T/comments | sed -n 's/.*"id": "\([^"]*\)".*/\1/p' | head -1)
+printf '{"query": "mutation($c: String!) { commentUpdate(id: $c, input: {body: \\"mine\\"}) { success } }", "variables": {"c": "%s"}}' "$pad" > @T/q
+tk api - < @T/q >> @T/answers 2>&1 || echo "the workpad was refused" >> @T/answers
+"##;
+
+/// `tk api` in the worker's shell: what it may not do is refused with a sentence, and the runner's own words are not its own.
+#[test]
+fn a_worker_cannot_approve_close_or_speak_for_the_runner() {
+    let linear = Linear::start();
+    let id = linear.add_issue("Write something", "Todo", &[]);
+    let workflow =
+        symphony(&linear, "rollout: {mode: mutate}\nmerge: {no_checks: pass, approval_states: [In Review]}\n")
+            .replace("team_key: ENG", "team_key: ENG\n    agent_tool: write")
+            .replace("  states: {implementing: In Progress, waiting_for_human: In Review}\n", "");
+    let board = board_with(&workflow);
+    let goes: Vec<String> = ["In Review", "Done", "In Progress"]
+        .map(|state| format!("go '{state}' {}", linear.state_id(&id, state)))
+        .into_iter()
+        .collect();
+    let place = board.scratch.dir.path().display().to_string();
+    let agent = FORWARD.replace("\nGO\n", &format!("\n{}\n", goes.join("\n"))).replace("@T", &place);
+    board.scratch.write("agent.sh", &(agent + GOOD));
+    board.scratch.commit("the agent");
+    ok(&board, &["run", "--once"], &[("LINEAR_API_KEY", KEY)]);
+    let answers = std::fs::read_to_string(board.scratch.dir.path().join("answers")).unwrap();
+    for expected in [
+        "`In Review` is where people approve",
+        "In Review was refused",
+        "`Done` closes the ticket",
+        "Done was refused",
+        "In Progress went through",
+        "only what a worker of this ticket wrote",
+        "the workpad was refused",
+    ] {
+        assert!(answers.contains(expected), "{expected}: {answers}");
+    }
+    assert_eq!(linear.state_of(&id), "In Progress");
+    let comments = linear.comments(&id);
+    assert_eq!(comments.iter().filter(|text| text.starts_with("by the worker")).count(), 1, "{comments:#?}");
+    assert!(!comments.iter().any(|text| text.starts_with("mine")), "{comments:#?}");
+}

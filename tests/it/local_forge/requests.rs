@@ -47,6 +47,7 @@ async fn checks_are_the_gate_results_of_that_head() {
     assert_eq!(pr.checks, Some(Vec::new()));
     let result = |name: &str, passed| GateResult {
         name: name.to_owned(),
+        command: "true".into(),
         passed,
         exit_code: Some(i32::from(!passed)),
         timed_out: false,

@@ -8,12 +8,14 @@ use async_trait::async_trait;
 use dirigent::config::Settings;
 use dirigent::config::merge::{MergeMode, NoChecks};
 use dirigent::config::policy::{ForgeKind, Policy, RolloutMode};
+use dirigent::domain::basis::BoardMark;
 use dirigent::domain::comment::{Author, TrustLevel};
 use dirigent::domain::evidence::GateResult;
 use dirigent::domain::ids::{CommitId, RunId, TicketId, TicketKey};
 use dirigent::domain::job::Job;
 use dirigent::domain::permit::Permit;
-use dirigent::domain::run::{Declared, FinishedRun, ProcessMark, RunOutcome, RunReport};
+use dirigent::domain::remark::RemarkAnswer;
+use dirigent::domain::run::{Activity, Declared, FinishedRun, ProcessMark, RunOutcome, RunReport};
 use dirigent::domain::snapshot::{JobView, Snapshot};
 use dirigent::domain::ticket::{Dispatchable, Ticket};
 use dirigent::domain::time::Timestamp;
@@ -21,8 +23,8 @@ use dirigent::engine::event::Event;
 use dirigent::engine::state::{Changes, Note, State};
 use dirigent::ledger::{Ledger, LedgerError, LedgerReader, Pruned, SqliteLedger};
 use dirigent::runtime::{
-    self, Adapters, Driver, DriverError, DriverParts, GateLimits, GateOrder, Gatekeeper, HaltReceiver, Handle, Lanes,
-    PollerParts, RunHost, Until, plan_of,
+    self, Adapters, Driver, DriverError, DriverParts, GateLimits, GateOrder, Gatekeeper, HaltReceiver, Handle,
+    KeptReceipt, Lanes, PollerParts, ReceiptOrder, RunHost, Until, plan_of,
 };
 use dirigent::worker::{Control, Inbox, ReclaimOrder, Reclaimed, RunOrder, WorkerEvent};
 use dirigent::workflow::{Templates, Texts};
@@ -65,6 +67,8 @@ pub enum Play {
     /// Commits and declares its work done.
     Commits,
     Panics,
+    /// Asks first; then commits when somebody says something, and says nothing about it; then declines everything.
+    Converses,
 }
 
 /// Workers that are made up, and what they were told.
@@ -120,6 +124,7 @@ impl RunHost for MadeUpHost {
                 report.commits_ahead = 1;
                 report
             }
+            Play::Converses => converse(&order, &mut heard, &events).await,
             Play::UntilStopped => loop {
                 let control = heard.next().await;
                 self.heard.lock().unwrap().push(control.clone());
@@ -152,9 +157,47 @@ impl RunHost for MadeUpHost {
         None
     }
 
-    async fn clean_up(&self, _: Permit, _: TicketKey) -> Result<(), String> {
-        Ok(())
+    async fn keep_receipt(&self, _: Permit, order: ReceiptOrder) -> Result<KeptReceipt, String> {
+        Ok(KeptReceipt { payload: order.payload, signature: None, unsigned: None })
     }
+
+    async fn clean_up(&self, _: Permit, _: TicketId, _: TicketKey) -> Result<Option<String>, String> {
+        Ok(None)
+    }
+}
+
+/// A run of a worker that people talk to.
+async fn converse(order: &RunOrder, heard: &mut Inbox, events: &mpsc::Sender<WorkerEvent>) -> RunReport {
+    let tell = async |activity: Activity| drop(events.send(WorkerEvent::Activity(activity)).await);
+    let mut report = RunReport::bare(RunOutcome::Done);
+    let mut keys: Vec<_> = order.undelivered.iter().filter_map(|message| message.key.clone()).collect();
+    tell(Activity::Delivered { remarks: keys.clone() }).await;
+    if order.attempt == 1 {
+        report.declared = Some(Declared::Blocked { reason: "which name?".into() });
+        return report;
+    }
+    let mut waits = order.attempt == 2;
+    while waits {
+        match heard.next().await {
+            Control::Steer(message) => {
+                keys.extend(message.key);
+                tell(Activity::Delivered { remarks: keys.clone() }).await;
+                waits = false;
+            }
+            Control::Stop(reason) => return RunReport::bare(RunOutcome::Killed { reason }),
+            _ => {}
+        }
+    }
+    for remark in keys.into_iter().filter(|_| order.attempt > 2) {
+        let answer = RemarkAnswer::Declined { text: "it has to be so".into() };
+        tell(Activity::AnsweredRemark { remark, answer }).await;
+    }
+    report.declared = Some(Declared::Done { summary: "it is done".into() });
+    report.base = Some(commit("base"));
+    report.head_before = order.previous.as_ref().and_then(|run| run.head.clone()).or_else(|| report.base.clone());
+    report.head = Some(commit(&format!("{}{}", order.attempt, order.ticket.key)));
+    report.commits_ahead = order.attempt - 1;
+    report
 }
 
 /// A ledger on a disk that may be full.
@@ -214,6 +257,14 @@ impl Ledger for FullDisk {
         self.ledger.commit(state, changes)
     }
 
+    fn board_mark(&self) -> Result<Option<BoardMark>, LedgerError> {
+        self.ledger.board_mark()
+    }
+
+    fn keep_board_mark(&mut self, mark: &BoardMark) -> Result<(), LedgerError> {
+        self.ledger.keep_board_mark(mark)
+    }
+
     fn record_preflight(&mut self, hash: &str, at: Timestamp) -> Result<(), LedgerError> {
         self.ledger.record_preflight(hash, at)
     }
@@ -231,6 +282,8 @@ pub struct Stage {
     pub policy: Policy,
     pub gates: GateLimits,
     pub disk_full: Arc<AtomicBool>,
+    /// What an earlier life left; else there was none.
+    pub past: Option<State>,
 }
 
 impl Stage {
@@ -252,6 +305,7 @@ impl Stage {
             policy,
             gates: GateLimits::default(),
             disk_full: Arc::new(AtomicBool::new(false)),
+            past: None,
         }
     }
 
@@ -260,7 +314,7 @@ impl Stage {
         let dir = tempfile::tempdir().unwrap();
         let ledger = SqliteLedger::open(&dir.path().join("ledger.db")).unwrap();
         let ledger = FullDisk { ledger, full: self.disk_full.clone() };
-        let mut state = ledger.load().unwrap();
+        let mut state = self.past.clone().unwrap_or_else(|| ledger.load().unwrap());
         state.meta.comment_key = "a key for tests".into();
         let moment = Arc::new(AtomicU64::new(state.moment().0));
         let first = runtime::recover(&state, self.host.as_ref()).await;
@@ -303,6 +357,7 @@ impl Stage {
             wanted,
             inbox: handle.inbox.clone(),
             moment,
+            told: None,
         };
         (Ready { stage: self, driver, first, poller, handle: handle.clone(), dir, kill_seen }, handle)
     }
@@ -324,6 +379,11 @@ pub struct Ready {
 }
 
 impl Ready {
+    /// Whoever makes this file stops everything.
+    pub fn kill_file(&self) -> std::path::PathBuf {
+        self.dir.path().join("pause")
+    }
+
     pub fn start(self) -> Driven {
         let mut driven = self.start_without_polls();
         let poller = driven.poller.take().unwrap();

@@ -314,6 +314,17 @@ impl Forge for TroubledForge {
         self.forge.upsert_comment(permit, number, key, body).await
     }
 
+    async fn react(
+        &self,
+        permit: &Permit,
+        number: PrNumber,
+        comment: &CommentId,
+        reaction: Acknowledgement,
+    ) -> Result<(), ForgeError> {
+        self.line.pass("react", number.0).await?;
+        self.forge.react(permit, number, comment, reaction).await
+    }
+
     async fn reply_in_thread(
         &self,
         permit: &Permit,
@@ -344,6 +355,17 @@ impl Forge for TroubledForge {
     async fn rerun_check(&self, permit: &Permit, check: &str) -> Result<(), ForgeError> {
         self.line.pass("rerun", check).await?;
         self.forge.rerun_check(permit, check).await
+    }
+
+    async fn keep_receipt(
+        &self,
+        permit: &Permit,
+        commit: &CommitId,
+        payload: &str,
+        signature: Option<&str>,
+    ) -> Result<(), ForgeError> {
+        self.line.pass("receipt", commit).await?;
+        self.forge.keep_receipt(permit, commit, payload, signature).await
     }
 
     async fn delete_branch(&self, permit: &Permit, branch: &str, head: &CommitId) -> Result<(), ForgeError> {

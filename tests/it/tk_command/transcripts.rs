@@ -11,6 +11,7 @@ fn create() {
     <id>
     $ tk create
     <id>
+    ! warning: <id> has no title; a runner leaves it alone until it has a title or a description
     $ tk create one two
     <id>
     $ tk create --bogus x

@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use dirigent::domain::hint::Hint;
 use dirigent::tracker::tk::TkTracker;
 use dirigent::tracker::{BoardAnswer, Mark, Tracker};
 
@@ -133,16 +134,17 @@ async fn a_watch_tells_of_a_new_ticket_also_in_a_directory_made_later() {
     put(&dir, "a", &ticket_text("a", "open", ""));
     let mut seen = Vec::new();
     while seen.is_empty() && Instant::now() < deadline {
-        let _ = tokio::time::timeout(Duration::from_secs(1), changes.changed()).await;
+        let _ = tokio::time::timeout(Duration::from_secs(1), changes.recv()).await;
         seen = titles(&tracker).await;
     }
     assert_eq!(seen, ["Title of a"]);
 
     // Only the watch can tell of this one: nothing is polled between.
     tokio::time::sleep(Duration::from_millis(400)).await;
-    changes.mark_unchanged();
+    while changes.try_recv().is_ok() {}
     put(&dir, "b", &ticket_text("b", "open", ""));
-    tokio::time::timeout(Duration::from_secs(30), changes.changed()).await.expect("told within the deadline").unwrap();
+    let told = tokio::time::timeout(Duration::from_secs(30), changes.recv()).await.expect("told within the deadline");
+    assert_eq!(told.unwrap(), Hint::ticket("b".into()));
 }
 
 #[tokio::test]
@@ -150,11 +152,23 @@ async fn reading_does_not_look_like_a_change() {
     let (_temp, dir) = store_with(&[("a", &ticket_text("a", "open", ""))]);
     let tracker = TkTracker::new(&dir);
     let mut changes = tracker.changes().unwrap();
-    tokio::time::timeout(Duration::from_secs(30), changes.changed()).await.unwrap().unwrap();
-    changes.mark_unchanged();
+    // It tells of the directory once it watches it.
+    let begins = async {
+        loop {
+            put(&dir, "b", &ticket_text("b", "open", ""));
+            if let Ok(Ok(hint)) = tokio::time::timeout(Duration::from_millis(200), changes.recv()).await
+                && hint == Hint::ticket("b".into())
+            {
+                break;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), begins).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    while changes.try_recv().is_ok() {}
     for _ in 0..20 {
         fs::read(dir.join("a.md")).unwrap();
     }
-    assert_eq!(titles(&tracker).await.len(), 1);
-    assert!(tokio::time::timeout(Duration::from_millis(300), changes.changed()).await.is_err());
+    assert_eq!(titles(&tracker).await.len(), 2);
+    assert!(tokio::time::timeout(Duration::from_millis(300), changes.recv()).await.is_err());
 }

@@ -24,7 +24,8 @@ use dirigent::engine::route;
 use dirigent::launcher::environment::Secrets;
 use dirigent::launcher::{Launcher, LocalLauncher};
 use dirigent::worker::{
-    Control, Inbox, RunOrder, TicketSource, Worker, WorkerEvent, Workplace, preparation_lane, transcript_path,
+    Control, Inbox, RunOrder, ServiceAccess, TicketSource, Worker, WorkerEvent, Workplace, preparation_lane,
+    transcript_path,
 };
 use dirigent::workflow::{Prompts, Templates};
 use dirigent::workspace::{WorkspaceConfig, Workspaces};
@@ -43,6 +44,7 @@ pub struct Bench {
     pub workspaces: Workspaces,
     pub launcher: Arc<dyn Launcher>,
     pub environment: BTreeMap<String, String>,
+    pub service: Option<Arc<dyn ServiceAccess>>,
 }
 
 /// A run under way.
@@ -145,7 +147,7 @@ impl Bench {
         );
         let launcher = Arc::new(LocalLauncher::start(&dir.path().join("scratch")).unwrap());
         let ticket = Arc::new(Mutex::new(ticket()));
-        let mut bench = Self { dir, settings, ticket, workspaces, launcher, environment };
+        let mut bench = Self { dir, settings, ticket, workspaces, launcher, environment, service: None };
         bench.acts(acts);
         bench
     }
@@ -193,7 +195,7 @@ impl Bench {
         fs::write(own.join("prompt.md"), first).unwrap();
         fs::write(own.join("continuation.md"), later).unwrap();
         fs::write(own.join("messages.md"), "{{#each messages}}{{text}}\n{{/each}}").unwrap();
-        Prompts::new("", "WORKFLOW.md", 0, Templates::load(Some(&own)).unwrap()).unwrap()
+        Prompts::new("", "WORKFLOW.md", 0, Templates::load(Some(&own)).unwrap())
     }
 
     pub fn order(&self) -> RunOrder {
@@ -213,7 +215,10 @@ impl Bench {
             previous: None,
             policy,
             rework_cycles: 0,
+            reviews: dirigent::domain::job::Reviews::default(),
+            base: None,
             cost_left: None,
+            service: self.service.clone(),
         }
     }
 

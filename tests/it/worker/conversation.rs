@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use dirigent::config::agent::{OnRequest, RequestRule};
+use dirigent::config::agent::{AskDefault, OnRequest, RequestRule};
 use dirigent::config::worker::Runtime;
 use dirigent::domain::failure::RunFailure;
 use dirigent::domain::ids::RunId;
@@ -181,6 +181,16 @@ async fn nobody_answers_in_time() {
     )
     .await;
     assert!(answer.contains(r#""no""#), "the default is to deny: {answer}");
+}
+
+#[tokio::test]
+async fn what_is_said_when_nobody_answers_is_the_files_to_say() {
+    let nobody = |bench: &mut Bench| {
+        bench.settings.agent.on_request = OnRequest::Ask;
+        bench.settings.agent.ask_timeout = Duration::from_millis(50);
+        bench.settings.agent.ask_default = AskDefault::Approve;
+    };
+    assert!(asked(nobody, None).await.1.contains(r#""yes""#));
 }
 
 #[tokio::test]

@@ -6,14 +6,16 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
+use dirigent::config::tracker::AgentTool;
 use dirigent::domain::comment::{Author, Comment, TrustLevel};
 use dirigent::domain::evidence::EvidenceKind;
 use dirigent::domain::failure::RunFailure;
 use dirigent::domain::job::HumanMessage;
 use dirigent::domain::remark::{RemarkAnswer, RemarkKey, RemarkKind};
 use dirigent::domain::run::{Activity, Declared, RunOutcome};
+use dirigent::domain::service::{ApiAnswer, ApiTool, Attachment};
 use dirigent::domain::time::Timestamp;
-use dirigent::worker::Control;
+use dirigent::worker::{ApiOutcome, Control, ServiceAccess, run_directory};
 use serde_json::{Value, json};
 
 use super::bench::{Bench, PATIENCE, Running, git, poll};
@@ -303,4 +305,84 @@ async fn a_worker_that_floods_the_desk_is_bounded() {
     let report = at.running.report().await;
     let kept: usize = report.evidence.iter().map(|one| serde_json::to_string(one).unwrap().len()).sum();
     assert!(kept < 5 << 20, "{kept} bytes are kept");
+}
+
+/// A service whose API echoes, and whose files are what their address says.
+#[derive(Debug)]
+struct Echo;
+
+#[async_trait::async_trait]
+impl ServiceAccess for Echo {
+    fn api_tool(&self) -> Option<ApiTool> {
+        Some(ApiTool { name: "github_api", description: "Echoes.", input_schema: json!({ "type": "object" }) })
+    }
+
+    fn attachments(&self, text: &str) -> Vec<Attachment> {
+        let urls = text.split_whitespace().filter(|word| word.starts_with("file:"));
+        urls.map(|url| Attachment { url: url.to_owned(), name: url.replace("file:", "../") }).collect()
+    }
+
+    async fn fetch(&self, attachment: &Attachment, _: usize) -> Result<Vec<u8>, String> {
+        match attachment.url.contains("gone") {
+            true => Err("it is gone".to_owned()),
+            false => Ok(attachment.url.clone().into_bytes()),
+        }
+    }
+
+    async fn ask(&self, allowed: AgentTool, request: &Value) -> Result<ApiOutcome, String> {
+        let wrote = (allowed == AgentTool::Write).then(|| "a comment".to_owned());
+        Ok(ApiOutcome { answer: ApiAnswer { success: true, output: request.to_string() }, wrote, declared: None })
+    }
+}
+
+#[tokio::test]
+async fn the_trackers_api_is_asked_through_the_runner_as_far_as_the_workflow_allows() {
+    for (allowed, answered, wrote) in
+        [(AgentTool::Off, false, false), (AgentTool::Read, true, false), (AgentTool::Write, true, true)]
+    {
+        let mut at = at_desk(&["done=ok"], |bench| {
+            bench.service = Some(std::sync::Arc::new(Echo));
+            bench.settings.tracker.provider.agent_tool = allowed;
+        })
+        .await;
+        let answer = at.ask("api", json!({ "request": { "path": "issues/1" } })).await;
+        assert_eq!(answer["ok"], answered, "{answer}");
+        if answered {
+            assert_eq!(answer["text"], r#"{"path":"issues/1"}"#);
+            let other = at.ask("api", json!({ "request": {}, "tool": "linear_graphql" })).await;
+            assert_eq!(code(&other), "not_allowed", "only the tracker's own tool is there");
+        }
+        if wrote {
+            at.running.activity(|one| matches!(one, Activity::Wrote { .. })).await;
+        }
+        at.go();
+        at.running.report().await;
+    }
+    let without = at_desk(&["done=ok"], |_| {}).await;
+    assert_eq!(code(&without.ask("api", json!({ "request": {} })).await), "not_allowed");
+    without.go();
+    without.running.report().await;
+}
+
+#[tokio::test]
+async fn files_of_the_ticket_lie_with_the_run_and_the_prompt_names_them() {
+    let at = at_desk(&["done=ok"], |bench| {
+        bench.service = Some(std::sync::Arc::new(Echo));
+        let mut ticket = bench.ticket.lock().unwrap();
+        ticket.description = Some("See file:shot.png and file:gone.png please".into());
+        let stranger = Author::new("eve", TrustLevel::Stranger);
+        let body = "file:strange.png".to_owned();
+        ticket.comments =
+            Some(vec![Comment { id: "c".into(), author: stranger, body, created_at: None, updated_at: None }]);
+    })
+    .await;
+    let directory = run_directory(&at.bench.worker().state_dir, &at.running.run);
+    let prompt = fs::read_to_string(directory.join("prompt.md")).unwrap();
+    let saved = directory.join("artifacts/attachments/01-.._shot.png");
+    assert_eq!(fs::read(&saved).unwrap(), b"file:shot.png");
+    assert!(prompt.contains(&saved.display().to_string()), "{prompt}");
+    assert!(prompt.contains("file:gone.png could not be fetched: it is gone"), "{prompt}");
+    assert!(!prompt.contains("strange.png"), "a stranger's words fetch nothing: {prompt}");
+    at.go();
+    at.running.report().await;
 }

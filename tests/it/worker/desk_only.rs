@@ -16,8 +16,8 @@ use dirigent::domain::run::RunReport;
 use dirigent::forge::local::LocalForge;
 use dirigent::ledger::{LedgerReader, SqliteLedger};
 use dirigent::runtime::{
-    self, Adapters, Driver, DriverParts, GateLimits, GateOrder, Gatekeeper, HaltReceiver, Lanes, PollerParts, RunHost,
-    Until, plan_of,
+    self, Adapters, Driver, DriverParts, GateLimits, GateOrder, Gatekeeper, HaltReceiver, KeptReceipt, Lanes,
+    PollerParts, ReceiptOrder, RunHost, Until, plan_of,
 };
 use dirigent::tracker::Tracker;
 use dirigent::tracker::memory::MemoryTracker;
@@ -69,8 +69,12 @@ impl RunHost for OneWorker {
         workspaces.base_commit("main").await.ok()
     }
 
-    async fn clean_up(&self, _: Permit, _: TicketKey) -> Result<(), String> {
-        Ok(())
+    async fn keep_receipt(&self, _: Permit, order: ReceiptOrder) -> Result<KeptReceipt, String> {
+        Ok(KeptReceipt { payload: order.payload, signature: None, unsigned: None })
+    }
+
+    async fn clean_up(&self, _: Permit, _: TicketId, _: TicketKey) -> Result<Option<String>, String> {
+        Ok(None)
     }
 }
 
@@ -124,7 +128,7 @@ async fn a_script_of_tk_commands_completes_a_ticket_of_another_board() {
         warnings: Vec::new(),
     });
     let inbox = handle.inbox.clone();
-    let parts = PollerParts { tracker: board.clone(), host, lanes, plan: plan_seen, wanted, inbox, moment };
+    let parts = PollerParts { tracker: board.clone(), host, lanes, plan: plan_seen, wanted, inbox, moment, told: None };
     tokio::spawn(runtime::poll(parts));
     let end = tokio::time::timeout(PATIENCE, driver.run(first)).await.expect("it ends by itself").unwrap();
 

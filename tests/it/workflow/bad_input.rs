@@ -91,6 +91,14 @@ fn bad_values_are_named_with_place_path_found_and_allowed() {
             "gates:\n  required_evidence: [tests]",
             "4:23: `gates.required_evidence[0]` is \"tests\"; it must be one of command, file, test, note (did you mean `test`?)",
         ),
+        (
+            "merge:\n  strategy: immediate\n  method: rebase",
+            "4:13: `merge.strategy: immediate` does not go with `merge.method: rebase` (its commits would land on a base that they were not checked on: use `strategy: queue`, or `method: squash` or `merge`)",
+        ),
+        (
+            "merge:\n  executor: local\npr:\n  forge: github",
+            "4:13: `merge.executor: local` does not go with `pr.forge: github` (a pull request is merged by its forge: write `executor: forge`)",
+        ),
         ("pr:\n  repo_slug: nope", "4:14: `pr.repo_slug` `nope` is not a repository (write it as `owner/name`)"),
         (
             "agent:\n  deny: [{pattern: x}]",

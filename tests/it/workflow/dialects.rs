@@ -44,6 +44,8 @@ fn spec_6_bad_per_state_limits_are_ignored_with_a_warning() {
     assert_eq!(
         warned,
         [
+            // Its prompt moves tickets, and that is said.
+            "tracker.kind",
             "worker.max_concurrent_agents_per_host",
             "agent.max_concurrent_agents_by_state.Rework",
             "agent.max_concurrent_agents_by_state.Done"
@@ -111,7 +113,7 @@ fn files_of_the_family_are_not_refused_once_tracker_and_agent_are_replaced() {
         ),
         (
             "pi_symphony.md",
-            &["review.enabled"],
+            &[],
             &[
                 "pi.command",
                 "pi.read_timeout_ms",
@@ -126,14 +128,6 @@ fn files_of_the_family_are_not_refused_once_tracker_and_agent_are_replaced() {
                 "pi.disable_themes",
                 "orchestration.default_phase",
                 "orchestration.passive_phases",
-                "pr.attach_to_tracker",
-                "pr.review_comment_mode",
-                "pr.review_comment_marker",
-                "review.enabled",
-                "review.agent",
-                "review.output_format",
-                "review.max_passes",
-                "review.fix_consideration_severities",
                 "server.port",
                 "server.host",
             ],

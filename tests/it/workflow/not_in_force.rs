@@ -30,6 +30,14 @@ fn a_key_without_an_effect_is_said_with_its_line_and_reason() {
             "6: `merge.require_head_match` is not in force: the head that was checked is always the head that is merged",
         ),
         (
+            "review:\n  max_passes: 3",
+            "6: `review.max_passes` is not in force: no review is made (`review.enabled` is false)",
+        ),
+        (
+            "review:\n  enabled: true\n  model: big",
+            "7: `review.model` is not in force: a program that `exec` runs is not told",
+        ),
+        (
             "pi:\n  response_timeout_ms: 5000\n  read_timeout_ms: 1",
             "6: `pi.response_timeout_ms` is not in force: it is pi-symphony's name for `pi.read_timeout_ms`, which is written as well",
         ),
@@ -43,6 +51,7 @@ fn a_key_without_an_effect_is_said_with_its_line_and_reason() {
         "merge: {strategy: queue, require_head_match: true, executor: local}",
         "codex: {stall_timeout_ms: 7m, turn_timeout_ms: 1h}",
         "review: {enabled: false}",
+        "review: {enabled: true, agent: strict, max_passes: 1, fix_consideration_severities: [P0]}\npr: {review_comment_mode: create}",
     ] {
         assert_eq!(said(&format!("{exec}{yaml}")), Vec::<String>::new(), "{yaml}");
     }
@@ -61,14 +70,13 @@ fn in_directory_mode_nothing_about_branches_is_in_force() {
 
 #[test]
 fn a_guard_that_is_not_in_force_is_part_of_the_policy_and_does_not_keep_anything_from_starting() {
-    let loaded = Desk::new()
-        .good("review: {enabled: true}\ngates: {final: [make], forbidden_patterns: [FIXME]}\nmerge: {mode: auto}");
+    let loaded = Desk::new().good("gates: {final: [make], forbidden_patterns: [FIXME]}\nmerge: {mode: auto}");
     assert!(loaded.unavailable.is_empty(), "{:?}", loaded.unavailable);
     let policy = loaded.settings.policy(&loaded.hash, false);
-    assert_eq!(policy.merge.guards_not_in_force, ["review.enabled", "gates.final", "gates.forbidden_patterns"]);
+    assert_eq!(policy.merge.guards_not_in_force, ["gates.final", "gates.forbidden_patterns"]);
     assert!(!policy.merge.auto, "nothing is merged");
-    let review = &loaded.warnings[0].message;
-    assert!(review.contains("this version has no review run; until it has, nothing is merged"), "{review}");
+    let said = &loaded.warnings[0].message;
+    assert!(said.contains("this version has no wave or final check; until it has, nothing is merged"), "{said}");
 }
 
 #[test]
@@ -77,4 +85,20 @@ fn a_cap_on_cost_that_nobody_counts_is_refused() {
     let keys: Vec<&str> = codex.unavailable.iter().map(|missing| missing.key).collect();
     assert_eq!(keys, ["budget.max_cost_usd", "budget.daily.max_cost_usd"]);
     assert!(Desk::new().good("worker: {runtime: claude}\nbudget: {max_cost_usd: 2}").unavailable.is_empty());
+}
+
+#[test]
+fn a_review_is_routed_by_its_own_keys() {
+    use dirigent::domain::job::TicketFacts;
+    use dirigent::domain::run::RunKind;
+    use dirigent::engine::route;
+    let yaml = "worker: {runtime: claude}\nreview: {enabled: true, runtime: pi, model: {provider: openai, model_id: small}, thinking_level: low}";
+    let loaded = Desk::new().good(yaml);
+    let policy = loaded.settings.policy(&loaded.hash, false);
+    let ticket = TicketFacts::of(&crate::engine::fixtures::ticket("a"));
+    let review = route::choose(&policy, &ticket, RunKind::Review).unwrap();
+    assert_eq!((review.runtime.as_str(), review.pool.as_str()), ("pi", "pi"), "with credentials of its own");
+    assert_eq!((review.model.as_deref(), review.model_provider.as_deref()), (Some("small"), Some("openai")));
+    assert_eq!(review.thinking_level.as_deref(), Some("low"));
+    assert_eq!(route::choose(&policy, &ticket, RunKind::Implement).unwrap().runtime, "claude");
 }

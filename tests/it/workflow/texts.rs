@@ -11,11 +11,14 @@ use dirigent::workflow::Templates;
 use super::{Desk, first_prompt};
 
 #[test]
-fn a_broken_prompt_is_refused_with_its_line_and_a_doubtful_one_is_a_warning() {
+fn spec_5_a_template_that_does_not_parse_fails_the_attempt_and_a_doubtful_one_is_a_warning() {
     let desk = Desk::new();
-    let error = desk.load("---\ntracker: {kind: tk}\n---\n\nHello\n{{#if issue}}x\n").map(|_| ()).unwrap_err();
-    assert_eq!(error.class(), "template_parse_error");
-    assert!(error.to_string().contains("WORKFLOW.md:6:1: the prompt is not a valid template"), "{error}");
+    for broken in ["{{#if issue}}x", "{% if issue.title %}x"] {
+        let loaded = desk.load(&format!("---\ntracker: {{kind: tk}}\n---\n\nHello\n{broken}\n")).unwrap();
+        let warning = loaded.warnings[0].to_string();
+        assert!(warning.contains("WORKFLOW.md:6:1: the prompt is not a valid template"), "{broken}: {warning}");
+        assert!(super::try_first_prompt(&loaded).unwrap_err().contains("not a valid template"), "{broken}");
+    }
     let doubtful = desk.load("---\ntracker: {kind: tk}\n---\n\nHello\n{{issue.titel}}\n").unwrap();
     let warning = doubtful.warnings[0].to_string();
     assert!(
@@ -61,7 +64,7 @@ fn everything_the_engine_says_has_a_wording() {
     let templates = Templates::load(None).unwrap();
     for (said, wording) in [
         (
-            Said::Started { run: "r1".into(), attempt: 2, branch: "b".into(), rework: true },
+            Said::Started { run: "r1".into(), attempt: 2, branch: "b".into(), rework: true, review: false },
             "Rework started (attempt 2) on branch `b`.",
         ),
         (
@@ -88,9 +91,19 @@ fn everything_the_engine_says_has_a_wording() {
                 url: Some("u".into()),
                 branch: "b".into(),
                 verification: Some(Verification::Verified),
+                head: Some("0123456789abcdef".into()),
             },
-            "Pull request [#4](u) is open from `b` (verified).",
+            "Pull request [#4](u) is open from `b` at 0123456789ab (verified).",
         ),
+        (
+            Said::Waiting {
+                head: "0123456789abcdef".into(),
+                sentence: "0123456789ab waits for approval".into(),
+                next: "run `dirigent approve a`".into(),
+            },
+            "**Waiting**: 0123456789ab waits for approval.\n\nWhat would move it on: run `dirigent approve a`.",
+        ),
+        (Said::Reply { to: "ann".into(), text: "`a` is <stopped>.".into(), head: None }, "`a` is <stopped>."),
         (
             Said::Rework { cycle: 1, limit: 3, cause },
             "**Rework** 1 of at most 3: `make` failed\n\n````\n```\nsneaky\n````",
@@ -105,6 +118,14 @@ fn everything_the_engine_says_has_a_wording() {
             "Uncommitted work of run r1 (2 files) was saved: `refs/dirigent/salvage/r1` (0123456789ab).\n`dirigent salvage show r1` lists it, `dirigent salvage restore r1` brings it back.\n\nToo large to be saved:\n- big.bin",
         ),
         (Said::BranchReady { branch: "b".into(), head: None }, "The work is ready on branch `b`.\n\nI did it."),
+        (
+            Said::HandedOver { run: "r1".into() },
+            "The worker says that the work is done. The ticket's directory stays until the ticket is closed.",
+        ),
+        (
+            Said::DirectoryKept { because: "/w/A has uncommitted work (x)".into() },
+            "The ticket is closed, and its directory is kept, because /w/A has uncommitted work (x). Push or discard that work; the next start removes the directory.",
+        ),
         (Said::Worker { run: "r1".into(), text: "hi".into() }, "hi"),
         (
             Said::Asked { run: "r1".into(), question: "May I?".into() },
@@ -120,15 +141,38 @@ fn everything_the_engine_says_has_a_wording() {
 
 #[test]
 fn a_pull_request_body_tells_what_was_checked() {
-    let body = Templates::load(None)
-        .unwrap()
-        .pr_body(&serde_json::json!({
-            "closes": null, "ticket": {"key": "APP-7", "title": "Fix the page", "url": null}, "summary": "Fixed it.", "verification": "verified",
+    let body = |receipt: Option<&str>| {
+        let data = serde_json::json!({
+            "receipt": receipt, "closes": null, "ticket": {"key": "APP-7", "title": "Fix the page", "url": null}, "summary": "Fixed it.", "verification": "verified",
             "facts": ["2 commits beyond main"], "gates": [{"name": "cargo test", "passed": true}],
-        }))
-        .unwrap();
+        });
+        Templates::load(None).unwrap().pr_body(&data).unwrap()
+    };
+    let whole = body(Some("{\n  \"title\": \"``` </details>\"\n}"));
+    assert!(
+        whole.ends_with(
+            "<details><summary>Receipt</summary>\n\n````\n{\n  \"title\": \"``` </details>\"\n}\n````\n\n</details>"
+        ),
+        "{whole}"
+    );
     assert_eq!(
-        body,
+        body(None),
         "Fixed it.\n\nTicket: APP-7 Fix the page\n\nChecked by Dirigent: **verified**\n- 2 commits beyond main\n- `cargo test`: passed"
     );
+}
+
+#[test]
+fn the_title_of_a_pull_request_is_the_files_to_say() {
+    let desk = Desk::new();
+    let load = |title: &str| desk.load(&format!("---\ntracker: {{kind: tk}}\npr: {{title: \"{title}\"}}\n---\n"));
+    let data =
+        serde_json::json!({ "ticket": { "key": "APP-7", "title": "Fix\n the page", "url": null }, "summary": "" });
+    let title = |text: &str| load(text).unwrap().prompts.templates().pr_title(&data).unwrap();
+    assert_eq!(title("{{ticket.title}} ({{ticket.key}})"), "Fix the page (APP-7)", "one line");
+    assert_eq!(title("{{summary}}"), "APP-7: Fix\n the page", "a title that comes to nothing is none");
+    for wrong in ["{{ticket.titel}}", "{{#if}", "{{issue.title}}"] {
+        let error = load(wrong).map(|_| ()).unwrap_err();
+        assert_eq!(error.class(), "template_parse_error", "{wrong}");
+        assert!(error.to_string().contains("WORKFLOW.md:3") && error.to_string().contains("pr.title"), "{error}");
+    }
 }

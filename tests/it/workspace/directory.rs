@@ -13,7 +13,18 @@ async fn prepared(directories: &Directories) -> DirectoryWorkspace {
 }
 
 async fn removed(directories: &Directories) -> DirectoryRemoval {
-    directories.remove(&allowed(EffectKind::CleanUp), &key()).await.unwrap()
+    match directories.leave(&key()).await.unwrap() {
+        Ok(None) => DirectoryRemoval::Absent,
+        Ok(Some(workspace)) => directories.remove(&allowed(EffectKind::CleanUp), &workspace).await.unwrap(),
+        Err(because) => DirectoryRemoval::Kept { because },
+    }
+}
+
+/// Made and filled; nobody works in it any more.
+async fn filled(directories: &Directories) -> std::path::PathBuf {
+    let made = prepared(directories).await;
+    directories.filled(&made).unwrap();
+    made.path
 }
 
 fn kept_because(removal: DirectoryRemoval) -> String {
@@ -29,14 +40,45 @@ async fn spec_9_the_directory_of_a_ticket_is_made_once_and_reused() {
     let directories = Directories::open(&scratch.root()).unwrap();
     let first = prepared(&directories).await;
     assert!(first.created && first.path.ends_with("ENG-1"));
+    directories.filled(&first).unwrap();
+    let path = first.path.clone();
+    assert!(!directories.discard_half_filled(&first).await.unwrap() && path.exists(), "it is whole");
+    drop(first);
     let second = prepared(&directories).await;
     assert!(!second.created);
-    assert_eq!(first.path, second.path);
-    directories.discard_new(&second).await.unwrap();
-    assert!(second.path.exists(), "only a new one is taken back");
-    directories.discard_new(&first).await.unwrap();
-    assert!(!first.path.exists());
+    assert_eq!(path, second.path);
+    drop(second);
+    assert_eq!(removed(&directories).await, DirectoryRemoval::Removed);
+    assert!(!path.exists());
     assert_eq!(removed(&directories).await, DirectoryRemoval::Absent);
+}
+
+#[tokio::test]
+async fn what_was_only_half_filled_is_filled_anew_and_another_tools_is_taken_as_it_is() {
+    let scratch = Scratch::new();
+    let directories = Directories::open(&scratch.root()).unwrap();
+    let first = prepared(&directories).await;
+    write_in(&first.path, "half", "x");
+    drop(first);
+    // As after a crash: another life.
+    let directories = Directories::open(&scratch.root()).unwrap();
+    let second = prepared(&directories).await;
+    assert!(second.created && std::fs::read_dir(&second.path).unwrap().next().is_none());
+    assert!(directories.discard_half_filled(&second).await.unwrap() && !second.path.exists());
+    drop(second);
+    std::fs::create_dir(directories.path_of(&TicketKey::from("ENG-2"))).unwrap();
+    let foreign = directories.prepare(&allowed(EffectKind::StartRun), &TicketKey::from("ENG-2")).await.unwrap();
+    assert!(!foreign.created);
+}
+
+#[tokio::test]
+async fn nobody_removes_a_directory_that_a_run_works_in() {
+    let scratch = Scratch::new();
+    let directories = Directories::open(&scratch.root()).unwrap();
+    let at_work = prepared(&directories).await;
+    assert!(kept_because(removed(&directories).await).contains("a run works in"));
+    drop(at_work);
+    assert_eq!(removed(&directories).await, DirectoryRemoval::Removed, "nothing but a hook was ever in it");
 }
 
 #[tokio::test]
@@ -45,7 +87,7 @@ async fn spec_9_something_else_in_the_place_is_left_alone() {
     let directories = Directories::open(&scratch.root()).unwrap();
     std::fs::write(directories.path_of(&key()), "a file").unwrap();
     assert!(directories.prepare(&allowed(EffectKind::StartRun), &key()).await.is_err());
-    assert!(directories.remove(&allowed(EffectKind::CleanUp), &key()).await.is_err());
+    assert!(directories.leave(&key()).await.is_err());
     assert_eq!(std::fs::read_to_string(directories.path_of(&key())).unwrap(), "a file");
 }
 
@@ -53,7 +95,7 @@ async fn spec_9_something_else_in_the_place_is_left_alone() {
 async fn a_directory_with_work_that_is_nowhere_else_is_kept() {
     let scratch = Scratch::new();
     let directories = Directories::open(&scratch.root()).unwrap();
-    let dir = prepared(&directories).await.path;
+    let dir = filled(&directories).await;
     let url = scratch.repo().display().to_string();
     git_in(&dir, ["clone", "-q", &url, "code"]);
     let code = dir.join("code");
@@ -78,11 +120,35 @@ async fn a_directory_with_work_that_is_nowhere_else_is_kept() {
     assert!(!dir.exists());
 }
 
+/// `git clone --depth 1` knows one branch and ends somewhere: what was pushed to another branch is asked of the remote.
+#[tokio::test]
+async fn what_a_shallow_clone_has_pushed_is_known() {
+    let scratch = Scratch::new();
+    scratch.write("more", "more\n");
+    scratch.commit("something before the last commit");
+    let directories = Directories::open(&scratch.root()).unwrap();
+    let made = prepared(&directories).await;
+    let url = format!("file://{}", scratch.repo().display());
+    git_in(&made.path, ["clone", "-q", "--depth", "1", &url, "."]);
+    scratch.identify(&made.path);
+    directories.filled(&made).unwrap();
+    let before = made.head();
+    assert_eq!(made.standing(before.as_ref()).commits_ahead, 0);
+    git_in(&made.path, ["checkout", "-q", "-b", "work"]);
+    write_in(&made.path, "x", "x\n");
+    commit_in(&made.path, "work");
+    assert_eq!(made.standing(before.as_ref()).commits_ahead, 1);
+    drop(made);
+    assert!(kept_because(removed(&directories).await).contains("commits on `work` that are not pushed"));
+    git_in(&directories.path_of(&key()), ["push", "-q", "origin", "work"]);
+    assert_eq!(removed(&directories).await, DirectoryRemoval::Removed);
+}
+
 #[tokio::test]
 async fn a_repository_that_git_cannot_read_keeps_the_directory() {
     let scratch = Scratch::new();
     let directories = Directories::open(&scratch.root()).unwrap();
-    let dir = prepared(&directories).await.path;
+    let dir = filled(&directories).await;
     write_in(&dir, ".git/HEAD", "garbage");
     assert!(kept_because(removed(&directories).await).contains("git cannot read"));
 }
@@ -91,7 +157,7 @@ async fn a_repository_that_git_cannot_read_keeps_the_directory() {
 async fn a_misleading_work_tree_setting_is_not_believed() {
     let scratch = Scratch::new();
     let directories = Directories::open(&scratch.root()).unwrap();
-    let dir = prepared(&directories).await.path;
+    let dir = filled(&directories).await;
     let url = scratch.repo().display().to_string();
     git_in(&dir, ["clone", "-q", &url, "."]);
     write_in(&dir, "x", "x\n");

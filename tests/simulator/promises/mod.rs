@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use dirigent::config::policy::{ForgeKind, RolloutMode};
-use dirigent::domain::ids::TicketId;
-use dirigent::domain::job::{Hindrance, Stage, Wait};
+use dirigent::domain::ids::{EffectId, TicketId};
+use dirigent::domain::job::{Hindrance, Stage, Wait, Work};
 use dirigent::domain::pr::PrState;
 use dirigent::domain::ticket::{same_state, state_in};
 use dirigent::engine::effect::Action;
@@ -38,6 +38,11 @@ pub fn may_be_written(simulation: &Simulation, ticket: &TicketId, action: &Actio
         return refuse("the pull request is stopped");
     }
     match action {
+        Action::Acknowledge { told, .. } | Action::AddLabels { told, .. }
+            if world.told.get(&told.comment) != Some(&true) =>
+        {
+            return refuse("nobody whose words count told us anything");
+        }
         Action::MergePr { number, head, .. } => {
             if policy.rollout.mode != RolloutMode::Merge {
                 return refuse("the mode does not merge");
@@ -56,8 +61,14 @@ pub fn may_be_written(simulation: &Simulation, ticket: &TicketId, action: &Actio
             if policy.review.enabled && !world.reviewed.contains(head) && !approved {
                 return refuse("no review read this head");
             }
+            if policy.review.enabled && world.found_wanting.contains(head) && !approved {
+                return refuse("the review of this head has a finding that nobody dealt with");
+            }
         }
-        Action::StartRun { .. } => {
+        Action::StartRun { work, .. } => {
+            if let Work::Review { head } = work {
+                working::review_has_a_cause(simulation, job, head)?;
+            }
             if simulation.agents.values().any(|agent| agent.ticket == *ticket) {
                 return refuse("the ticket has a live worker");
             }
@@ -73,6 +84,26 @@ pub fn may_be_written(simulation: &Simulation, ticket: &TicketId, action: &Actio
         _ => {}
     }
     Ok(())
+}
+
+/// Asked after an answer was given: what somebody told us is carried out, and answered, by one decision.
+pub fn answered_once(simulation: &Simulation, effect: EffectId, key: &str) -> Result<(), String> {
+    match simulation.world.acknowledged.get(key) {
+        Some(first) if *first != effect => Err(format!("{key} was decided twice: {first:?} and {effect:?}")),
+        _ => Ok(()),
+    }
+}
+
+/// Asked after every step: nobody whose words do not count has stopped or approved anything.
+pub fn strangers_decide_nothing(simulation: &Simulation, ticket: &TicketId) -> Result<(), String> {
+    let Some(job) = simulation.state.jobs.get(ticket) else { return Ok(()) };
+    let paused = job.people.pause.as_ref().map(|pause| &pause.by);
+    let approved = job.people.approval.as_ref().map(|approval| &approval.by);
+    let strangers = ["mallory", "stranger"];
+    match paused.into_iter().chain(approved).find(|by| strangers.contains(&by.as_str())) {
+        Some(by) => Err(format!("{by} decides about {ticket}")),
+        None => Ok(()),
+    }
 }
 
 /// Asked whenever the world was written to.

@@ -2,7 +2,7 @@
 
 use dirigent::config::policy::ClosedPrPolicy;
 use dirigent::domain::ids::{CommitId, EffectId, TicketId};
-use dirigent::domain::job::{ReworkCause, ReworkTrigger, Stage, Work};
+use dirigent::domain::job::{Job, ReworkCause, ReworkTrigger, Stage, Work};
 use dirigent::domain::pr::PrState;
 use dirigent::domain::time::Timestamp;
 use dirigent::engine::effect::Action;
@@ -33,6 +33,27 @@ pub fn has_a_cause(simulation: &Simulation, ticket: &TicketId, work: &Work) -> R
         return Err(format!(
             "a needless rework of {ticket} starts: the branch is at another head, and was looked at since"
         ));
+    }
+    Ok(())
+}
+
+/// A review is paid for only where the workflow asks for one, of a head that was pushed and that none has read, and no more often
+/// than `review.max_passes` says.
+pub fn review_has_a_cause(simulation: &Simulation, job: &Job, head: &CommitId) -> Result<(), String> {
+    let refuse = |why: &str| Err(format!("{} is reviewed at {}: {why}", job.ticket.id, head.short()));
+    let (policy, reviews) = (&simulation.policy, &job.delivery.reviews);
+    if !policy.review.enabled {
+        return refuse("nobody asks for it");
+    }
+    if reviews.passes >= policy.review.max_passes {
+        return refuse("the reviews of this ticket are used up");
+    }
+    if reviews.head.as_ref() == Some(head) {
+        return refuse("a review has read it");
+    }
+    let number = job.delivery.pr.as_ref().map_or(0, |pr| pr.number.0);
+    if !simulation.world.was_green.contains(&(number, head.clone())) {
+        return refuse("nobody ever saw this head green");
     }
     Ok(())
 }
@@ -69,6 +90,7 @@ pub fn is_wanted(
         ReworkTrigger::Contradicted if !world.lied_about.contains(ticket) && world.not_gated.is_empty() => {
             refuse("nobody has lied")
         }
+        ReworkTrigger::ReviewFinding if world.found_wanting.is_empty() => refuse("no review has found anything"),
         ReworkTrigger::ReworkState => {
             let there = world.tickets.get(ticket).is_some_and(|ticket| ticket.state == "Rework");
             let was = world.left_rework.get(ticket).is_some_and(|at| *at >= lately(simulation));
@@ -105,7 +127,10 @@ pub fn outlives_a_401(
     }
     let stays = simulation.state.outbox.get(&effect).is_some();
     let lasts = |action: &Action| {
-        matches!(action, Action::Comment { .. } | Action::CreateTicket { .. } | Action::CleanUp { .. })
+        matches!(
+            action,
+            Action::Comment { .. } | Action::CreateTicket { .. } | Action::WriteReceipt { .. } | Action::CleanUp { .. }
+        )
     };
     let lost = simulation.ledger.pending().find(|pending| pending.effect.id == effect).filter(|_| !stays);
     match lost.filter(|pending| lasts(&pending.effect.action)) {

@@ -1,6 +1,8 @@
 //! Comments, reviews, conversations, statuses and checks: done once where the forge has them, refused with a sentence where not.
 
+use dirigent::domain::comment::Acknowledgement;
 use dirigent::domain::ids::{CommentId, TicketId};
+use dirigent::domain::job::OurComments;
 use dirigent::domain::pr::{CheckStatus, Verdict};
 use dirigent::domain::remark::RemarkKind;
 use dirigent::engine::provenance::{is_ours, marked_key};
@@ -33,7 +35,7 @@ pub async fn our_comment_is_written_once_and_reworded<C: Candidate>(c: &C) -> Ou
     let ([old], [new]) = (&before[..], &after[..]) else { panic!("{before:?} {after:?}") };
     assert!(new.body.starts_with("Gates have passed."), "{new:?}");
     assert_ne!(old.version(), new.version());
-    assert!(is_ours(SECRET, &ticket(), new));
+    assert!(is_ours(SECRET, &ticket(), new, &OurComments::new()));
     Ok(())
 }
 
@@ -44,7 +46,7 @@ pub async fn a_persons_comment_is_theirs<C: Candidate>(c: &C) -> Outcome {
     let [theirs] = &comments[..] else { panic!("{comments:?}") };
     assert_eq!((&theirs.id, theirs.body.as_str()), (&id, "please rename it"));
     assert_eq!(theirs.author.name, c.person());
-    assert!(!is_ours(SECRET, &ticket(), theirs), "whoever's account it is");
+    assert!(!is_ours(SECRET, &ticket(), theirs, &OurComments::new()), "whoever's account it is");
     Ok(())
 }
 
@@ -78,9 +80,25 @@ pub async fn a_conversation_is_answered_once_and_resolved<C: Candidate>(c: &C) -
         assert_eq!((&thread.id, thread.resolved), (&id, resolved));
         let [question, answer] = &thread.comments[..] else { panic!("{thread:?}") };
         assert_eq!((question.body.as_str(), question.author.name.as_str()), ("why this?", c.person().as_str()));
-        assert!(is_ours(SECRET, &ticket(), answer));
+        assert!(is_ours(SECRET, &ticket(), answer, &OurComments::new()));
         forge.resolve_thread(&permit(), number, &id).await.unwrap();
     }
+    Ok(())
+}
+
+pub async fn a_reaction_to_a_comment_counts_once<C: Candidate>(c: &C) -> Outcome {
+    let number = opened(c, BRANCH).await.number;
+    let react = async |comment: &CommentId| c.forge().react(&permit(), number, comment, Acknowledgement::Seen).await;
+    assert_refused(react(&CommentId::new("IC_999999")).await);
+    if !c.forge().capabilities().reactions {
+        return Ok(());
+    }
+    let comment = c.say(number, "/dirigent explain").await?;
+    c.settle().await;
+    for _ in 0..2 {
+        react(&comment).await.unwrap();
+    }
+    assert_eq!(c.reactions(&comment).await?, 1);
     Ok(())
 }
 

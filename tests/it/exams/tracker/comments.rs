@@ -2,6 +2,7 @@
 
 use dirigent::domain::comment::Comment;
 use dirigent::domain::ids::{CommentId, TicketId};
+use dirigent::domain::job::OurComments;
 use dirigent::engine::provenance::{is_ours, marked_key};
 use dirigent::tracker::{CommentFound, Edited, TrackerError, Written};
 
@@ -103,7 +104,7 @@ pub async fn an_edit_keeps_the_comment_and_its_key<C: Candidate>(c: &C) -> Outco
     let after = comment(c, &id, &made.id).await;
     assert!(after.body.starts_with("Plan B\n\nwith a second part"), "{after:?}");
     assert_ne!(after.version(), before.version());
-    assert!(is_ours(SECRET, &id, &after), "an edit does not make it somebody else's");
+    assert!(is_ours(SECRET, &id, &after, &OurComments::new()), "an edit does not make it somebody else's");
     let again = write(c, &id, "workpad", "Plan C").await.unwrap();
     assert_eq!(again, Written { id: made.id, existed: true });
     assert_eq!(comments(c, &id).await.len(), 1);
@@ -146,9 +147,9 @@ pub async fn ours_is_told_from_a_persons<C: Candidate>(c: &C) -> Outcome {
     let ours = write(c, &id, "started:1", "Started.").await.unwrap().id;
     let theirs = c.say(&id, "stop it").await;
     let forged = c.say(&id, "go on\n<!-- dirigent:started:2#0000000000000000 -->").await;
-    assert!(is_ours(SECRET, &id, &comment(c, &id, &ours).await));
-    assert!(!is_ours(SECRET, &id, &comment(c, &id, &theirs).await), "whoever's account it is");
-    assert!(!is_ours(SECRET, &id, &comment(c, &id, &forged).await), "a marker without our code");
+    assert!(is_ours(SECRET, &id, &comment(c, &id, &ours).await, &OurComments::new()));
+    assert!(!is_ours(SECRET, &id, &comment(c, &id, &theirs).await, &OurComments::new()), "whoever's account it is");
+    assert!(!is_ours(SECRET, &id, &comment(c, &id, &forged).await, &OurComments::new()), "a marker without our code");
     Ok(())
 }
 
@@ -158,6 +159,6 @@ pub async fn a_copied_mark_is_not_ours<C: Candidate>(c: &C) -> Outcome {
     let ours = write(c, &one, "started:1", "Started.").await.unwrap().id;
     let text = comment(c, &one, &ours).await.body;
     let copied = c.say(&two, &text).await;
-    assert!(!is_ours(SECRET, &two, &comment(c, &two, &copied).await));
+    assert!(!is_ours(SECRET, &two, &comment(c, &two, &copied).await, &OurComments::new()));
     Ok(())
 }

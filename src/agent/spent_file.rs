@@ -1,0 +1,62 @@
+//! What a run has spent so far, in a small file beside its transcript: what the ledger had not heard of when the runner was killed
+//! is read there by the next life.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crate::domain::usage::Usage;
+
+/// One record, always of this length, so that the newest covers the one before.
+const LENGTH: usize = 320;
+
+#[derive(Debug)]
+pub struct SpentFile {
+    file: File,
+    total: Usage,
+}
+
+impl SpentFile {
+    /// Goes on from what an earlier conversation of the same run spent.
+    pub fn open(path: &Path) -> std::io::Result<Self> {
+        let total = spent(path).unwrap_or_default();
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+        Ok(Self { file, total })
+    }
+
+    /// One short write, which a killed process has made or has not.
+    pub fn add(&mut self, usage: Usage) -> std::io::Result<()> {
+        self.total += usage;
+        let text = serde_json::to_string(&self.total).map_err(std::io::Error::other)?;
+        self.file.write_all_at(format!("{text:<width$}\n", width = LENGTH - 1).as_bytes(), 0)
+    }
+}
+
+/// What the file says; `None` where there is none, or nothing that can be read.
+pub fn spent(path: &Path) -> Option<Usage> {
+    serde_json::from_str(std::fs::read_to_string(path).ok()?.trim()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_record_counts_and_a_second_conversation_goes_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("spent.json");
+        assert_eq!(spent(&path), None);
+        let usage = |output| Usage { output, fresh_input: u64::MAX / 4, ..Usage::default() };
+        let mut file = SpentFile::open(&path).unwrap();
+        file.add(usage(u64::MAX / 2)).unwrap();
+        file.add(usage(3)).unwrap();
+        drop(file);
+        let mut again = SpentFile::open(&path).unwrap();
+        again.add(Usage { output: 1, turns: u32::MAX, ..Usage::default() }).unwrap();
+        let found = spent(&path).unwrap();
+        assert_eq!((found.output, found.fresh_input), (u64::MAX / 2 + 4, u64::MAX / 4 * 2));
+        assert_eq!(std::fs::metadata(&path).unwrap().len() as usize, LENGTH);
+        std::fs::write(&path, "{\"output\":").unwrap();
+        assert_eq!(spent(&path), None);
+    }
+}

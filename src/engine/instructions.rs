@@ -1,0 +1,263 @@
+//! What people tell us in comments: heard once, carried out by the rules of a command at the terminal, and answered where it was said.
+
+use super::effect::{Action, Said, ToldIn};
+use super::event::OperatorCommand;
+use super::people::{holding, is_so_already, objection, where_it_stands};
+use super::reconcile::is_starting;
+use super::remarks::{self, from_comment};
+use super::select;
+use super::step::Step;
+use super::view;
+use crate::config::policy::Policy;
+use crate::domain::comment::{Acknowledgement, Comment};
+use crate::domain::hash::stable_hash;
+use crate::domain::ids::{CommitId, PrNumber, TicketId};
+use crate::domain::instruction::{self, Instruction};
+use crate::domain::job::{Job, NamedHead, Stage};
+use crate::domain::remark::{Remark, RemarkEffect, RemarkKey, RemarkKind};
+use crate::domain::time::Timestamp;
+
+/// A comment that tells us to do something.
+#[derive(Clone)]
+pub struct Told {
+    pub instructions: Vec<Instruction>,
+    /// The comment itself: whose, where, when, in which version.
+    pub comment: Remark,
+    pub pr: Option<PrNumber>,
+    /// The head that a comment of ours before this one names.
+    pub sees: Option<CommitId>,
+}
+
+/// What a comment tells us, if it tells us anything.
+pub fn told_in(comment: &Comment, kind: RemarkKind, policy: &Policy, now: Timestamp) -> Option<Told> {
+    let spoken = instruction::read(&comment.body, &policy.tracker.mention);
+    (!spoken.instructions.is_empty()).then(|| Told {
+        instructions: spoken.instructions,
+        comment: from_comment(kind, comment, policy, now),
+        pr: None,
+        sees: None,
+    })
+}
+
+/// The head that somebody saw who wrote `comment` below what we had written.
+pub fn seen_before(comment: &Comment, all: &[Comment], place: RemarkKind, named: &[NamedHead]) -> Option<CommitId> {
+    let named = named.iter().find(|named| named.place == place)?;
+    let mut before = all.iter().take_while(|other| other.id != comment.id);
+    before.any(|other| other.id == named.comment).then(|| named.head.clone())
+}
+
+/// Whether the comment says anything besides telling us what to do.
+pub fn is_evidence(comment: &Comment, policy: &Policy) -> bool {
+    let spoken = instruction::read(&comment.body, &policy.tracker.mention);
+    let rejects = |one: &Instruction| matches!(one, Instruction::Reject { .. });
+    spoken.instructions.is_empty() || !spoken.words.is_empty() || spoken.instructions.iter().any(rejects)
+}
+
+impl Step<'_> {
+    /// Somebody tells us to do something. `trusted`: somebody whose words count.
+    pub fn told(&mut self, id: &TicketId, told: &Told, trusted: bool) {
+        let fresh = self.not_heard(id, told);
+        if fresh.is_empty() {
+            return;
+        }
+        let (by, name) = (told.comment.author.clone(), self.policy.tracker.mention.clone());
+        if !trusted {
+            let verbs: Vec<&str> = fresh.iter().map(Instruction::verb).collect();
+            let text =
+                format!("{by} wrote `/{name} {}`, and is not somebody whose words count here", verbs.join("`, `"));
+            self.note(Some(id), "not_listened_to", text);
+            return;
+        }
+        let mut answers = Vec::new();
+        let mut how = Acknowledgement::Seen;
+        for instruction in &fresh {
+            let verb = instruction.verb();
+            let place = told.comment.key.kind.name();
+            let comment = &told.comment.key.id;
+            self.note(Some(id), "told", format!("{by} in {place} {comment}: /{name} {verb}"));
+            answers.push(match self.carry_out(id, told, instruction) {
+                Ok(answer) => answer,
+                Err(because) => {
+                    how = Acknowledgement::Refused;
+                    self.note(Some(id), "refused", format!("/{name} {verb} of {by} was not carried out: {because}"));
+                    format!("`/{name} {verb}` was not carried out: {because}")
+                }
+            });
+        }
+        let aloud = how == Acknowledgement::Refused || fresh.contains(&Instruction::Explain);
+        self.acknowledge(id, told, how, aloud, answers.join("\n\n"));
+    }
+
+    /// What was on the ticket before it was ours. What stops it counts, and that somebody wants it worked on; the rest is about
+    /// something that is not there.
+    pub fn told_before(&mut self, id: &TicketId, earlier: &[Told]) {
+        let (mut wanted, mut standing) = (None, None);
+        for told in earlier {
+            for instruction in self.not_heard(id, told) {
+                let one = Told { instructions: vec![instruction.clone()], ..told.clone() };
+                match instruction {
+                    Instruction::Run => wanted = Some(one),
+                    Instruction::Stop | Instruction::Pause => standing = Some(one),
+                    Instruction::Resume | Instruction::Retry => standing = None,
+                    _ => {}
+                }
+            }
+        }
+        let lacks_label = |job: &Job| !select::missing_labels(&job.ticket, self.policy).is_empty();
+        let wanted = wanted.filter(|_| self.state.jobs.get(id).is_some_and(lacks_label));
+        for told in wanted.into_iter().chain(standing) {
+            self.state.jobs.edit(id, |job| job.people.heard.retain(|hash| *hash != told.hash(&told.instructions[0])));
+            self.told(id, &told, true);
+        }
+    }
+
+    /// The instructions of this comment that nobody has told us yet. From now on they have.
+    fn not_heard(&mut self, id: &TicketId, told: &Told) -> Vec<Instruction> {
+        let Some(job) = self.state.jobs.get(id) else { return Vec::new() };
+        let is_new = |one: &&Instruction| !job.people.heard.contains(&told.hash(one));
+        let fresh: Vec<Instruction> = told.instructions.iter().filter(is_new).cloned().collect();
+        if !fresh.is_empty() {
+            self.state.jobs.edit(id, |job| job.people.heard.extend(fresh.iter().map(|one| told.hash(one))));
+        }
+        fresh
+    }
+
+    /// Does what was said, or says why not.
+    fn carry_out(&mut self, id: &TicketId, told: &Told, instruction: &Instruction) -> Result<String, String> {
+        let ticket = id.clone();
+        let command = match instruction {
+            Instruction::Run => return self.wanted(id, told),
+            Instruction::Explain => return Ok(self.account(id)),
+            Instruction::Unclear { because, .. } => return Err(because.clone()),
+            Instruction::Reject { text } => OperatorCommand::Reject { ticket: id.clone(), text: text.clone() },
+            Instruction::Approve { head, anyway } => {
+                let overrule = if *anyway { self.standing_then(id, told) } else { Vec::new() };
+                OperatorCommand::Approve { ticket, head: head.clone().map(CommitId::new), overrule }
+            }
+            Instruction::Retry => OperatorCommand::Retry { ticket },
+            Instruction::Stop => OperatorCommand::Stop { ticket },
+            Instruction::Pause => OperatorCommand::Pause { ticket },
+            Instruction::Resume => OperatorCommand::Resume { ticket },
+        };
+        if let Some(already) = is_so_already(self.state, &command) {
+            return Ok(already);
+        }
+        let objection = objection(self.state, &command);
+        match (instruction, objection) {
+            (Instruction::Reject { text }, objection) => {
+                // Somebody's words are kept, whether or not there is anything to change now.
+                let starting = self.state.jobs.get(id).is_some_and(|job| is_starting(job, &self.state.runs));
+                let effect = if starting { RemarkEffect::None } else { RemarkEffect::Rework };
+                let remark = Remark { text: text.clone(), effect, ..told.comment.clone() };
+                match objection {
+                    Some(because) => {
+                        self.remark_came(id, remark);
+                        return Err(format!("{because}; the words are kept, in case it is taken up again"));
+                    }
+                    None => self.rejected(id.clone(), remark),
+                }
+            }
+            (_, Some(because)) => return Err(because),
+            (_, None) => {
+                if let OperatorCommand::Approve { head, overrule, .. } = &command {
+                    self.saw_it(id, told, head.is_some(), overrule)?;
+                }
+                self.obey(command, told.comment.author.clone());
+            }
+        }
+        let job = self.state.jobs.get(id);
+        Ok(job.map(|job| where_it_stands(self.state, self.policy, job, self.now)).unwrap_or_default())
+    }
+
+    /// What stood against a merge when the person wrote, and nothing that came later.
+    fn standing_then(&self, id: &TicketId, told: &Told) -> Vec<RemarkKey> {
+        let known = self.state.jobs.get(id).map(|job| &job.people);
+        let was_there = |key: &RemarkKey| {
+            known.and_then(|people| people.remark(key)).is_some_and(|remark| remark.at <= told.comment.at)
+        };
+        holding(self.state, id).into_iter().filter(was_there).collect()
+    }
+
+    /// An approval that names no head is about the one that our last words before it name; and whoever wrote before we told what a run
+    /// made of somebody's words has not seen that.
+    fn saw_it(&self, id: &TicketId, told: &Told, names_it: bool, overrule: &[RemarkKey]) -> Result<(), String> {
+        let Some(job) = self.state.jobs.get(id) else { return Ok(()) };
+        let Some(head) = job.current_head().filter(|head| told.sees.as_ref() != Some(head)) else { return Ok(()) };
+        let (short, name) = (head.short(), &self.policy.tracker.mention);
+        if !names_it {
+            return Err(format!(
+                "it names no commit, and no words of ours before it name {short}, which is the head now; look at it, then say `/{name} approve {short}`"
+            ));
+        }
+        match job.people.dealt_with().find(|remark| !overrule.contains(&remark.key)) {
+            Some(remark) => Err(format!(
+                "a run has dealt with what {} wrote, and nothing of ours before your words tells that; look at {short}, then say `/{name} approve {short}` again",
+                remark.author
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Somebody wants the ticket worked on.
+    fn wanted(&mut self, id: &TicketId, told: &Told) -> Result<String, String> {
+        let Some(job) = self.state.jobs.get(id) else { return Err("the ticket is not known here".to_owned()) };
+        let (key, phase) = (job.ticket.key.clone(), job.stage.phase());
+        if let Some(because) = select::not_ours(&job.ticket, self.policy) {
+            return Err(format!("{key} is not ours: {because}"));
+        }
+        let missing = select::missing_labels(&job.ticket, self.policy);
+        if missing.iter().any(|label| label.trim().is_empty()) {
+            return Err("the workflow requires a label without a name, which no ticket can have".to_owned());
+        }
+        if !missing.is_empty() {
+            let said = format!("{key} gets the label {}, and is worked on when its turn comes", missing.join(", "));
+            let told = told.place();
+            self.emit(Some(id), Action::AddLabels { labels: missing, told });
+            return Ok(said);
+        }
+        match &job.stage {
+            Stage::Queued { .. } => Ok(where_it_stands(self.state, self.policy, job, self.now)),
+            Stage::Released { .. } | Stage::Blocked { .. } => {
+                let reason = view::reason(self.state, self.policy, job, self.now);
+                Err(format!("{key} is {phase}: {}. {}", reason.sentence, reason.next))
+            }
+            _ => Err(format!("{key} is {phase} already")),
+        }
+    }
+
+    /// How the ticket stands, in a few lines.
+    fn account(&self, id: &TicketId) -> String {
+        let Some(job) = self.state.jobs.get(id) else { return "The ticket is not known here.".to_owned() };
+        let reason = view::reason(self.state, self.policy, job, self.now);
+        let mut lines = vec![format!("{} is {}: {}.", job.ticket.key, job.stage.phase(), reason.sentence)];
+        if let Some(head) = job.current_head() {
+            let pr = job.delivery.pr.as_ref().map(|pr| format!(", pull request {}", pr.number)).unwrap_or_default();
+            lines.push(format!("Branch `{}` is at {}{pr}.", job.delivery.branch.name, head.short()));
+        }
+        let standing = job.people.holding().map(|remark| format!("- {}", remarks::clipped(&remark.sentence())));
+        lines.extend(standing.take(10));
+        lines.push(format!("What would move it on: {}.", reason.next));
+        lines.join("\n")
+    }
+
+    pub fn acknowledge(&mut self, id: &TicketId, told: &Told, how: Acknowledgement, aloud: bool, text: String) {
+        let heads = self.state.jobs.get(id).and_then(Job::current_head).cloned();
+        let head = heads.filter(|head| text.contains(head.short()));
+        let asked = serde_json::to_string(&told.instructions).unwrap_or_default();
+        let key = format!("reply:{}:{:08x}", told.comment.key.id, stable_hash(&[&asked]) & 0xffff_ffff);
+        let said = Said::Reply { to: told.comment.author.clone(), text, head };
+        self.emit(Some(id), Action::Acknowledge { told: told.place(), how, aloud, key, said });
+    }
+}
+
+impl Told {
+    pub fn place(&self) -> ToldIn {
+        ToldIn { comment: self.comment.key.id.clone(), pr: self.pr }
+    }
+
+    /// Stands for one instruction of this comment. Words around it may be edited; it is still the same.
+    fn hash(&self, instruction: &Instruction) -> u64 {
+        let words = serde_json::to_string(instruction).unwrap_or_default();
+        stable_hash(&[self.comment.key.kind.name(), self.comment.key.id.as_str(), &words])
+    }
+}

@@ -1,0 +1,152 @@
+//! Reads what a reviewer says at its end (`structured_markdown_v1`, docs/reviewing.md). Nothing is guessed: a review without its
+//! head, with other findings than it counts, or with a finding that lacks a part is not a review.
+
+use thiserror::Error;
+
+use crate::domain::finding::{ReviewFinding, Severity};
+use crate::domain::ids::CommitId;
+
+/// More findings than these are not a review that anybody could answer.
+const FINDINGS: usize = 100;
+/// What is kept of each part of a finding.
+const LONGEST_PART: usize = 4_000;
+/// The shortest beginning of a commit's name that names it.
+const SHORTEST_NAME: usize = 7;
+
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Unreadable {
+    #[error("it has no heading `# Review`")]
+    NoReview,
+    #[error("it does not say `head:`")]
+    NoHead,
+    #[error("it is about {named}, and the head that it was given is {given}")]
+    OtherHead { named: String, given: String },
+    #[error("it does not say `findings:` with their number")]
+    NoCount,
+    #[error("it counts {said} finding(s) and has {found}")]
+    OtherCount { said: usize, found: usize },
+    #[error("it has more than {FINDINGS} findings")]
+    TooMany,
+    #[error("the heading `{heading}` names no finding; it should be `## ID: TITLE`")]
+    BadHeading { heading: String },
+    #[error("two findings are called {id}")]
+    SameId { id: String },
+    #[error("{id} lacks `{part}:`")]
+    Lacks { id: String, part: &'static str },
+    #[error("{id} has the severity `{found}`, which is not one of P0 to P4")]
+    BadSeverity { id: String, found: String },
+}
+
+/// The findings of the last review in `text`, if it is one of `head`.
+pub fn read(text: &str, head: &CommitId) -> Result<Vec<ReviewFinding>, Unreadable> {
+    let mut sections = sections(text).ok_or(Unreadable::NoReview)?.into_iter();
+    let top = sections.next().unwrap_or_default();
+    let named = top.part("head").ok_or(Unreadable::NoHead)?;
+    if !names(named, head) {
+        let named = named.chars().take(60).collect();
+        return Err(Unreadable::OtherHead { named, given: head.short().to_owned() });
+    }
+    let said: usize = top.part("findings").and_then(|count| count.parse().ok()).ok_or(Unreadable::NoCount)?;
+    let mut findings: Vec<ReviewFinding> = Vec::new();
+    for section in sections {
+        if findings.len() == FINDINGS {
+            return Err(Unreadable::TooMany);
+        }
+        let finding = finding(&section)?;
+        if findings.iter().any(|other| other.id.eq_ignore_ascii_case(&finding.id)) {
+            return Err(Unreadable::SameId { id: finding.id });
+        }
+        findings.push(finding);
+    }
+    if said != findings.len() {
+        return Err(Unreadable::OtherCount { said, found: findings.len() });
+    }
+    Ok(findings)
+}
+
+/// A beginning of its name is enough.
+fn names(word: &str, head: &CommitId) -> bool {
+    let word = word.trim_matches('`').to_ascii_lowercase();
+    word.len() >= SHORTEST_NAME && head.as_str().to_ascii_lowercase().starts_with(&word)
+}
+
+fn finding(section: &Section) -> Result<ReviewFinding, Unreadable> {
+    let bad = || Unreadable::BadHeading { heading: section.heading.chars().take(80).collect() };
+    let (id, title) = section.heading.split_once(':').ok_or_else(bad)?;
+    let (id, title) = (id.trim(), title.trim());
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    if id.is_empty() || id.len() > 40 || !id.chars().all(plain) || title.is_empty() {
+        return Err(bad());
+    }
+    let part = |name: &'static str| {
+        let found = section.part(name).filter(|text| !text.is_empty());
+        found.map(clipped).ok_or_else(|| Unreadable::Lacks { id: id.to_owned(), part: name })
+    };
+    let severity = part("severity")?;
+    Ok(ReviewFinding {
+        id: id.to_owned(),
+        severity: Severity::from_name(severity.trim_matches('`'))
+            .ok_or_else(|| Unreadable::BadSeverity { id: id.to_owned(), found: severity.clone() })?,
+        title: clipped(title),
+        place: section.part("place").map(|place| clipped(place.trim_matches('`'))).filter(|place| !place.is_empty()),
+        summary: part("summary")?,
+        why_it_matters: part("why_it_matters")?,
+        suggested_fix: part("suggested_fix")?,
+    })
+}
+
+fn clipped(text: &str) -> String {
+    text.chars().take(LONGEST_PART).collect()
+}
+
+/// A heading with the parts below it.
+#[derive(Debug, Default)]
+struct Section {
+    heading: String,
+    parts: Vec<(String, String)>,
+}
+
+impl Section {
+    fn part(&self, name: &str) -> Option<&str> {
+        self.parts.iter().find(|(known, _)| known == name).map(|(_, text)| text.trim())
+    }
+}
+
+/// The last document in the text that begins with `# Review`, by its headings. Code blocks are text of the part that they are in.
+fn sections(text: &str) -> Option<Vec<Section>> {
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    let start = lines.iter().rposition(|line| is_review_heading(line))?;
+    let mut sections = vec![Section::default()];
+    let mut in_code = false;
+    for line in lines.iter().skip(start + 1) {
+        let is_fence = line.trim_start().starts_with("```");
+        in_code ^= is_fence;
+        let heading = line.strip_prefix("##").filter(|_| !in_code).map(|rest| rest.trim_start_matches('#').trim());
+        let part = if in_code || is_fence { None } else { part_of(line) };
+        match (heading, part, sections.last_mut()) {
+            (Some("Findings"), ..) => {}
+            (Some(heading), ..) => sections.push(Section { heading: heading.to_owned(), parts: Vec::new() }),
+            (None, Some((name, rest)), Some(section)) => section.parts.push((name, rest.to_owned())),
+            (None, None, Some(section)) => {
+                if let Some((_, text)) = section.parts.last_mut() {
+                    text.push('\n');
+                    text.push_str(line);
+                }
+            }
+            (None, _, None) => {}
+        }
+    }
+    Some(sections)
+}
+
+fn is_review_heading(line: &str) -> bool {
+    line.strip_prefix("# ").is_some_and(|rest| rest.trim().eq_ignore_ascii_case("review"))
+}
+
+/// `- name: text`, also with the name in bold. Only names that the format has: other words with a colon are text.
+fn part_of(line: &str) -> Option<(String, &str)> {
+    const NAMES: [&str; 7] = ["head", "findings", "severity", "place", "summary", "why_it_matters", "suggested_fix"];
+    let (name, rest) = line.trim_start().trim_start_matches(['-', '*', ' ']).split_once(':')?;
+    let name = name.trim_matches(['*', '`', ' ']).to_ascii_lowercase().replace(' ', "_");
+    NAMES.contains(&name.as_str()).then(|| (name, rest.trim_start_matches(['*', '`']).trim()))
+}

@@ -1,0 +1,161 @@
+//! The review of a head: whether it needs one, what came of it, and where that is told.
+//!
+//! A review happens when the pull request is open and its checks have passed: nobody is paid to read what CI rejects, and what was
+//! found stands where people look. It counts for the head that it read and for no other.
+
+use super::decided::Decided;
+use super::effect::Action;
+use super::phases::{look_again, stop};
+use super::review_format;
+use crate::config::policy::{ForgeKind, Policy, ReviewComment};
+use crate::domain::finding::ReviewFinding;
+use crate::domain::hash::stable_hash;
+use crate::domain::ids::{CommitId, SessionId};
+use crate::domain::job::{BlockCause, Job, SettledFinding, Stage, UnreadableReview, Wait, Work};
+use crate::domain::pr::PrState;
+use crate::domain::remark::{Remark, RemarkEffect, RemarkKind, RemarkStatus};
+use crate::domain::run::{RunReport, StopReason};
+
+/// How it stands with the review of a head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReviewState {
+    /// Reviewed, or nobody asks for it.
+    Done,
+    Needed,
+    /// No further review is paid for: a person reads it.
+    UsedUp,
+}
+
+pub fn state(job: &Job, head: &CommitId, policy: &Policy) -> ReviewState {
+    let reviews = &job.delivery.reviews;
+    if !policy.review.enabled || reviews.head.as_ref() == Some(head) {
+        return ReviewState::Done;
+    }
+    let used_up = reviews.passes >= policy.review.max_passes;
+    // Whoever approves a head that no reviewer will read has read it.
+    if (used_up || reviews.is_given_up(head)) && job.people.is_approved(head) {
+        return ReviewState::Done;
+    }
+    if used_up { ReviewState::UsedUp } else { ReviewState::Needed }
+}
+
+/// A reviewer is asked, unless it could not be understood twice already.
+pub fn ask(job: &mut Job, head: CommitId, out: &mut Decided<'_>) {
+    if !job.delivery.reviews.is_given_up(&head) {
+        out.queue(job, Work::Review { head }, Wait::Ready);
+        return;
+    }
+    let is_blocked = matches!(&job.stage, Stage::Blocked { cause: BlockCause::ReviewUnreadable { head: on, .. }, .. } if *on == head);
+    if !is_blocked {
+        give_up(job, head, out);
+    }
+}
+
+fn give_up(job: &mut Job, head: CommitId, out: &mut Decided<'_>) {
+    let because = job.delivery.reviews.unreadable.as_ref().map(|last| last.because.clone()).unwrap_or_default();
+    out.block(job, BlockCause::ReviewUnreadable { head: head.clone(), because }, Work::Review { head });
+}
+
+/// The conversation that a review goes on with: only to be asked for the same one again.
+pub fn conversation(job: &Job, head: &CommitId) -> Option<SessionId> {
+    let reviews = &job.delivery.reviews;
+    reviews.session.clone().filter(|_| reviews.unreadable.as_ref().is_some_and(|last| last.head == *head))
+}
+
+/// A review run ended well. What it said is read here, and counts only for the head that it was given.
+pub fn ended(job: &mut Job, head: CommitId, report: &RunReport, out: &mut Decided<'_>) {
+    job.failures = 0;
+    match review_format::read(report.said.as_deref().unwrap_or_default(), &head) {
+        Ok(findings) => {
+            let reviews = &mut job.delivery.reviews;
+            reviews.passes += 1;
+            reviews.unreadable = None;
+            let text = format!("review {} of {} has {} finding(s)", reviews.passes, head.short(), findings.len());
+            out.note(job, None, "reviewed", text);
+            if job.current_head() == Some(&head) {
+                take_in(job, head.clone(), findings, out);
+                tell(job, out);
+            }
+        }
+        Err(because) => {
+            let because = because.to_string();
+            let before = job.delivery.reviews.unreadable.as_ref().filter(|last| last.head == head);
+            let times = before.map_or(1, |last| last.times + 1);
+            out.note(job, None, "review_unreadable", format!("the review of {} says nothing: {because}", head.short()));
+            job.delivery.reviews.unreadable = Some(UnreadableReview { head: head.clone(), because, times });
+            if times > 1 {
+                give_up(job, head, out);
+            } else {
+                out.queue(job, Work::Review { head }, Wait::Ready);
+            }
+            return;
+        }
+    }
+    // What people said meanwhile, and what was found, is judged with the next look.
+    if let Some(pr) = job.delivery.pr.clone() {
+        look_again(job, &pr, out);
+    }
+}
+
+/// The findings take the place of those before, which the reviewer has been told and did not repeat.
+fn take_in(job: &mut Job, head: CommitId, findings: Vec<ReviewFinding>, out: &Decided<'_>) {
+    let answers: Vec<String> = job.delivery.reviews.findings.iter().map(|finding| job.answer_to(finding)).collect();
+    job.people.remarks.retain(|remark| remark.key.kind != RemarkKind::Finding);
+    let fixes = &out.policy.review.fix_consideration_severities;
+    job.people.remarks.extend(findings.iter().map(|finding| Remark {
+        key: finding.key(),
+        author: "the review".to_owned(),
+        text: finding.text(),
+        place: finding.place.clone(),
+        head: Some(head.clone()),
+        at: out.now,
+        effect: if fixes.contains(&finding.severity) { RemarkEffect::Rework } else { RemarkEffect::None },
+        urgent: false,
+        status: RemarkStatus::Open,
+        told: true,
+    }));
+    let reviews = &mut job.delivery.reviews;
+    let before = std::mem::replace(&mut reviews.findings, findings);
+    reviews.settled.extend(before.into_iter().zip(answers).map(|(finding, answer)| SettledFinding {
+        id: finding.id,
+        severity: finding.severity,
+        title: finding.title,
+        answer,
+    }));
+    reviews.head = Some(head);
+}
+
+/// Brings the comment about the review up to date, if it would say something else now.
+pub fn tell(job: &mut Job, out: &mut Decided<'_>) {
+    let open = job.delivery.pr.as_ref().filter(|pr| pr.state == PrState::Open).map(|pr| pr.number);
+    let reviews = &job.delivery.reviews;
+    let (Some(number), Some(head)) = (open, &reviews.head) else { return };
+    let mut parts = vec![head.as_str().to_owned()];
+    parts.extend(reviews.findings.iter().flat_map(|finding| [finding.version(), job.answer_to(finding)]));
+    let shows = stable_hash(&parts.iter().map(String::as_str).collect::<Vec<_>>());
+    if reviews.shown == Some(shows) {
+        return;
+    }
+    let key = match (out.policy.review.comment, out.policy.pr.forge) {
+        (ReviewComment::Off, _) | (_, ForgeKind::None) => return,
+        // Comments on a ticket are not rewritten: each change is one of its own.
+        (_, ForgeKind::Local) => format!("review:{shows:016x}"),
+        (ReviewComment::Create, ForgeKind::Github) => format!("review:{}", reviews.passes),
+        (ReviewComment::Upsert, ForgeKind::Github) => "review".to_owned(),
+    };
+    job.delivery.reviews.shown = Some(shows);
+    out.act(Action::ReviewComment { number, key });
+}
+
+/// Somebody pushed: what the reviewer is reading will not be merged.
+pub fn head_moved(job: &mut Job, head: &CommitId, out: &mut Decided<'_>) {
+    if matches!(&job.stage, Stage::Working { work: Work::Review { head: read }, .. } if read != head) {
+        stop(job, StopReason::Superseded, out);
+    }
+}
+
+/// Whether a review waits that would read another head than the pull request has.
+pub fn is_overtaken(job: &Job) -> bool {
+    let Stage::Queued { work: Work::Review { head }, .. } = &job.stage else { return false };
+    job.delivery.pr.as_ref().is_none_or(|pr| pr.head != *head)
+}

@@ -1,0 +1,43 @@
+//! What a worker does to its own ticket's column through the tracker's API: known as the worker's before it leaves, so that it is never
+//! taken for a person's.
+
+use super::step::Step;
+use crate::domain::basis::WriteStatus;
+use crate::domain::ids::{RunId, TicketId};
+use crate::domain::job::{ColumnWrite, WorkerMove};
+use crate::domain::run::MoveStep;
+
+impl Step<'_> {
+    pub fn worker_moves(&mut self, id: &TicketId, run: &RunId, from: String, to: String, step: MoveStep) {
+        match step {
+            MoveStep::Sent => {
+                self.state.jobs.edit(id, |job| {
+                    let before = vec![from.clone(), job.ticket.state.clone()];
+                    let last = job.column.take();
+                    job.column = Some(ColumnWrite::sent(before, to.clone(), last));
+                    job.moved_by_worker = Some(WorkerMove { run: run.clone(), from, state: to, taken_back: false });
+                });
+            }
+            MoveStep::Done => {
+                self.note(Some(id), "worker_moved", format!("run {run} moved the ticket from `{from}` to `{to}`"));
+                self.ticket_moved(id, to, None);
+            }
+            MoveStep::Refused => {
+                self.never_moved(id, &to);
+                self.state.jobs.edit(id, |job| job.moved_by_worker = None);
+            }
+            MoveStep::MaybeDone => self.maybe_moved(id, &to),
+        }
+    }
+
+    /// The run is over: a move of its worker that was never answered stays a question.
+    pub fn worker_moves_no_more(&mut self, id: &TicketId, run: &RunId) {
+        let Some(job) = self.state.jobs.get(id) else { return };
+        let Some(moved) = job.moved_by_worker.as_ref().filter(|moved| moved.run == *run) else { return };
+        let unanswered = job.column.as_ref().is_some_and(|write| write.status == WriteStatus::Sent);
+        let state = moved.state.clone();
+        if unanswered {
+            self.maybe_moved(id, &state);
+        }
+    }
+}

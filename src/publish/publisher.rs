@@ -1,0 +1,143 @@
+//! Keeps `agent-state.json` up to date for as long as the runner works: at most four times per second, at least once per minute.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::sync::broadcast::error::RecvError;
+
+use super::carried_over::{self, RECORD};
+use super::team_picture::{TeamIdentity, TeamPicture};
+use super::team_state_file::TeamStateFile;
+use crate::domain::ids::RunId;
+use crate::launcher::environment::Secrets;
+use crate::runtime::{Handle, News, now};
+use crate::worker::run_directory;
+
+const AT_MOST_EVERY: Duration = Duration::from_millis(250);
+/// Readers take a file that is five minutes old for one whose writer died.
+const AT_LEAST_EVERY: Duration = Duration::from_secs(30);
+/// How often the records of workers' hooks are looked at.
+const HOOKS_EVERY: Duration = Duration::from_secs(1);
+
+/// What is published, and where.
+pub struct Publication {
+    pub file: TeamStateFile,
+    pub identity: TeamIdentity,
+    /// The runner's folder, in which every run has its own.
+    pub state_dir: PathBuf,
+    pub secrets: Secrets,
+}
+
+/// Writes until the driver is gone; its last picture says that the session is over.
+pub async fn publish(publication: Publication, handle: Handle) {
+    let Handle { inbox, mut snapshots, news } = handle;
+    // Only the driver's end of the watch tells when it is over.
+    drop(inbox);
+    let mut heard = news.subscribe();
+    drop(news);
+    let mut picture = TeamPicture::begun(&publication.identity, now());
+    let mut writer = Writer { file: publication.file, failing: false };
+    let mut hooks = HookRecords { state_dir: publication.state_dir, positions: BTreeMap::new() };
+    let mut look = tokio::time::interval(HOOKS_EVERY);
+    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut written = tokio::time::Instant::now();
+    picture.see(&snapshots.borrow_and_update().clone());
+    let mut changed = true;
+    loop {
+        if changed && written.elapsed() >= AT_MOST_EVERY || written.elapsed() >= AT_LEAST_EVERY || !writer.has_written()
+        {
+            writer.write(&picture).await;
+            (written, changed) = (tokio::time::Instant::now(), false);
+        }
+        let due = written + if changed { AT_MOST_EVERY } else { AT_LEAST_EVERY };
+        tokio::select! {
+            seen = snapshots.changed() => {
+                let latest = snapshots.borrow_and_update().clone();
+                picture.see(&latest);
+                changed = true;
+                if seen.is_err() {
+                    break;
+                }
+            }
+            news = heard.recv() => match news {
+                Ok(news) => {
+                    picture.hear(&without_secrets(news, &publication.secrets));
+                    changed = true;
+                }
+                Err(RecvError::Lagged(_)) => {}
+                // The driver goes, and the watch tells it.
+                Err(RecvError::Closed) => tokio::time::sleep(AT_MOST_EVERY).await,
+            },
+            _ = look.tick() => changed |= hooks.carry_over(&mut picture, &publication.secrets),
+            () = tokio::time::sleep_until(due) => {}
+        }
+    }
+    picture.end();
+    writer.write(&picture).await;
+}
+
+fn without_secrets(news: News, secrets: &Secrets) -> News {
+    match news {
+        News::WorkerSaid { key, attempt, text, at } => {
+            News::WorkerSaid { key, attempt, text: secrets.cut_from(&text), at }
+        }
+        other => other,
+    }
+}
+
+/// Says once that it cannot write, and once that it can again.
+struct Writer {
+    file: TeamStateFile,
+    failing: bool,
+}
+
+impl Writer {
+    fn has_written(&self) -> bool {
+        self.failing || self.file.path().exists()
+    }
+
+    async fn write(&mut self, picture: &TeamPicture) {
+        let (file, state) = (self.file.clone(), picture.state().clone());
+        let done = tokio::task::spawn_blocking(move || file.write(&state, now())).await;
+        let error = match done {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(error) => Some(error.to_string()),
+        };
+        let path = self.file.path().display();
+        match (&error, self.failing) {
+            (Some(error), false) => {
+                tracing::warn!(%path, error, "agent-state.json cannot be written; everything else goes on")
+            }
+            (None, true) => tracing::info!(%path, "agent-state.json can be written again"),
+            _ => {}
+        }
+        self.failing = error.is_some();
+    }
+}
+
+/// How far the records of live runs have been read.
+struct HookRecords {
+    state_dir: PathBuf,
+    positions: BTreeMap<String, u64>,
+}
+
+impl HookRecords {
+    /// Whether there was something new.
+    fn carry_over(&mut self, picture: &mut TeamPicture, secrets: &Secrets) -> bool {
+        let live: Vec<(String, String)> =
+            picture.workers().map(|(run, name)| (run.to_owned(), name.to_owned())).collect();
+        self.positions.retain(|run, _| live.iter().any(|(live, _)| live == run));
+        let mut news = false;
+        for (run, name) in live {
+            let path = run_directory(&self.state_dir, &RunId::new(run.clone())).join("artifacts").join(RECORD);
+            let position = self.positions.entry(run).or_default();
+            for report in carried_over::read_from(&path, position) {
+                picture.report(&name, report.without_secrets(secrets), now());
+                news = true;
+            }
+        }
+        news
+    }
+}

@@ -1,0 +1,187 @@
+//! The runs as a team: what the runner's published pictures and news mean in the words of `agent-state.json`.
+
+use std::collections::BTreeMap;
+
+use super::carried_over::TeammateReport;
+use super::team_state::{PdcaPhase, TeamProgress, TeamState, Teammate, TeammateStatus, time_text};
+use crate::config::observability::{ModelTier, OrchestrationPattern};
+use crate::domain::phase::Phase;
+use crate::domain::snapshot::{JobView, RunView, Snapshot};
+use crate::domain::time::Timestamp;
+use crate::runtime::News;
+
+const ROLE_LABEL: &str = "role:";
+const CONTENT_LIMIT: usize = 500;
+
+/// What the file says about the team as a whole.
+#[derive(Debug, Clone)]
+pub struct TeamIdentity {
+    pub team_name: String,
+    pub session_id: String,
+    pub cto_agent: ModelTier,
+    pub pattern: OrchestrationPattern,
+}
+
+#[derive(Debug)]
+pub struct TeamPicture {
+    state: TeamState,
+    phases: BTreeMap<String, Phase>,
+    /// Live runs and the worker's name of each.
+    workers: BTreeMap<String, String>,
+    /// How runs ended that a picture still shows.
+    ended: BTreeMap<String, bool>,
+    seen_before: bool,
+}
+
+impl TeamPicture {
+    pub fn begun(identity: &TeamIdentity, now: Timestamp) -> Self {
+        let mut state = TeamState::begun(&identity.team_name, &identity.session_id, now);
+        state.cto_agent = identity.cto_agent.name().into();
+        state.orchestration_pattern = identity.pattern;
+        Self { state, phases: BTreeMap::new(), workers: BTreeMap::new(), ended: BTreeMap::new(), seen_before: false }
+    }
+
+    pub fn state(&self) -> &TeamState {
+        &self.state
+    }
+
+    /// Live runs and their workers' names.
+    pub fn workers(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.workers.iter().map(|(run, name)| (run.as_str(), name.as_str()))
+    }
+
+    pub fn see(&mut self, picture: &Snapshot) {
+        self.see_phases(picture);
+        let live: BTreeMap<&str, (&JobView, &RunView)> = picture
+            .jobs
+            .iter()
+            .filter_map(|job| Some((job.run.as_ref()?.id.as_str(), (job, job.run.as_ref()?))))
+            .collect();
+        let over: Vec<String> = self.workers.keys().filter(|run| !live.contains_key(run.as_str())).cloned().collect();
+        for run in over {
+            self.run_over(&run, picture);
+        }
+        // In the order in which they were started: run ids sort by time.
+        for (run, (job, view)) in &live {
+            let name = worker_name(job, view);
+            self.workers.insert((*run).to_owned(), name.clone());
+            self.state.add(teammate(name, job, view));
+        }
+        if let Some(newest) = picture.jobs.iter().max_by_key(|job| (job.since, &job.key)) {
+            self.state.feature.clone_from(&newest.title);
+            self.state.pdca_phase = pdca(newest.phase);
+        }
+        self.state.progress = progress(picture);
+        self.seen_before = true;
+    }
+
+    fn see_phases(&mut self, picture: &Snapshot) {
+        for job in &picture.jobs {
+            let before = self.phases.insert(job.id.clone(), job.phase);
+            let moved = before.filter(|before| *before != job.phase);
+            let content = match moved {
+                Some(before) => format!("{} → {}", before.words(), job.phase.words()),
+                None if before.is_none() && self.seen_before => format!("new on the board: {}", job.title),
+                None => continue,
+            };
+            self.state.say(&job.key, "all", &clip(&content), picture.at);
+        }
+        if self.phases.len() > picture.jobs.len() {
+            let there: std::collections::BTreeSet<&str> = picture.jobs.iter().map(|job| job.id.as_str()).collect();
+            self.phases.retain(|id, _| there.contains(id.as_str()));
+        }
+    }
+
+    fn run_over(&mut self, run: &str, picture: &Snapshot) {
+        let Some(name) = self.workers.remove(run) else { return };
+        // Where the news was missed, nothing bad is known.
+        let well = self.ended.remove(run).unwrap_or(true);
+        let status = if well { TeammateStatus::Completed } else { TeammateStatus::Failed };
+        self.state.set_status(&name, status, None, picture.at);
+        let helpers = format!("{name}/");
+        let orphans: Vec<String> = self
+            .state
+            .teammates
+            .iter()
+            .filter(|mate| mate.name.starts_with(&helpers) && mate.status != TeammateStatus::Failed)
+            .map(|mate| mate.name.clone())
+            .collect();
+        for orphan in orphans {
+            self.state.set_status(&orphan, TeammateStatus::Completed, None, picture.at);
+        }
+    }
+
+    pub fn hear(&mut self, news: &News) {
+        match news {
+            News::RunOver { run, well } => {
+                self.ended.insert(run.clone(), *well);
+            }
+            News::WorkerSaid { key, attempt, text, at } => {
+                self.state.say(&format!("{key}#{attempt}"), "leader", &clip(text), *at);
+            }
+        }
+    }
+
+    /// What a worker's own hooks reported.
+    pub fn report(&mut self, worker: &str, report: TeammateReport, now: Timestamp) {
+        if let Some(report) = report.of_worker(worker) {
+            report.apply(&mut self.state, now);
+        }
+    }
+
+    pub fn end(&mut self) {
+        self.state.end();
+    }
+}
+
+fn worker_name(job: &JobView, run: &RunView) -> String {
+    format!("{}#{}", job.key, run.attempt)
+}
+
+fn teammate(name: String, job: &JobView, run: &RunView) -> Teammate {
+    let role = job.labels.iter().find_map(|label| label.strip_prefix(ROLE_LABEL)).map(str::trim);
+    Teammate {
+        name,
+        role: role.filter(|role| !role.is_empty()).unwrap_or("worker").to_owned(),
+        model: ModelTier::of(run.model.as_deref().unwrap_or_default()),
+        status: match (run.pid, run.quiet_since) {
+            (None, _) => TeammateStatus::Spawning,
+            (Some(_), Some(_)) => TeammateStatus::Idle,
+            (Some(_), None) => TeammateStatus::Working,
+        },
+        current_task: Some(clip(&job.title)),
+        task_id: Some(job.key.clone()),
+        started_at: time_text(run.started_at),
+        last_activity_at: time_text(run.last_event_at),
+    }
+}
+
+fn pdca(phase: Phase) -> PdcaPhase {
+    match phase {
+        Phase::Queued => PdcaPhase::Plan,
+        Phase::Implementing | Phase::Rework => PdcaPhase::Do,
+        Phase::Reviewing | Phase::WaitingForChecks | Phase::WaitingForHuman | Phase::Blocked => PdcaPhase::Check,
+        Phase::ReadyToMerge | Phase::Merging | Phase::Done | Phase::Released => PdcaPhase::Act,
+    }
+}
+
+/// A ticket that was given back or closed by somebody is nobody's task any more.
+fn progress(picture: &Snapshot) -> TeamProgress {
+    let mut progress = TeamProgress::default();
+    for job in &picture.jobs {
+        let counter = match job.phase {
+            Phase::Released => continue,
+            Phase::Done => &mut progress.completed_tasks,
+            Phase::Blocked => &mut progress.failed_tasks,
+            Phase::Queued => &mut progress.pending_tasks,
+            _ => &mut progress.in_progress_tasks,
+        };
+        *counter += 1;
+        progress.total_tasks += 1;
+    }
+    progress
+}
+
+fn clip(text: &str) -> String {
+    text.chars().take(CONTENT_LIMIT).collect()
+}

@@ -1,0 +1,262 @@
+//! The state of `top`, and how it changes: pictures, answers and keys in, wishes out. No terminal, no clock, no socket.
+
+use crate::domain::phase::Phase;
+use crate::domain::snapshot::{JobView, Snapshot};
+use crate::runtime::Request;
+
+/// Lines of a log that are kept.
+const LOG_LINES: usize = 2_000;
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TopAction {
+    /// A new picture, and in words who stands behind it.
+    Picture(Box<Snapshot>, String),
+    /// What the runner said to a request, or why it could not be asked.
+    Answer(String),
+    /// More of the log that is being followed.
+    LogLines(Vec<String>),
+    Key(TopKey),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TopKey {
+    Up,
+    Down,
+    Enter,
+    Back,
+    Erase,
+    Letter(char),
+}
+
+/// What the caller has to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wish {
+    Quit,
+    Ask(Request),
+    /// From the beginning; what comes later is asked for by the caller itself.
+    FollowLog {
+        ticket: String,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Screen {
+    Board,
+    /// By the ticket's id.
+    Ticket(String),
+    Log(String),
+}
+
+/// What is being typed or asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asking {
+    Message {
+        ticket: String,
+        text: String,
+    },
+    /// Stopping a run throws away what its agent has in mind.
+    ReallyStop {
+        ticket: String,
+    },
+}
+
+#[derive(Debug, Clone)]
+pub struct TopState {
+    pub picture: Snapshot,
+    pub behind: String,
+    pub screen: Screen,
+    /// The id of the ticket under the cursor: rows move, and the cursor stays with its ticket.
+    pub selected: Option<String>,
+    pub log: Vec<String>,
+    /// Lines above the end of the log, when somebody scrolled up.
+    pub log_back: usize,
+    pub asking: Option<Asking>,
+    pub answer: Option<String>,
+}
+
+impl TopState {
+    pub fn new(picture: Snapshot, behind: String) -> Self {
+        let mut state = Self {
+            picture,
+            behind,
+            screen: Screen::Board,
+            selected: None,
+            log: Vec::new(),
+            log_back: 0,
+            asking: None,
+            answer: None,
+        };
+        state.keep_selection();
+        state
+    }
+
+    /// Tickets in the order of the table: what waits for a person first.
+    pub fn rows(&self) -> Vec<&JobView> {
+        let mut jobs: Vec<&JobView> = self.picture.jobs.iter().filter(|job| job.phase != Phase::Released).collect();
+        jobs.sort_by_key(|job| (order(job.phase), job.key.clone()));
+        jobs
+    }
+
+    pub fn job(&self, id: &str) -> Option<&JobView> {
+        self.picture.jobs.iter().find(|job| job.id == id)
+    }
+
+    /// The ticket that keys are about: the one that is open, else the one under the cursor.
+    pub fn current(&self) -> Option<&JobView> {
+        let id = match &self.screen {
+            Screen::Ticket(id) | Screen::Log(id) => id,
+            Screen::Board => self.selected.as_ref()?,
+        };
+        self.job(id)
+    }
+
+    pub fn reduce(&mut self, action: TopAction) -> Option<Wish> {
+        match action {
+            TopAction::Picture(picture, behind) => {
+                self.picture = *picture;
+                self.behind = behind;
+                self.keep_selection();
+                None
+            }
+            TopAction::Answer(answer) => {
+                self.answer = Some(answer);
+                None
+            }
+            TopAction::LogLines(lines) => {
+                self.log.extend(lines);
+                let too_many = self.log.len().saturating_sub(LOG_LINES);
+                self.log.drain(..too_many);
+                None
+            }
+            TopAction::Key(key) => match self.asking.take() {
+                Some(asking) => self.answered(asking, key),
+                None => self.pressed(key),
+            },
+        }
+    }
+
+    fn keep_selection(&mut self) {
+        let there = self.selected.as_ref().is_some_and(|id| self.rows().iter().any(|job| job.id == *id));
+        if !there {
+            self.selected = self.rows().first().map(|job| job.id.clone());
+        }
+    }
+
+    fn answered(&mut self, asking: Asking, key: TopKey) -> Option<Wish> {
+        match (asking, key) {
+            (Asking::ReallyStop { ticket }, TopKey::Letter('y')) => Some(Wish::Ask(Request::Stop { ticket })),
+            (Asking::ReallyStop { .. }, _) | (Asking::Message { .. }, TopKey::Back) => None,
+            (Asking::Message { ticket, text }, TopKey::Enter) => {
+                let text = text.trim().to_owned();
+                (!text.is_empty()).then_some(Wish::Ask(Request::Message { ticket, text, urgent: false }))
+            }
+            (Asking::Message { ticket, mut text }, key) => {
+                match key {
+                    TopKey::Letter(letter) => text.push(letter),
+                    TopKey::Erase => drop(text.pop()),
+                    _ => {}
+                }
+                self.asking = Some(Asking::Message { ticket, text });
+                None
+            }
+        }
+    }
+
+    fn pressed(&mut self, key: TopKey) -> Option<Wish> {
+        self.answer = None;
+        match key {
+            TopKey::Up | TopKey::Letter('k') => self.step(-1),
+            TopKey::Down | TopKey::Letter('j') => self.step(1),
+            TopKey::Letter('q') if self.screen == Screen::Board => return Some(Wish::Quit),
+            TopKey::Back if self.screen == Screen::Board => return Some(Wish::Quit),
+            TopKey::Back | TopKey::Letter('q') => self.back(),
+            TopKey::Enter => {
+                if let (Screen::Board, Some(id)) = (&self.screen, self.selected.clone()) {
+                    self.screen = Screen::Ticket(id);
+                }
+            }
+            TopKey::Letter('P') => return Some(Wish::Ask(self.pause_all())),
+            TopKey::Letter(letter) => return self.about_ticket(letter),
+            TopKey::Erase => {}
+        }
+        None
+    }
+
+    fn about_ticket(&mut self, letter: char) -> Option<Wish> {
+        let job = self.current()?;
+        let (id, paused, runs) = (job.id.clone(), self.is_paused(&job.key), job.run.is_some());
+        match letter {
+            'l' => {
+                (self.log, self.log_back) = (Vec::new(), 0);
+                self.screen = Screen::Log(id.clone());
+                Some(Wish::FollowLog { ticket: id })
+            }
+            'p' if paused => Some(Wish::Ask(Request::Resume { ticket: id })),
+            'p' => Some(Wish::Ask(Request::Pause { ticket: id })),
+            'r' => Some(Wish::Ask(Request::Retry { ticket: id })),
+            's' if runs => {
+                self.asking = Some(Asking::ReallyStop { ticket: id });
+                None
+            }
+            's' => {
+                self.answer = Some("nothing runs for this ticket".into());
+                None
+            }
+            'm' => {
+                self.asking = Some(Asking::Message { ticket: id, text: String::new() });
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn is_paused(&self, key: &str) -> bool {
+        use crate::domain::job::SwitchSource::PauseTicket;
+        self.picture.switches.iter().any(|switch| switch.source == PauseTicket && switch.subject == key)
+    }
+
+    fn pause_all(&self) -> Request {
+        use crate::domain::job::SwitchSource::PauseAll;
+        let paused = self.picture.switches.iter().any(|switch| switch.source == PauseAll);
+        if paused { Request::ResumeAll } else { Request::PauseAll }
+    }
+
+    fn back(&mut self) {
+        self.screen = match &self.screen {
+            Screen::Log(id) => Screen::Ticket(id.clone()),
+            Screen::Board | Screen::Ticket(_) => Screen::Board,
+        };
+    }
+
+    /// One row up or down; in a log, one line.
+    fn step(&mut self, by: isize) {
+        if let Screen::Log(_) = self.screen {
+            self.log_back = self.log_back.saturating_add_signed(-by).min(self.log.len().saturating_sub(1));
+            return;
+        }
+        let next = {
+            let rows = self.rows();
+            let at = rows.iter().position(|job| Some(&job.id) == self.selected.as_ref()).unwrap_or(0);
+            let at = at.saturating_add_signed(by).min(rows.len().saturating_sub(1));
+            rows.get(at).map(|job| job.id.clone())
+        };
+        if let (Screen::Ticket(open), Some(id)) = (&mut self.screen, &next) {
+            open.clone_from(id);
+        }
+        self.selected = next;
+    }
+}
+
+/// As in the table of `status`.
+fn order(phase: Phase) -> u8 {
+    match phase {
+        Phase::WaitingForHuman => 0,
+        Phase::Blocked => 1,
+        Phase::Implementing | Phase::Reviewing | Phase::Rework | Phase::Merging => 2,
+        Phase::ReadyToMerge | Phase::WaitingForChecks => 3,
+        Phase::Queued => 4,
+        Phase::Done => 5,
+        Phase::Released => 6,
+    }
+}

@@ -1,0 +1,199 @@
+//! The two public workflow files of the family, run by the built binary. Besides addresses, and the mode of the first one, nothing in them is
+//! changed.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Output;
+
+use crate::github::{Hub, Method};
+use crate::linear::{KEY, Linear};
+use crate::support::board::{Board, PATIENCE, text};
+use crate::support::git_in;
+
+const REFERENCE: &str = include_str!("../../fixtures/workflow/symphony_reference.md");
+const PI_SYMPHONY: &str = include_str!("../../fixtures/workflow/pi_symphony.md");
+
+/// A runner with a workflow, an agent in its path, and what it is told besides.
+struct Scene {
+    board: Board,
+    sets: Vec<String>,
+    env: Vec<(String, String)>,
+}
+
+impl Scene {
+    fn new(workflow: &str, agent: &str, script: &str) -> Self {
+        let board = Board::new("", "");
+        board.scratch.write("WORKFLOW.md", workflow);
+        board.scratch.commit("a file of the family");
+        let programs = board.scratch.dir.path().join("bin");
+        std::fs::create_dir(&programs).unwrap();
+        let program = programs.join(agent);
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+        // A login shell may set it anew.
+        std::fs::write(board.scratch.dir.path().join(".profile"), format!("export PATH={path}\n")).unwrap();
+        let env = vec![("PATH".to_owned(), path), ("LINEAR_API_KEY".to_owned(), KEY.to_owned())];
+        Self { board, sets: Vec::new(), env }
+    }
+
+    fn set(mut self, key: &str, value: &str) -> Self {
+        self.sets.extend(["--set".to_owned(), format!("{key}={value}")]);
+        self
+    }
+
+    fn with(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    fn run(&self, command: &[&str]) -> Output {
+        let args: Vec<&str> = command.iter().copied().chain(self.sets.iter().map(String::as_str)).collect();
+        self.board.command(&args).envs(self.env.iter().map(|(name, value)| (name, value))).output().unwrap()
+    }
+
+    /// In the background, with its output in a file.
+    fn start(&self) -> (std::process::Child, PathBuf) {
+        let log = self.board.scratch.dir.path().join("runner.log");
+        let file = std::fs::File::create(&log).unwrap();
+        let args: Vec<&str> =
+            ["run", "--log", "full"].into_iter().chain(self.sets.iter().map(String::as_str)).collect();
+        let mut command = self.board.command(&args);
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        let child = command.stderr(file).stdout(std::process::Stdio::null()).spawn().unwrap();
+        (child, log)
+    }
+}
+
+fn said(output: &Output) -> String {
+    text(&output.stdout) + &text(&output.stderr)
+}
+
+/// Waits for it, or ends the runner and tells what it said.
+fn until(what: &str, runner: &mut (std::process::Child, PathBuf), mut holds: impl FnMut() -> bool) {
+    let began = std::time::Instant::now();
+    while !holds() {
+        if began.elapsed() > PATIENCE {
+            let _ = runner.0.kill();
+            panic!("never came about: {what}\n{}", std::fs::read_to_string(&runner.1).unwrap_or_default());
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
+fn end(mut runner: (std::process::Child, PathBuf)) -> String {
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(runner.0.id()).unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+    runner.0.wait().unwrap();
+    std::fs::read_to_string(&runner.1).unwrap_or_default()
+}
+
+/// What Symphony's own prompt has its agent do: move the ticket, keep a workpad of its own, commit, push, and move it on.
+#[test]
+fn spec_11_the_file_of_symphonys_reference_runs_as_it_is() {
+    let linear = Linear::start();
+    linear.add_project("Symphony", "0c79b11b75ea", "ENG");
+    let id = linear.add_issue("Write something", "Todo", &[]);
+    let project = linear.project_id("Symphony");
+    linear.edit(&id, |issue| issue.project = Some(project));
+    let origin = tempfile::tempdir().unwrap();
+    let bare = origin.path().join("symphony.git");
+    git_in(origin.path(), ["init", "-q", "--bare", "-b", "main", "symphony.git"]);
+    let seed = Board::new("", "");
+    git_in(&seed.repo(), ["push", "-q", &bare.display().to_string(), "main:main"]);
+    let go = |state: &str| {
+        let query = "mutation($id: String!, $s: String!) { issueUpdate(id: $id, input: {stateId: $s}) { success } }";
+        let arguments =
+            serde_json::json!({"query": query, "variables": {"id": "ENG-1", "s": linear.state_id(&id, state)}});
+        format!("call linear_graphql '{arguments}'\nprintf '%s\\n' \"$heard\" >> \"$DIRIGENT_ARTIFACTS/answers\"\n")
+    };
+    let workpad = serde_json::json!({
+        "query": "mutation($b: String!) { commentCreate(input: {issueId: \"ENG-1\", body: $b}) { success comment { id } } }",
+        "variables": {"b": "## Codex Workpad - plan: write it"},
+    });
+    let turn = format!(
+        "{}call linear_graphql '{workpad}'\ngit config user.email a@b.c; git config user.name a\ngit checkout -q -b eng-1\necho x > made\ngit add made\ngit commit -qm 'Write something'\ngit push -q origin eng-1 2>/dev/null\n{}",
+        go("In Progress"),
+        go("Done"),
+    );
+    let fake = include_str!("../../fakes/codex.sh").replace("    TURN\n", &turn);
+    // The clone address; the tools of the project's own language are not here.
+    let workflow = REFERENCE.replace("https://example.com/symphony", &format!("file://{}", bare.display()));
+    let scene =
+        Scene::new(&workflow, "codex", &fake).set("tracker.endpoint", linear.endpoint()).set("rollout.mode", "mutate");
+    let doctor = said(&scene.run(&["doctor"]));
+    assert!(doctor.contains("workers may move and comment on their own ticket"), "{doctor}");
+    assert!(doctor.contains("SSH_AUTH_SOCK") && doctor.contains("the agent pushes"), "{doctor}");
+    let mut runner = scene.start();
+    let directory = scene.board.scratch.dir.path().join("code/symphony-workspaces/ENG-1");
+    until("the ticket is done", &mut runner, || linear.state_of(&id) == "Done");
+    until("its job is over and its directory gone", &mut runner, || {
+        text(&scene.run(&["status", "ENG-1", "--field", "phase"]).stdout).trim() == "released" && !directory.exists()
+    });
+    let log = end(runner);
+    assert!(log.contains("workers may move and comment"), "said at the start: {log}");
+    for line in ["session started", "turn started", "turn completed", "session ended", "hook after_create started"] {
+        assert!(
+            log.lines().any(|said| said.contains(line) && said.contains("issue_identifier=\"ENG-1\"")),
+            "{line}: {log}"
+        );
+    }
+    assert!(log.contains("session_id=\"th-1-1\""), "thread and turn: {log}");
+    let names = std::fs::read_to_string(scene.board.scratch.dir.path().join("thread-names")).unwrap_or_default();
+    assert!(names.contains("ENG-1: Write something"), "the title: {names}");
+    assert!(git_in(&bare, ["log", "--oneline", "eng-1"]).contains("Write something"));
+    let comments = linear.comments(&id);
+    assert_eq!(comments.iter().filter(|text| text.contains("## Codex Workpad")).count(), 1, "{comments:#?}");
+    let told = said(&scene.run(&["explain", "ENG-1"]));
+    assert!(told.contains("moved the ticket from `In Progress` to `Done`"), "{told}");
+    assert!(!comments.iter().any(|text| text.contains("is ready on branch")), "nothing is claimed: {comments:#?}");
+}
+
+/// The review that the file asks for comes before a person is asked.
+#[test]
+fn a_file_of_pi_symphony_goes_from_linear_to_github_and_back() {
+    let (linear, hub) = (Linear::start(), Hub::start());
+    linear.add_team("SYM", &["Backlog", "Todo", "In Progress", "In Review", "Merging", "Rework", "Done", "Canceled"]);
+    linear.add_project("Pi", "db8e51049f48", "SYM");
+    let id = linear.add_issue_to("SYM", "Write something", "Todo", &["symphony"]);
+    let project = linear.project_id("Pi");
+    linear.edit(&id, |issue| issue.project = Some(project));
+    let turn = "if [ \"$DIRIGENT_PHASE\" = reviewing ]; then say=\"# Review\\\\n- head: $(git rev-parse HEAD)\\\\n- findings: 0\"; return; fi\ngit config user.email a@b.c; git config user.name a\necho x > made\ngit add made\ngit commit -qm 'Write something'\ntk done 'it is written'\n";
+    let fake = include_str!("../../fakes/pi.sh").replace("    TURN\n", turn);
+    let scene = Scene::new(PI_SYMPHONY, "pi", &fake);
+    let spaces = scene.board.scratch.dir.path().join("spaces").display().to_string();
+    let scene = scene
+        .set("tracker.endpoint", linear.endpoint())
+        .set("pr.repo_slug", "acme/widgets")
+        .set("pr.provider.api_url", hub.api())
+        .set("server.port", "0")
+        // Times: nobody here has minutes.
+        .set("polling.interval_ms", "500")
+        .set("merge.checks_grace_ms", "1")
+        .with("GITHUB_TOKEN", "robot-token")
+        .with("PI_SYMPHONY_WORKSPACE_ROOT", &spaces);
+    git_in(&scene.board.repo(), ["push", "-q", "--force", &hub.git_folder().display().to_string(), "main:main"]);
+    git_in(&scene.board.repo(), ["remote", "add", "origin", &hub.clone_url()]);
+    let doctor = said(&scene.run(&["doctor"]));
+    assert!(doctor.contains("linear-graphql/index.ts) is not there") && doctor.contains("`tk api`"), "{doctor}");
+    let mut runner = scene.start();
+    until("a pull request is open", &mut runner, || !hub.pulls().is_empty());
+    let number = hub.pulls()[0];
+    until("it is attached to the ticket", &mut runner, || linear.links(&id).len() == 1);
+    assert!(linear.links(&id)[0].0.ends_with(&format!("/pull/{number}")), "{:?}", linear.links(&id));
+    let head = hub.head(&hub.head_branch(number)).unwrap();
+    hub.set_job(&head, "build", Some("success"), "fine\n");
+    let phase = || text(&scene.run(&["status", "SYM-1", "--field", "phase"]).stdout).trim().to_owned();
+    until("the review stands on the pull request", &mut runner, || {
+        hub.comments(number).iter().any(|said| said.body.contains("<!-- symphony-review -->"))
+    });
+    until("it waits for a person", &mut runner, || phase() == "waiting_for_human" || phase() == "ready_to_merge");
+    let workpads: Vec<String> =
+        linear.comments(&id).into_iter().filter(|text| text.contains("## Symphony Workpad")).collect();
+    assert_eq!(workpads.len(), 1, "{workpads:#?}");
+    hub.merge("ada", number, Method::Squash);
+    until("the ticket is done", &mut runner, || linear.state_of(&id) == "Done" && phase() == "done");
+    let log = end(runner);
+    assert!(log.contains("reviewing"), "the review was made: {log}");
+    assert_eq!(linear.links(&id).len(), 1, "one attachment");
+}
