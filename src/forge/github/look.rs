@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::PoisonError;
 use std::time::Duration;
+use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
@@ -92,6 +93,7 @@ impl Inner {
 
     /// The parts that one question does not answer.
     async fn complete(&self, asked: Asked) -> Vec<(PrNumber, Result<PrLook, ForgeError>)> {
+        let begun = Instant::now();
         let mut branches: Vec<&str> = Vec::new();
         for (pull, _) in asked.pulls.iter().filter_map(|(_, pull)| pull.as_ref().ok()) {
             branches.extend([pull.base_ref_name.as_str()]);
@@ -115,8 +117,8 @@ impl Inner {
         for (number, pull) in asked.pulls {
             let look = match pull {
                 Ok((pull, faults)) => {
-                    let facts =
-                        reading::Facts { heads: heads.as_ref(), viewer: asked.viewer.as_deref(), faults: &faults };
+                    let (heads, viewer) = (heads.as_ref(), asked.viewer.as_deref());
+                    let facts = reading::Facts { heads, viewer, faults: &faults, begun };
                     Ok(PrLook { asked_at: None, pr: self.read(pull, &facts).await })
                 }
                 Err(error) => Err(error),

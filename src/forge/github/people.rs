@@ -1,4 +1,5 @@
-//! How accounts stand to the repository. Trust is a permission, asked for and remembered for ten minutes.
+//! How accounts stand to the repository. Trust is a permission, asked for and remembered for ten minutes; whoever
+//! approves something is asked about anew, because a merge may follow from it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -29,6 +30,25 @@ struct Permission {
 impl Inner {
     /// Who wrote something. Not to know what somebody may do is an error: it is neither a stranger's word nor a friend's.
     pub(super) async fn author(&self, actor: Option<&GraphActor>, viewer: Option<&str>) -> Result<Author, GithubError> {
+        self.author_since(actor, viewer, None).await
+    }
+
+    /// The same for whoever approves: what was learnt before `since`, the beginning of the look, does not count.
+    pub(super) async fn approver(
+        &self,
+        actor: Option<&GraphActor>,
+        viewer: Option<&str>,
+        since: Instant,
+    ) -> Result<Author, GithubError> {
+        self.author_since(actor, viewer, Some(since)).await
+    }
+
+    async fn author_since(
+        &self,
+        actor: Option<&GraphActor>,
+        viewer: Option<&str>,
+        since: Option<Instant>,
+    ) -> Result<Author, GithubError> {
         let Some(actor) = actor else { return Ok(Author::new(NOBODY, TrustLevel::Stranger)) };
         let is_bot = actor.kind == "Bot";
         let name = if is_bot { format!("{}[bot]", actor.login.trim_end_matches("[bot]")) } else { actor.login.clone() };
@@ -37,14 +57,15 @@ impl Inner {
         let ourselves = is_viewer && (self.settings.own_account || self.github.is_app());
         let trust = match is_bot {
             true => TrustLevel::Bot,
-            false => self.trust_of(&actor.login).await?,
+            false => self.trust_of(&actor.login, since).await?,
         };
         Ok(Author { name, trust, ourselves })
     }
 
-    async fn trust_of(&self, login: &str) -> Result<TrustLevel, GithubError> {
+    async fn trust_of(&self, login: &str, since: Option<Instant>) -> Result<TrustLevel, GithubError> {
         let known = self.people.known.lock().unwrap_or_else(PoisonError::into_inner).get(login).copied();
-        if let Some((_, trust)) = known.filter(|(at, _)| at.elapsed() < REMEMBERED) {
+        let counts = |at: Instant| at.elapsed() < REMEMBERED && since.is_none_or(|since| at >= since);
+        if let Some((_, trust)) = known.filter(|(at, _)| counts(*at)) {
             return Ok(trust);
         }
         let path = self.path(&format!("/collaborators/{}/permission", segment(login)));

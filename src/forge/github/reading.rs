@@ -1,6 +1,7 @@
 //! A pull request of the graph as ours. A part that was not read to the last page is unknown.
 
 use std::collections::HashMap;
+use std::time::Instant;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -25,6 +26,8 @@ pub struct Facts<'a> {
     pub heads: Option<&'a HashMap<String, CommitId>>,
     pub viewer: Option<&'a str>,
     pub faults: &'a [GraphqlFault],
+    /// When the look began.
+    pub begun: Instant,
 }
 
 #[derive(Deserialize)]
@@ -101,8 +104,12 @@ impl Inner {
         let mut reviews = Vec::with_capacity(all.len());
         for review in all.into_iter().filter(|review| !review.is_minimized) {
             let Some(verdict) = verdict(&review) else { continue };
+            let author = match verdict {
+                Verdict::Approved => self.approver(review.author.as_ref(), facts.viewer, facts.begun).await?,
+                _ => self.author(review.author.as_ref(), facts.viewer).await?,
+            };
             reviews.push(Review {
-                author: self.author(review.author.as_ref(), facts.viewer).await?,
+                author,
                 id: CommentId::new(review.id),
                 verdict,
                 head: review.commit.map(|commit| CommitId::new(commit.oid)),
@@ -142,8 +149,12 @@ impl Inner {
     async fn said(&self, said: Vec<GraphComment>, facts: &Facts<'_>) -> Result<Vec<Comment>, GithubError> {
         let mut comments = Vec::with_capacity(said.len());
         for comment in said.into_iter().filter(|comment| !comment.is_minimized) {
+            let author = match has_command_line(&comment.body) {
+                true => self.approver(comment.author.as_ref(), facts.viewer, facts.begun).await?,
+                false => self.author(comment.author.as_ref(), facts.viewer).await?,
+            };
             comments.push(Comment {
-                author: self.author(comment.author.as_ref(), facts.viewer).await?,
+                author,
                 id: CommentId::new(comment.id),
                 body: comment.body,
                 created_at: comment.created_at.as_deref().and_then(time),
@@ -286,6 +297,11 @@ fn taken<T>(page: Page<T>) -> Result<(Vec<T>, Option<String>), GithubError> {
         return Err(GithubError::Pages("an item of the list may not be read".to_owned()));
     }
     Ok((items, page.page_info.end_cursor.filter(|_| page.page_info.has_next_page)))
+}
+
+/// Whether a comment may tell us to do something: an approval among its lines must not rest on what its author once was.
+fn has_command_line(body: &str) -> bool {
+    body.lines().any(|line| line.trim_start().starts_with('/'))
 }
 
 /// What a review says; nothing for one that is not submitted, or in a word that we do not know.

@@ -33,6 +33,29 @@ fn a_verdict_on_an_old_head_stands_until_its_author_takes_it_back() {
 }
 
 #[test]
+fn an_approval_of_somebody_who_may_not_write_any_more_merges_nothing() {
+    let scene = Scene::new("");
+    let (board, hub) = (&scene.board, &scene.hub);
+    board.ticket("t-1", "Write something");
+    let runner = scene.start();
+    let (number, head) = scene.head("");
+    hub.grant("bob", crate::github::Permission::Write);
+    hub.review("bob", number, "APPROVED", "fine with me", &[]);
+    let asked = || hub.requests().iter().filter(|one| one.path.contains("/collaborators/bob/permission")).count();
+    board.until("the approval is read while the checks are still running", || asked() > 0);
+    hub.grant("bob", crate::github::Permission::Read);
+    let before = asked();
+    scene.pass(&head);
+    board.until("bob is asked about once more", || asked() > before);
+    board.until("it waits for somebody who may approve", || board.phase("t-1") == "waiting_for_human");
+    assert!(hub.merges().is_empty());
+    hub.review("ada", number, "APPROVED", "good", &[]);
+    board.until("it is merged", || board.phase("t-1") == "done");
+    runner.end();
+    assert_eq!(hub.merges().len(), 1);
+}
+
+#[test]
 fn a_pull_request_that_was_given_another_base_is_not_merged() {
     let scene = Scene::new("");
     let (board, hub) = (&scene.board, &scene.hub);
