@@ -122,6 +122,8 @@ pub struct Driver {
     soft_since: Option<Instant>,
     stale_since: Option<Instant>,
     last_published: Instant,
+    /// When the loop last came by, by the clock on the wall, which goes on while the machine sleeps.
+    last_pass: Timestamp,
     write_failed_at: Option<Instant>,
     write_error: Option<String>,
     /// Polls in a row that, with all that followed from them, changed nothing.
@@ -169,6 +171,7 @@ impl Driver {
             soft_since: None,
             stale_since: None,
             last_published: Instant::now(),
+            last_pass: now(),
             write_failed_at: None,
             write_error: None,
             idle_polls: 0,
@@ -205,11 +208,10 @@ impl Driver {
                 return Ok(self.state);
             }
             let wake = self.wake_at();
-            let last_pass = now();
             tokio::select! {
                 message = self.inbox.recv() => {
                     let Some(message) = message else { return Ok(self.state) };
-                    self.notice_absence(last_pass);
+                    self.notice_absence();
                     self.take(message);
                     for _ in 1..BATCH {
                         match self.inbox.try_recv() {
@@ -219,20 +221,25 @@ impl Driver {
                     }
                 }
                 () = tokio::time::sleep_until(wake) => {
-                    self.notice_absence(last_pass);
+                    self.notice_absence();
                     self.step(Event::TimerFired);
                 }
-                _ = pulse.tick(), if !self.state.runs.is_empty() => self.notice_absence(last_pass),
-                Some(news) = self.lane_news.recv() => self.lane_news(news),
+                _ = pulse.tick(), if !self.state.runs.is_empty() => self.notice_absence(),
+                Some(news) = self.lane_news.recv() => {
+                    self.notice_absence();
+                    self.lane_news(news);
+                }
             }
             self.flush()?;
             self.prune();
         }
     }
 
-    /// While there are runs the loop comes by at every pulse. If it did not, nobody has listened to them meanwhile.
-    fn notice_absence(&mut self, last_pass: Timestamp) {
-        let away = now().since(last_pass);
+    /// While there are runs the loop comes by at every pulse. If it did not, nobody has listened to them meanwhile. Measured from
+    /// pass to pass, whatever woke the loop: a runner can also be suspended while it writes.
+    fn notice_absence(&mut self) {
+        let at = now();
+        let away = at.since(std::mem::replace(&mut self.last_pass, at));
         if away >= ABSENCE && !self.state.runs.is_empty() {
             self.step(Event::WasAway { away });
         }

@@ -65,14 +65,15 @@ fn a_runner_that_does_not_answer_is_named_and_the_ledger_speaks() {
 /// The agent speaks all the time; that nobody hears it is the runner's doing.
 #[test]
 fn an_agent_is_not_stopped_for_the_silence_of_the_runner() {
-    let talks = "tk comment 'I am at it'\nfor n in $(seq 60); do echo $n; sleep 0.2; done\n";
-    let more = format!("{MERGE}codex: {{stall_timeout_ms: 5000}}\n");
+    // The limits are far from what a busy machine needs between two looks, and the agent outlives the runner's silence.
+    let talks = "tk comment 'I am at it'\nfor n in $(seq 120); do echo $n; sleep 0.2; done\n";
+    let more = format!("{MERGE}codex: {{stall_timeout_ms: 15000}}\n");
     let board = Board::new(&format!("{talks}{GOOD}"), &more);
     board.ticket("t-1", "One");
     let runner = board.start();
     board.until("it works", || board.ticket_text("t-1").contains("I am at it"));
     runner.signal(Signal::SIGSTOP);
-    std::thread::sleep(std::time::Duration::from_secs(8));
+    std::thread::sleep(std::time::Duration::from_secs(18));
     runner.signal(Signal::SIGCONT);
     board.until("it is done", || board.phase("t-1") == "done");
     assert_eq!(board.status(&["t-1"])["attempts"], 1);
