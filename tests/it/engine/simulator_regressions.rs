@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dirigent::config::policy::ClosedPrPolicy;
-use dirigent::domain::comment::TrustLevel;
+use dirigent::domain::comment::{Comment, TrustLevel};
 use dirigent::domain::job::{ReleaseReason, Stage, Work};
 use dirigent::domain::phase::Phase;
 use dirigent::domain::pr::{CheckStatus, PrState, PullRequest, Verdict};
@@ -439,4 +439,20 @@ fn an_approval_state_says_nothing_about_a_closed_pull_request() {
     machine.perform_small();
     machine.poll(vec![in_state("a", "Approved")]);
     assert!(machine.job("a").people.approval.is_none());
+}
+
+/// Seed 34463071: somebody puts words in the place of an instruction, and a replica still shows the instruction.
+#[test]
+fn an_older_version_of_a_comment_takes_back_nothing_of_the_newer_one() {
+    let mut machine = Machine::with_pr(policy());
+    let instruction = comment(1, TrustLevel::Member, "/dirigent resume");
+    let words = Comment { updated_at: Some(Timestamp(9_000)), ..comment(1, TrustLevel::Member, "wait for me") };
+    machine.poll(vec![with_comments(ticket("a"), vec![words])]);
+    machine.poll(vec![with_comments(ticket("a"), vec![instruction.clone()])]);
+    machine.observe("a", machine.good_pr("a"));
+    assert_eq!(machine.code("a"), "remarks", "the words are newer");
+    let back = Comment { updated_at: Some(Timestamp(9_500)), ..instruction };
+    machine.poll(vec![with_comments(ticket("a"), vec![Comment { body: format!("{} ", back.body), ..back }])]);
+    machine.observe("a", machine.good_pr("a"));
+    assert_ne!(machine.code("a"), "remarks", "now they are gone");
 }
