@@ -1,4 +1,6 @@
-//! The store's tickets in memory, brought up to date by looking only at what changed.
+//! What has to be known of every ticket of the store, brought up to date by looking only at what changed.
+//!
+//! Of each only the beginning of its file is kept, as it is there; bodies only as long as there is room.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
@@ -18,6 +20,10 @@ use super::ticket::Body;
 
 /// Changes that leave no trace in the journal (a mapped file, a network mount) are found at the latest after this.
 const FULL_LOOK: Duration = Duration::from_secs(60);
+/// How many bytes of bodies are kept in memory. What is beyond is read again by each list of the board that is not the same as the last.
+const BODIES: usize = 1 << 20;
+/// What a body takes besides its texts.
+const BODY: usize = 200;
 
 pub(super) struct Index {
     store: Store,
@@ -28,22 +34,39 @@ pub(super) struct Index {
     version: u64,
     /// Another index counts its own versions.
     life: u64,
+    /// The states that there are, each once.
+    states: Vec<Arc<str>>,
+    /// How much the bodies that are kept take.
+    bodies: usize,
 }
 
 struct Entry {
     stamp: Stamp,
     /// A link's target changes outside the directory, so it is looked at every time.
     link: bool,
-    content: Result<Parsed, String>,
+    content: Result<Head, Box<str>>,
+    /// Read when first asked for: most tickets of a large store are closed and never are.
+    body: Option<Arc<Body>>,
 }
 
 /// A ticket's fields and its body.
-pub(super) type Whole = (Arc<Record>, Arc<Body>);
+pub(super) type Whole = (Record, Arc<Body>);
 
-struct Parsed {
-    record: Arc<Record>,
-    /// Read when first asked for: most tickets of a large store are closed and never are.
-    body: Option<Arc<Body>>,
+impl Entry {
+    fn state(&self) -> Result<&str, &str> {
+        match &self.content {
+            Ok(Head { malformed: Some(why), .. }) => Err(*why),
+            Ok(head) => Ok(&*head.status),
+            Err(why) => Err(&**why),
+        }
+    }
+}
+
+struct Head {
+    status: Arc<str>,
+    malformed: Option<&'static str>,
+    /// The file up to its title.
+    bytes: Box<[u8]>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +91,8 @@ impl Stamp {
 impl Index {
     pub fn new(store: Store) -> Self {
         let life = RandomState::new().hash_one(std::process::id());
-        Self { store, entries: BTreeMap::new(), journal: None, looked_at_all: None, version: 0, life }
+        let (entries, states) = (BTreeMap::new(), Vec::new());
+        Self { store, entries, journal: None, looked_at_all: None, version: 0, life, states, bodies: 0 }
     }
 
     /// Brings every entry up to date.
@@ -104,6 +128,7 @@ impl Index {
         if ids.len() != self.entries.len() {
             self.version += 1;
             self.entries.retain(|id, _| ids.binary_search(id).is_ok());
+            self.bodies = self.entries.values().filter_map(|entry| entry.body.as_deref()).map(size_of_body).sum();
         }
         self.looked_at_all = Some(Instant::now());
         Ok(())
@@ -118,7 +143,7 @@ impl Index {
         let meta = match if link { fs::metadata(&path) } else { own } {
             Ok(meta) => meta,
             Err(source) if source.kind() == ErrorKind::NotFound && self.store.dir().is_dir() => {
-                self.version += u64::from(self.entries.remove(id).is_some());
+                self.forget(id);
                 return Ok(());
             }
             Err(source) => return Err(StoreError::Io { action: "read", path, source }),
@@ -127,24 +152,49 @@ impl Index {
         if !always && known.is_some_and(|entry| entry.stamp == stamp) {
             return Ok(());
         }
-        let content = match self.store.record(id) {
-            Ok(record) => Ok(Parsed { record: Arc::new(record), body: None }),
+        let content = match self.store.head(id) {
+            Ok(doc) => Ok(self.head(id, &doc)),
             Err(StoreError::NotFound(_)) => {
-                self.version += u64::from(self.entries.remove(id).is_some());
+                self.forget(id);
                 return Ok(());
             }
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(error.to_string().into_boxed_str()),
         };
         let why = match &content {
-            Ok(parsed) => parsed.record.malformed().map(|why| format!("{}: {why}", path.display())),
-            Err(why) => Some(why.clone()),
+            Ok(head) => head.malformed.map(|why| format!("{}: {why}", path.display())),
+            Err(why) => Some(why.to_string()),
         };
         if let Some(why) = why {
             tracing::warn!("ticket left out: {why}");
         }
-        self.entries.insert(id.to_owned(), Entry { stamp, link, content });
+        let known = self.entries.insert(id.to_owned(), Entry { stamp, link, content, body: None });
+        self.let_go(known);
         self.version += 1;
         Ok(())
+    }
+
+    fn forget(&mut self, id: &str) {
+        let known = self.entries.remove(id);
+        self.version += u64::from(known.is_some());
+        self.let_go(known);
+    }
+
+    fn let_go(&mut self, known: Option<Entry>) {
+        self.bodies -= known.and_then(|entry| entry.body).map_or(0, |body| size_of_body(&body));
+    }
+
+    fn head(&mut self, id: &str, doc: &Document) -> Head {
+        let record = Record::read(id, doc);
+        let known = self.states.iter().find(|state| ***state == *record.status).cloned();
+        let status = known.unwrap_or_else(|| {
+            let new: Arc<str> = record.status.as_str().into();
+            // What people misspell is not kept for ever.
+            if self.states.len() < 32 {
+                self.states.push(Arc::clone(&new));
+            }
+            new
+        });
+        Head { status, malformed: record.malformed(), bytes: doc.head().into() }
     }
 
     /// The same mark: the same tickets.
@@ -157,29 +207,88 @@ impl Index {
     }
 
     /// The ticket's fields; an error for a file that is there and broken.
-    pub fn record(&self, id: &str) -> Result<Option<&Arc<Record>>, &str> {
+    pub fn record(&self, id: &str) -> Result<Option<Record>, &str> {
         match self.entries.get(id).map(|entry| &entry.content) {
             None => Ok(None),
-            Some(Ok(parsed)) => Ok(Some(&parsed.record)),
+            Some(Ok(head)) => Ok(Document::parse(head.bytes.to_vec()).ok().map(|doc| Record::read(id, &doc))),
             Some(Err(why)) => Err(why),
         }
     }
 
+    /// In which state each ticket is, or why its file is none.
+    pub fn states(&self) -> impl Iterator<Item = (&str, Result<&str, &str>)> {
+        self.entries.iter().map(|(id, entry)| (id.as_str(), entry.state()))
+    }
+
+    pub fn state(&self, id: &str) -> Option<Result<&str, &str>> {
+        self.entries.get(id).map(Entry::state)
+    }
+
     /// The ticket's fields and body, from the same version of the file.
     pub fn full(&mut self, id: &str) -> Result<Option<Whole>, StoreError> {
-        let Some(entry) = self.entries.get_mut(id) else { return Ok(None) };
-        let Ok(parsed) = &mut entry.content else { return Ok(None) };
-        if let Some(body) = &parsed.body {
-            return Ok(Some((Arc::clone(&parsed.record), Arc::clone(body))));
+        let Some(entry) = self.entries.get(id).filter(|entry| entry.content.is_ok()) else { return Ok(None) };
+        if let (Some(body), Ok(Some(record))) = (&entry.body, self.record(id)) {
+            return Ok(Some((record, Arc::clone(body))));
         }
+        let modified = entry.stamp.modified;
         let doc: Document = match self.store.document(id) {
             Ok(doc) => doc,
             Err(StoreError::NotFound(_)) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let body = Arc::new(Body::read(&doc, entry.stamp.modified.0 * 1000 + entry.stamp.modified.1 / 1_000_000));
-        parsed.record = Arc::new(Record::read(id, &doc));
-        parsed.body = Some(Arc::clone(&body));
-        Ok(Some((Arc::clone(&parsed.record), body)))
+        let body = Arc::new(Body::read(&doc, modified.0 * 1000 + modified.1 / 1_000_000));
+        let (head, record) = (self.head(id, &doc), Record::read(id, &doc));
+        let size = size_of_body(&body);
+        if let Some(entry) = self.entries.get_mut(id) {
+            entry.content = Ok(head);
+            if self.bodies + size <= BODIES {
+                self.bodies += size;
+                entry.body = Some(Arc::clone(&body));
+            }
+        }
+        Ok(Some((record, body)))
+    }
+}
+
+fn size_of_body(body: &Body) -> usize {
+    let comments: usize = body.comments.iter().map(|comment| BODY + comment.body.len()).sum();
+    BODY + body.description.as_ref().map_or(0, String::len) + comments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(dir: &std::path::Path, id: &str, title: &str, body: &str) {
+        let text = format!("---\nid: {id}\nstatus: open\ndeps: [a, b]\n---\n# {title}\n\n{body}\n");
+        fs::write(dir.join(format!("{id}.md")), text).unwrap();
+    }
+
+    #[test]
+    fn what_is_beyond_the_room_for_bodies_is_read_again_and_is_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let long = "x".repeat(BODIES / 3);
+        for id in ["a", "b", "c", "d"] {
+            write(dir.path(), id, &format!("Ticket {id}"), &long);
+        }
+        let mut index = Index::new(Store::at(dir.path()));
+        index.refresh().unwrap();
+        for _ in 0..2 {
+            for id in ["a", "b", "c", "d"] {
+                let (record, body) = index.full(id).unwrap().unwrap();
+                assert_eq!((record.title_or_empty(), record.deps.len()), (&*format!("Ticket {id}"), 2));
+                assert_eq!(body.description.as_deref(), Some(&*long));
+            }
+            assert!(index.bodies <= BODIES && index.bodies > BODIES / 2, "{}", index.bodies);
+        }
+        // What goes or changes gives its room back.
+        write(dir.path(), "a", "Another", "short");
+        fs::remove_file(dir.path().join("b.md")).unwrap();
+        index.look_at("a", true).unwrap();
+        index.look_at("b", true).unwrap();
+        let kept: usize = index.entries.values().filter_map(|entry| entry.body.as_deref()).map(size_of_body).sum();
+        assert_eq!(index.bodies, kept);
+        assert_eq!(index.record("a").unwrap().unwrap().title_or_empty(), "Another");
+        assert!(index.full("b").unwrap().is_none());
     }
 }
