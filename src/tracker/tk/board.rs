@@ -44,11 +44,16 @@ impl Board {
             .map(|(id, _)| id.to_owned())
             .collect();
         self.note_what_is_left_out(index, states);
+        // Before the tickets, which are gone again soon: what stays is not to lie between them.
+        index.keep_bodies(&wanted);
         let mut tickets = Vec::with_capacity(wanted.len());
         let mut complete = true;
         for id in wanted {
             match self.ticket(index, &id) {
-                Ok(Some(ticket)) if state_in(&ticket.state, states) => tickets.push(ticket),
+                // Where its file is is told with the ticket alone, not with a list of thousands.
+                Ok(Some(ticket)) if state_in(&ticket.state, states) => {
+                    tickets.push(Ticket { native_ref: None, ..ticket });
+                }
                 Ok(_) => {}
                 Err(error) => {
                     complete = false;

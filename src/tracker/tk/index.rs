@@ -27,7 +27,7 @@ const BODY: usize = 200;
 
 pub(super) struct Index {
     store: Store,
-    entries: BTreeMap<String, Entry>,
+    entries: BTreeMap<Box<str>, Entry>,
     journal: Option<Journal>,
     looked_at_all: Option<Instant>,
     /// Grows with every change of an entry.
@@ -44,9 +44,20 @@ struct Entry {
     stamp: Stamp,
     /// A link's target changes outside the directory, so it is looked at every time.
     link: bool,
-    content: Result<Head, Box<str>>,
+    content: Content,
     /// Read when first asked for: most tickets of a large store are closed and never are.
     body: Option<Arc<Body>>,
+}
+
+enum Content {
+    Ticket {
+        status: Arc<str>,
+        /// The file up to its title.
+        head: Box<[u8]>,
+    },
+    /// It can be read, and cannot be a ticket.
+    Malformed(&'static str),
+    Broken(Box<str>),
 }
 
 /// A ticket's fields and its body.
@@ -55,24 +66,18 @@ pub(super) type Whole = (Record, Arc<Body>);
 impl Entry {
     fn state(&self) -> Result<&str, &str> {
         match &self.content {
-            Ok(Head { malformed: Some(why), .. }) => Err(*why),
-            Ok(head) => Ok(&*head.status),
-            Err(why) => Err(&**why),
+            Content::Ticket { status, .. } => Ok(status),
+            Content::Malformed(why) => Err(why),
+            Content::Broken(why) => Err(why),
         }
     }
 }
 
-struct Head {
-    status: Arc<str>,
-    malformed: Option<&'static str>,
-    /// The file up to its title.
-    bytes: Box<[u8]>,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
-    modified: (i64, i64),
-    changed: (i64, i64),
+    /// In nanoseconds, as is `changed`.
+    modified: i64,
+    changed: i64,
     size: u64,
     inode: u64,
 }
@@ -80,12 +85,17 @@ struct Stamp {
 impl Stamp {
     fn of(meta: &Metadata) -> Self {
         Self {
-            modified: (meta.mtime(), meta.mtime_nsec()),
-            changed: (meta.ctime(), meta.ctime_nsec()),
+            modified: nanoseconds(meta.mtime(), meta.mtime_nsec()),
+            changed: nanoseconds(meta.ctime(), meta.ctime_nsec()),
             size: meta.size(),
             inode: meta.ino(),
         }
     }
+}
+
+/// Until the year 2262.
+fn nanoseconds(seconds: i64, rest: i64) -> i64 {
+    seconds.saturating_mul(1_000_000_000).saturating_add(rest)
 }
 
 impl Index {
@@ -103,7 +113,7 @@ impl Index {
         };
         match seen {
             Seen::Names(names) => {
-                let links = self.entries.iter().filter(|(_, entry)| entry.link).map(|(id, _)| id.clone());
+                let links = self.entries.iter().filter(|(_, entry)| entry.link).map(|(id, _)| id.to_string());
                 let links: Vec<String> = links.collect();
                 for id in names.iter().filter_map(|name| id_of_file(name)) {
                     self.look_at(id, true)?;
@@ -127,7 +137,7 @@ impl Index {
         }
         if ids.len() != self.entries.len() {
             self.version += 1;
-            self.entries.retain(|id, _| ids.binary_search(id).is_ok());
+            self.entries.retain(|id, _| ids.binary_search_by(|known| known.as_str().cmp(id)).is_ok());
             self.bodies = self.entries.values().filter_map(|entry| entry.body.as_deref()).map(size_of_body).sum();
         }
         self.looked_at_all = Some(Instant::now());
@@ -153,21 +163,22 @@ impl Index {
             return Ok(());
         }
         let content = match self.store.head(id) {
-            Ok(doc) => Ok(self.head(id, &doc)),
+            Ok(doc) => self.content(id, &doc),
             Err(StoreError::NotFound(_)) => {
                 self.forget(id);
                 return Ok(());
             }
-            Err(error) => Err(error.to_string().into_boxed_str()),
+            Err(error) => Content::Broken(error.to_string().into_boxed_str()),
         };
         let why = match &content {
-            Ok(head) => head.malformed.map(|why| format!("{}: {why}", path.display())),
-            Err(why) => Some(why.to_string()),
+            Content::Ticket { .. } => None,
+            Content::Malformed(why) => Some(format!("{}: {why}", path.display())),
+            Content::Broken(why) => Some(why.to_string()),
         };
         if let Some(why) = why {
             tracing::warn!("ticket left out: {why}");
         }
-        let known = self.entries.insert(id.to_owned(), Entry { stamp, link, content, body: None });
+        let known = self.entries.insert(id.into(), Entry { stamp, link, content, body: None });
         self.let_go(known);
         self.version += 1;
         Ok(())
@@ -183,8 +194,11 @@ impl Index {
         self.bodies -= known.and_then(|entry| entry.body).map_or(0, |body| size_of_body(&body));
     }
 
-    fn head(&mut self, id: &str, doc: &Document) -> Head {
+    fn content(&mut self, id: &str, doc: &Document) -> Content {
         let record = Record::read(id, doc);
+        if let Some(why) = record.malformed() {
+            return Content::Malformed(why);
+        }
         let known = self.states.iter().find(|state| ***state == *record.status).cloned();
         let status = known.unwrap_or_else(|| {
             let new: Arc<str> = record.status.as_str().into();
@@ -194,7 +208,7 @@ impl Index {
             }
             new
         });
-        Head { status, malformed: record.malformed(), bytes: doc.head().into() }
+        Content::Ticket { status, head: doc.head().into() }
     }
 
     /// The same mark: the same tickets.
@@ -203,30 +217,43 @@ impl Index {
     }
 
     pub fn ids(&self) -> impl Iterator<Item = &str> {
-        self.entries.keys().map(String::as_str)
+        self.entries.keys().map(AsRef::as_ref)
     }
 
-    /// The ticket's fields; an error for a file that is there and broken.
+    /// The ticket's fields; an error for a file that is there and is no ticket.
     pub fn record(&self, id: &str) -> Result<Option<Record>, &str> {
         match self.entries.get(id).map(|entry| &entry.content) {
             None => Ok(None),
-            Some(Ok(head)) => Ok(Document::parse(head.bytes.to_vec()).ok().map(|doc| Record::read(id, &doc))),
-            Some(Err(why)) => Err(why),
+            Some(Content::Ticket { head, .. }) => {
+                Ok(Document::parse(head.to_vec()).ok().map(|doc| Record::read(id, &doc)))
+            }
+            Some(Content::Malformed(why)) => Err(why),
+            Some(Content::Broken(why)) => Err(why),
         }
     }
 
     /// In which state each ticket is, or why its file is none.
     pub fn states(&self) -> impl Iterator<Item = (&str, Result<&str, &str>)> {
-        self.entries.iter().map(|(id, entry)| (id.as_str(), entry.state()))
+        self.entries.iter().map(|(id, entry)| (&**id, entry.state()))
     }
 
     pub fn state(&self, id: &str) -> Option<Result<&str, &str>> {
         self.entries.get(id).map(Entry::state)
     }
 
+    /// Reads the bodies of these as far as there is room for them.
+    pub fn keep_bodies(&mut self, ids: &[String]) {
+        for id in ids {
+            let is_kept = |index: &Self| index.entries.get(&**id).is_none_or(|entry| entry.body.is_some());
+            if !is_kept(self) && (self.full(id).is_err() || !is_kept(self)) {
+                return;
+            }
+        }
+    }
+
     /// The ticket's fields and body, from the same version of the file.
     pub fn full(&mut self, id: &str) -> Result<Option<Whole>, StoreError> {
-        let Some(entry) = self.entries.get(id).filter(|entry| entry.content.is_ok()) else { return Ok(None) };
+        let Some(entry) = self.entries.get(id).filter(|entry| entry.state().is_ok()) else { return Ok(None) };
         if let (Some(body), Ok(Some(record))) = (&entry.body, self.record(id)) {
             return Ok(Some((record, Arc::clone(body))));
         }
@@ -236,14 +263,15 @@ impl Index {
             Err(StoreError::NotFound(_)) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let body = Arc::new(Body::read(&doc, modified.0 * 1000 + modified.1 / 1_000_000));
-        let (head, record) = (self.head(id, &doc), Record::read(id, &doc));
+        let (record, body) = (Record::read(id, &doc), Arc::new(Body::read(&doc, modified / 1_000_000)));
         let size = size_of_body(&body);
-        if let Some(entry) = self.entries.get_mut(id) {
-            entry.content = Ok(head);
-            if self.bodies + size <= BODIES {
-                self.bodies += size;
-                entry.body = Some(Arc::clone(&body));
+        if self.bodies + size <= BODIES {
+            // What is kept of a ticket is of one version.
+            let content = self.content(id, &doc);
+            if let Some(entry) = self.entries.get_mut(id) {
+                entry.content = content;
+                let before = entry.body.replace(Arc::clone(&body));
+                self.bodies = self.bodies + size - before.map_or(0, |body| size_of_body(&body));
             }
         }
         Ok(Some((record, body)))
