@@ -9,7 +9,7 @@ use dirigent::domain::phase::Phase;
 use dirigent::domain::pr::{CheckStatus, PrState, PullRequest, Verdict};
 use dirigent::domain::remark::RemarkKind;
 use dirigent::domain::run::{RunOutcome, StopReason};
-use dirigent::domain::ticket::Ticket;
+use dirigent::domain::ticket::{StateChange, Ticket};
 use dirigent::domain::time::Timestamp;
 use dirigent::engine::effect::Action;
 use dirigent::engine::event::{EffectError, EffectResult, OperatorCommand};
@@ -455,4 +455,21 @@ fn an_older_version_of_a_comment_takes_back_nothing_of_the_newer_one() {
     machine.poll(vec![with_comments(ticket("a"), vec![Comment { body: format!("{} ", back.body), ..back }])]);
     machine.observe("a", machine.good_pr("a"));
     assert_ne!(machine.code("a"), "remarks", "now they are gone");
+}
+
+/// Seed 35444756: the move was made before the head was there, and a replica went on showing the old column after it.
+#[test]
+fn a_replica_that_lags_does_not_make_a_move_approve_what_came_after_it() {
+    let mut workflow = policy();
+    workflow.merge.require_human_approval = true;
+    let mut machine = Machine::with_pr(workflow);
+    let before = StateChange { at: Timestamp(1), by: None };
+    machine.observe("a", machine.good_pr("a"));
+    machine.poll(vec![ticket("a")]);
+    machine.poll(vec![Ticket { state_changed: Some(before.clone()), ..in_state("a", "Approved") }]);
+    assert!(machine.job("a").people.approval.is_none());
+    machine.poll(vec![ticket("a")]);
+    let after = StateChange { at: machine.now, ..before };
+    machine.poll(vec![Ticket { state_changed: Some(after), ..in_state("a", "Approved") }]);
+    assert!(machine.job("a").people.approval.is_some(), "moved again, after it was there");
 }
