@@ -469,6 +469,7 @@ fn a_replica_that_lags_does_not_make_a_move_approve_what_came_after_it() {
     machine.poll(vec![Ticket { state_changed: Some(before.clone()), ..in_state("a", "Approved") }]);
     assert!(machine.job("a").people.approval.is_none());
     machine.poll(vec![ticket("a")]);
+    machine.pass(Duration::from_secs(60));
     let after = StateChange { at: machine.now, ..before };
     machine.poll(vec![Ticket { state_changed: Some(after), ..in_state("a", "Approved") }]);
     assert!(machine.job("a").people.approval.is_some(), "moved again, after it was there");
