@@ -9,6 +9,7 @@ use crossterm::queue;
 use crossterm::terminal::{Clear, ClearType};
 
 use crate::config::observability::ObservabilitySettings;
+use crate::domain::snapshot::Snapshot;
 use crate::runtime::Handle;
 
 use super::output;
@@ -25,7 +26,7 @@ pub async fn show(handle: Handle, stopping: Arc<AtomicBool>, settings: Observabi
     drop(inbox);
     let mut drawn = 0;
     loop {
-        let mut snapshot = (**snapshots.borrow_and_update()).clone();
+        let mut snapshot = Snapshot::clone(&snapshots.borrow_and_update());
         snapshot.at = crate::runtime::now();
         let mut text = status::all(&SnapshotSource { snapshot, behind: Behind::Live }, false);
         if stopping.load(Ordering::Relaxed) {

@@ -20,6 +20,7 @@ use super::finding::ReviewFinding;
 use super::fingerprint::Fingerprint;
 use super::ids::{CommentId, CommitId, RunId, SessionId};
 use super::remark::{RemarkKind, RemarkStatus};
+use super::seldom::{Seldom, unwritten};
 use super::ticket::{same_state, state_in};
 use super::time::Timestamp;
 
@@ -40,9 +41,9 @@ pub struct Job {
     pub ticket: TicketFacts,
     pub stage: Stage,
     pub delivery: Delivery,
-    pub spending: Spending,
-    pub evidence: EvidenceRecord,
-    pub people: People,
+    pub spending: Seldom<Spending>,
+    pub evidence: Seldom<EvidenceRecord>,
+    pub people: Seldom<People>,
     /// Runs ever started.
     pub attempts: u32,
     /// Failures in a row that count against `agent.max_retries`.
@@ -55,16 +56,16 @@ pub struct Job {
     #[serde(default)]
     pub continuations: u32,
     /// A column that we moved the ticket to and that no reading has shown yet.
-    pub column: Option<ColumnWrite>,
+    pub column: Option<Box<ColumnWrite>>,
     /// The directory that it keeps across runs (`workspace.mode: directory`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<LastingDirectory>,
     /// Where its own worker has moved the ticket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub moved_by_worker: Option<WorkerMove>,
+    pub moved_by_worker: Option<Box<WorkerMove>>,
     /// The conversation to go on with.
     pub session: Option<SessionId>,
-    pub workpad: Workpad,
+    pub workpad: Seldom<Workpad>,
     /// Comments of ours that are there, by their keys: a marker that stands elsewhere is a copy.
     #[serde(default, skip_serializing_if = "OurComments::is_empty")]
     pub comments: OurComments,
@@ -88,6 +89,8 @@ pub struct EvidenceRecord {
     /// Why the last run did not end well; gone with the next one that does.
     pub last_failure: Option<RunFailure>,
 }
+
+unwritten!(EvidenceRecord);
 
 /// A directory that outlives runs and goes when the ticket is closed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -121,14 +124,15 @@ pub struct ColumnWrite {
 
 impl ColumnWrite {
     /// A move that leaves now, after `last`.
-    pub fn sent(from: Vec<String>, to: String, last: Option<Self>) -> Self {
-        let earlier = last.and_then(|last| match last.status {
-            WriteStatus::Sent => last.earlier,
-            WriteStatus::Confirmed { .. } | WriteStatus::MaybeDone { .. } => {
-                Some(Box::new(Self { earlier: None, ..last }))
+    pub fn sent(from: Vec<String>, to: String, last: Option<Box<Self>>) -> Box<Self> {
+        let earlier = last.and_then(|mut last| {
+            let before = last.earlier.take();
+            match last.status {
+                WriteStatus::Sent => before,
+                WriteStatus::Confirmed { .. } | WriteStatus::MaybeDone { .. } => Some(last),
             }
         });
-        Self { from, to, status: WriteStatus::Sent, earlier }
+        Box::new(Self { from, to, status: WriteStatus::Sent, earlier })
     }
 
     /// Whether a reading that shows this column may be an old one.
@@ -147,6 +151,8 @@ pub struct Workpad {
     pub shows: Option<String>,
 }
 
+unwritten!(Workpad);
+
 impl Job {
     /// A job for a ticket that was never seen before.
     pub fn new(ticket: TicketFacts, branch: BranchName, now: Timestamp) -> Self {
@@ -154,9 +160,9 @@ impl Job {
             ticket,
             stage: Stage::Queued { work: Work::Implement, wait: Wait::Ready, since: now },
             delivery: Delivery::on(branch),
-            spending: Spending::default(),
-            evidence: EvidenceRecord::default(),
-            people: People::default(),
+            spending: Seldom::default(),
+            evidence: Seldom::default(),
+            people: Seldom::default(),
             attempts: 0,
             failures: 0,
             losses: 0,
@@ -166,11 +172,20 @@ impl Job {
             directory: None,
             moved_by_worker: None,
             session: None,
-            workpad: Workpad::default(),
+            workpad: Seldom::default(),
             comments: OurComments::new(),
             created_at: now,
             updated_at: now,
         }
+    }
+
+    /// Lets go of what was written and taken out again: most jobs wait, and each costs memory.
+    pub fn tidy(&mut self) {
+        self.spending.tidy();
+        self.evidence.tidy();
+        self.people.tidy();
+        self.workpad.tidy();
+        self.delivery.reviews.tidy();
     }
 
     /// What an approval is about: the pull request's head, else the branch's.
@@ -213,7 +228,7 @@ impl Job {
         let goes_back = |moved: &WorkerMove| {
             moved.taken_back && self.column.as_ref().is_some_and(|write| same_state(&write.to, &moved.from))
         };
-        self.moved_by_worker.as_ref().is_some_and(|moved| {
+        self.moved_by_worker.as_deref().is_some_and(|moved| {
             same_state(&moved.state, state) && (self.stage.run() == Some(&moved.run) || goes_back(moved))
         })
     }

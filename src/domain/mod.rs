@@ -24,6 +24,7 @@ pub mod reason_offline;
 pub mod remark;
 pub mod route;
 pub mod run;
+pub mod seldom;
 pub mod service;
 pub mod snapshot;
 pub mod statement;

@@ -163,7 +163,7 @@ pub fn pr_opened(job: &mut Job, number: PrNumber, url: Option<String>, out: &mut
             verification: job.evidence.receipt.as_ref().map(|receipt| receipt.verification),
             head: Some(head.clone()),
         };
-        job.delivery.announced = Some(phases::to_announce(job, &head));
+        job.delivery.announced = Some(Box::new(phases::to_announce(job, &head)));
         out.act(Action::Comment { key: format!("pr:{number}"), said });
     }
     out.act(Action::InspectPr { number });

@@ -47,7 +47,7 @@ impl Step<'_> {
         if let Some(no_progress_with) = job.evidence.no_progress_with.clone() {
             let fingerprint = fingerprint::of(job, self.state.base.as_ref(), self.policy);
             if no_progress_with == fingerprint {
-                let cause = BlockCause::NoNewEvidence { fingerprint };
+                let cause = BlockCause::NoNewEvidence { fingerprint: Box::new(fingerprint) };
                 self.decide_with(id, |job, out| out.block(job, cause, work));
                 return false;
             }

@@ -12,9 +12,7 @@ use super::select;
 use crate::config::policy::ForgeKind;
 use crate::domain::evidence::{Evidence, EvidenceKind, Receipt, Verification};
 use crate::domain::failure::{RunFailure, TurnError};
-use crate::domain::job::{
-    BlockCause, HumanWait, Job, ReleaseReason, ReworkCause, ReworkTrigger, Stage, Wait, Work, WorkerMove,
-};
+use crate::domain::job::{BlockCause, HumanWait, Job, ReleaseReason, ReworkCause, ReworkTrigger, Stage, Wait, Work};
 use crate::domain::pr::PrState;
 use crate::domain::remark::RemarkStatus;
 use crate::domain::run::{Declared, RunOutcome, RunReport, StopReason};
@@ -196,10 +194,11 @@ fn ended_well(job: &mut Job, work: Work, report: &RunReport, out: &mut Decided<'
 
 /// A claim that does not hold moves no ticket: it goes back to where the work goes on.
 fn take_back_workers_move(job: &mut Job, out: &mut Decided<'_>) {
-    let Some(moved) = job.moved_by_worker.clone() else { return };
+    let Some(mut moved) = job.moved_by_worker.clone() else { return };
     if !select::is_live(&job.ticket.state, out.policy) {
         out.move_ticket(job, &moved.from);
-        job.moved_by_worker = Some(WorkerMove { taken_back: true, ..moved });
+        moved.taken_back = true;
+        job.moved_by_worker = Some(moved);
     }
 }
 
@@ -297,7 +296,7 @@ fn failed(job: &mut Job, work: Work, failure: RunFailure, out: &mut Decided<'_>)
         | RunFailure::Turn { class: TurnError::Refused | TurnError::Context, .. } => {
             out.no_progress = true;
             // Known before it is said what follows.
-            job.evidence.no_progress_with.clone_from(&job.evidence.started_with);
+            job.evidence.no_progress_with = job.evidence.started_with.clone();
         }
         _ => {}
     }

@@ -71,6 +71,11 @@ impl Jobs {
         self.all.values().map(|filed| &*filed.job)
     }
 
+    /// Each as it is now, for whoever keeps it while it goes on.
+    pub fn shared(&self) -> impl Iterator<Item = &Arc<Job>> {
+        self.all.values().map(|filed| &filed.job)
+    }
+
     pub fn len(&self) -> usize {
         self.all.len()
     }
@@ -110,6 +115,7 @@ impl Jobs {
         let filed = self.all.get_mut(id)?;
         let mut job = Job::clone(&filed.job);
         let answer = change(&mut job);
+        job.tidy();
         if job == *filed.job {
             return Some(answer);
         }

@@ -46,7 +46,7 @@ impl Step<'_> {
             // Somebody deleted it: it is written anew.
             (Action::WriteWorkpad { .. }, EffectResult::CommentGone) => {
                 self.state.jobs.edit(&ticket, |job| {
-                    job.workpad = Workpad::default();
+                    *job.workpad = Workpad::default();
                     job.comments.remove(WORKPAD);
                 });
             }
@@ -89,7 +89,7 @@ impl Step<'_> {
                     return;
                 }
                 let facts = facts_of_opened(job, &pr, self.policy, self.now, moment);
-                self.state.jobs.edit(&ticket, |job| job.delivery.pr = Some(facts));
+                self.state.jobs.edit(&ticket, |job| job.delivery.pr = Some(Box::new(facts)));
                 self.decide(&ticket, Observation::PrOpened { number: pr.number, url: pr.url });
             }
             (Action::ReopenPr { number }, _) => {
@@ -383,7 +383,7 @@ impl Step<'_> {
         self.state.jobs.edit(ticket, |job| {
             if let Some(write) = job.column.take_if(|write| same_state(&write.to, state)) {
                 // The one before it may still be on its way to some replica.
-                job.column = write.earlier.map(|earlier| *earlier);
+                job.column = write.earlier;
             }
         });
     }

@@ -331,7 +331,7 @@ pub fn wait_for_human(job: &mut Job, on: HumanWait, out: &mut Decided<'_>) {
 /// One comment for each thing that people have to decide on: an approval below it is about that, and about nothing that came later.
 fn announce(job: &mut Job, head: &CommitId, out: &mut Decided<'_>) {
     let new = to_announce(job, head);
-    if job.delivery.announced.as_ref() == Some(&new) {
+    if job.delivery.announced.as_deref() == Some(&new) {
         return;
     }
     let key = match &new.run {
@@ -339,7 +339,7 @@ fn announce(job: &mut Job, head: &CommitId, out: &mut Decided<'_>) {
         None => format!("waiting:{head}"),
     };
     let reason = job.in_comments_too(job.own_reason(out.now), &out.policy.tracker.mention);
-    job.delivery.announced = Some(new);
+    job.delivery.announced = Some(Box::new(new));
     let said = Said::Waiting { head: head.clone(), sentence: reason.sentence, next: reason.next };
     out.act(Action::Comment { key, said });
 }

@@ -101,7 +101,7 @@ impl Step<'_> {
         let known = before.as_ref().is_some_and(|facts| facts.head == pr.head && facts.head_shown.is_some());
         let shown = (!known).then(|| Basis { after: self.state.next_moment(), ..basis });
         let Some(job) = self.state.jobs.get(ticket) else { return };
-        let mut facts = assess::remember(before.as_ref(), &pr, shown, self.policy, self.now);
+        let mut facts = assess::remember(before.as_deref(), &pr, shown, self.policy, self.now);
         if before.as_ref().is_some_and(|known| is_settled(known.write.as_ref(), basis, self.now)) {
             facts.write = None;
         }
@@ -129,7 +129,7 @@ impl Step<'_> {
                 job.delivery.reruns = 0;
                 job.delivery.rerun_at = None;
             }
-            job.delivery.pr = Some(facts);
+            job.delivery.pr = Some(Box::new(facts));
         });
         self.told_on_pr(ticket, &pr, approves);
         let judges = judges && self.state.jobs.get(ticket).is_some_and(|job| phases::judges_pr(&job.stage));
@@ -371,7 +371,7 @@ impl Step<'_> {
 
     /// Changes what is known of the job's pull request, if it has one.
     pub fn edit_pr(&mut self, ticket: &TicketId, change: impl FnOnce(&mut PrFacts)) {
-        self.state.jobs.edit(ticket, |job| job.delivery.pr.as_mut().map(change));
+        self.state.jobs.edit(ticket, |job| job.delivery.pr.as_deref_mut().map(change));
     }
 }
 
@@ -425,7 +425,7 @@ fn is_settled(write: Option<&PrWrite>, basis: Basis, now: Timestamp) -> bool {
 
 /// The facts of a pull request that the forge has just opened or found.
 pub fn facts_of_opened(job: &Job, pr: &PullRequest, policy: &Policy, now: Timestamp, moment: Moment) -> PrFacts {
-    let mut facts = assess::remember(job.delivery.pr.as_ref(), pr, None, policy, now);
+    let mut facts = assess::remember(job.delivery.pr.as_deref(), pr, None, policy, now);
     facts.write = Some(PrWrite::Answered { what: PrWriteKind::Open, moment, at: now });
     facts
 }

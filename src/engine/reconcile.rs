@@ -433,14 +433,17 @@ impl Step<'_> {
         let Some(job) = self.state.jobs.get(id) else { return };
         // What is closed cannot be merged: nobody speaks of its head, least of all when they open its ticket again.
         let Some(pr) = job.delivery.pr.as_ref().filter(|pr| pr.state == PrState::Open) else { return };
-        // The board's clock and ours are two clocks. A move from our future shows that they are far apart: its date says nothing.
-        let dated_after = pr
-            .head_shown
-            .zip(job.ticket.state_changed.as_ref())
-            .is_some_and(|(shown, change)| change.at > shown.asked_at && change.at <= self.now + CLOCKS_APART);
+        // The board's clock and ours are two clocks. A move from our future shows that they are far apart: its date says nothing. Any
+        // other date counts for more than having seen the ticket elsewhere, which a replica may have shown that lags.
+        let dated =
+            job.ticket.state_changed.as_ref().map(|change| change.at).filter(|at| *at <= self.now + CLOCKS_APART);
+        let came_after = match (pr.head_shown, dated) {
+            (Some(shown), Some(at)) => at > shown.asked_at,
+            _ => pr.seen_unapproved,
+        };
         let by = job.ticket.state_changed.as_ref().and_then(|change| change.by.as_ref());
         let by = by.map_or_else(|| format!("a move to `{}`", job.ticket.state), |author| author.name.clone());
-        if dated_after || pr.seen_unapproved {
+        if came_after {
             let head = pr.head.clone();
             self.decide(id, Observation::TicketApproved { head, by });
         } else {

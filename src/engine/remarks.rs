@@ -18,11 +18,12 @@ use crate::domain::time::Timestamp;
 /// What one look or reading says about remarks.
 pub enum RemarkReading {
     Said(Remark),
-    /// Resolved, dismissed or hidden.
+    /// Resolved, dismissed or hidden; or there are other words in its place since `at`.
     TakenBack {
         kind: RemarkKind,
         id: CommentId,
         how: String,
+        at: Option<Timestamp>,
     },
     /// This reviewer approved or was overruled on the forge: what they asked for until then is taken back.
     VerdictsTakenBack {
@@ -36,8 +37,10 @@ pub enum RemarkReading {
 pub fn take_in(job: &mut Job, reading: RemarkReading, now: Timestamp) -> Option<Remark> {
     match reading {
         RemarkReading::Said(remark) => said(job, remark, now),
-        RemarkReading::TakenBack { kind, id, how } => {
-            withdraw(job, &how, now, |known| known.key.kind == kind && known.key.id == id);
+        RemarkReading::TakenBack { kind, id, how, at } => {
+            // An older version of a comment is an old reading, and says nothing about what was written there since.
+            let is_newer = |known: &Remark| at.is_none_or(|at| at >= known.at);
+            withdraw(job, &how, now, |known| known.key.kind == kind && known.key.id == id && is_newer(known));
             None
         }
         RemarkReading::VerdictsTakenBack { author, until, how } => {
@@ -101,7 +104,8 @@ pub fn said_in(kind: RemarkKind, comment: &Comment, policy: &Policy, now: Timest
         return None;
     }
     if spoken.words.is_empty() {
-        return Some(RemarkReading::TakenBack { kind, id: comment.id.clone(), how: "edited".to_owned() });
+        let at = comment.updated_at.or(comment.created_at);
+        return Some(RemarkReading::TakenBack { kind, id: comment.id.clone(), how: "edited".to_owned(), at });
     }
     let words = Comment { body: spoken.words, ..comment.clone() };
     let mut remark = from_comment(kind, &words, policy, now);
@@ -160,7 +164,7 @@ pub fn from_look(
                 let how = if review.verdict == Verdict::Approved { "approved" } else { "dismissed" };
                 for earlier in reviews_of(pr, &review.author.name) {
                     let (kind, id) = (RemarkKind::Verdict, earlier.id.clone());
-                    found.push(RemarkReading::TakenBack { kind, id, how: how.to_owned() });
+                    found.push(RemarkReading::TakenBack { kind, id, how: how.to_owned(), at: None });
                 }
                 let (author, until) = (review.author.name.clone(), review.submitted_at);
                 found.push(RemarkReading::VerdictsTakenBack { author, until, how: how.to_owned() });
@@ -210,6 +214,7 @@ fn from_thread(
             kind: RemarkKind::Thread,
             id: thread.id.clone(),
             how: "resolved".to_owned(),
+            at: None,
         });
     }
     let last = thread.comments.iter().rev().find(|comment| counts(&comment.author, policy) && !is_ours(comment))?;

@@ -67,7 +67,7 @@ pub fn ended(job: &mut Job, head: CommitId, report: &RunReport, out: &mut Decide
     job.failures = 0;
     match review_format::read(report.said.as_deref().unwrap_or_default(), &head) {
         Ok(findings) => {
-            let reviews = &mut job.delivery.reviews;
+            let reviews = &mut *job.delivery.reviews;
             reviews.passes += 1;
             reviews.unreadable = None;
             let text = format!("review {} of {} has {} finding(s)", reviews.passes, head.short(), findings.len());
@@ -114,7 +114,7 @@ fn take_in(job: &mut Job, head: CommitId, findings: Vec<ReviewFinding>, out: &De
         status: RemarkStatus::Open,
         told: true,
     }));
-    let reviews = &mut job.delivery.reviews;
+    let reviews = &mut *job.delivery.reviews;
     let before = std::mem::replace(&mut reviews.findings, findings);
     reviews.settled.extend(before.into_iter().zip(answers).map(|(finding, answer)| SettledFinding {
         id: finding.id,

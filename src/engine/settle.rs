@@ -185,9 +185,9 @@ impl Step<'_> {
         }
         self.decide_with(id, |job, out| {
             let Stage::Blocked { cause, resume, since } = job.stage.clone() else { return };
-            if matches!(&cause, BlockCause::NoNewEvidence { fingerprint } if *fingerprint == Fingerprint::default()) {
+            if matches!(&cause, BlockCause::NoNewEvidence { fingerprint } if **fingerprint == Fingerprint::default()) {
                 // Blocked by a version that kept another digest: what is new is what comes from now on.
-                let cause = BlockCause::NoNewEvidence { fingerprint: current };
+                let cause = BlockCause::NoNewEvidence { fingerprint: Box::new(current) };
                 out.amend(job, Stage::Blocked { cause, resume, since });
                 return;
             }

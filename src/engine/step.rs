@@ -354,7 +354,7 @@ impl Step<'_> {
         if found != RemarkFound::Gone {
             return;
         }
-        let reading = remarks::RemarkReading::TakenBack { kind, id: id.clone(), how: "deleted".to_owned() };
+        let reading = remarks::RemarkReading::TakenBack { kind, id: id.clone(), how: "deleted".to_owned(), at: None };
         let now = self.now;
         let number = self.state.jobs.edit(ticket, |job| {
             remarks::take_in(job, reading, now);

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use super::budget;
-use super::conditions;
 use super::hindrance;
 use super::limits;
+use super::picture::JobShot;
 use super::state::{Daily, State};
 use crate::config::policy::Policy;
 use crate::domain::finding::ReviewFinding;
-use crate::domain::job::{DoneHow, Job, Stage, SwitchSource, Wait};
+use crate::domain::job::{DoneHow, Hindrance, Job, Stage, SwitchSource, Wait};
 use crate::domain::phase::Phase;
 use crate::domain::reason::Reason;
 use crate::domain::run::{Life, LiveRun};
@@ -19,9 +19,9 @@ use crate::domain::snapshot::{
 };
 use crate::domain::time::Timestamp;
 
-pub fn snapshot(state: &State, policy: &Policy, now: Timestamp) -> Snapshot {
+/// Everything but the jobs.
+pub fn general(state: &State, policy: &Policy, now: Timestamp) -> Snapshot {
     let label = policy.rollout.kill_switch_label.as_deref();
-    let jobs: Vec<JobView> = state.jobs.values().map(|job| job_view(state, policy, job, now)).collect();
     Snapshot {
         at: now,
         rollout: policy.rollout.mode.name().to_owned(),
@@ -53,7 +53,7 @@ pub fn snapshot(state: &State, policy: &Policy, now: Timestamp) -> Snapshot {
         ledger_error: None,
         lanes: Vec::new(),
         pending_effects: state.outbox.len(),
-        jobs,
+        jobs: Vec::new(),
     }
 }
 
@@ -73,8 +73,7 @@ fn daily_budget(state: &State, policy: &Policy, now: Timestamp) -> Vec<CapView> 
     budget::shown(&policy.budget.daily, &today.usage, ran)
 }
 
-fn budget_of(state: &State, policy: &Policy, job: &Job, now: Timestamp) -> Vec<CapView> {
-    let live = job.stage.run().and_then(|id| state.runs.get(id));
+fn budget_of(job: &Job, live: Option<&LiveRun>, policy: &Policy, now: Timestamp) -> Vec<CapView> {
     let ran = Duration::from_millis(job.spending.run_ms_since_reset).saturating_add(live_time(live.into_iter(), now));
     budget::shown(&policy.budget.ticket, &job.spending.since_reset, ran)
 }
@@ -120,15 +119,20 @@ fn counts(state: &State) -> Counts {
 
 /// Why a job is where it is, its own doing or not.
 pub fn reason(state: &State, policy: &Policy, job: &Job, now: Timestamp) -> Reason {
-    let reason = match hindrance::of_job(state, policy, job, now) {
-        Some(hindrance) => job.hindered_reason(&hindrance, now),
+    reason_given(job, hindrance::of_job(state, policy, job, now).as_ref(), policy, now)
+}
+
+fn reason_given(job: &Job, hindrance: Option<&Hindrance>, policy: &Policy, now: Timestamp) -> Reason {
+    let reason = match hindrance {
+        Some(hindrance) => job.hindered_reason(hindrance, now),
         None => job.own_reason(now),
     };
     job.in_comments_too(reason, &policy.tracker.mention)
 }
 
-fn job_view(state: &State, policy: &Policy, job: &Job, now: Timestamp) -> JobView {
-    let reason = reason(state, policy, job, now);
+pub fn job_view(shot: &JobShot, policy: &Policy, now: Timestamp) -> JobView {
+    let job = &*shot.job;
+    let reason = reason_given(job, shot.hindrance.as_deref(), policy, now);
     JobView {
         id: job.ticket.id.to_string(),
         key: job.ticket.key.to_string(),
@@ -159,8 +163,8 @@ fn job_view(state: &State, policy: &Policy, job: &Job, now: Timestamp) -> JobVie
         failures: job.failures,
         rework_cycles: job.rework_cycles,
         spent: job.spending.total,
-        budget: budget_of(state, policy, job, now),
-        run: job.stage.run().and_then(|id| state.runs.get(id)).map(|run| {
+        budget: budget_of(job, shot.run.as_deref(), policy, now),
+        run: shot.run.as_deref().map(|run| {
             let quiet_since = limits::quiet_since(run, &policy.agent, now);
             RunView { quiet_since, ..run_view(job, run) }
         }),
@@ -168,7 +172,7 @@ fn job_view(state: &State, policy: &Policy, job: &Job, now: Timestamp) -> JobVie
             Stage::Queued { wait: Wait::Retry { due, .. } | Wait::Continuation { due }, .. } => Some(*due),
             _ => None,
         },
-        conditions: conditions::of_job(state, policy, job),
+        conditions: shot.conditions.clone(),
         review: policy.review.enabled.then(|| review_view(policy, job)),
         approved_head: job.people.approved_head().map(ToString::to_string),
         merged_by_us: match &job.stage {

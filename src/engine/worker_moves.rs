@@ -15,7 +15,8 @@ impl Step<'_> {
                     let before = vec![from.clone(), job.ticket.state.clone()];
                     let last = job.column.take();
                     job.column = Some(ColumnWrite::sent(before, to.clone(), last));
-                    job.moved_by_worker = Some(WorkerMove { run: run.clone(), from, state: to, taken_back: false });
+                    let moved = WorkerMove { run: run.clone(), from, state: to, taken_back: false };
+                    job.moved_by_worker = Some(Box::new(moved));
                 });
             }
             MoveStep::Done => {

@@ -4,6 +4,7 @@ use rusqlite::{OptionalExtension, params};
 use tempfile::TempDir;
 
 use super::database::Database;
+use super::write::writes;
 use super::{Ledger, LedgerError, LedgerReader, Pruned};
 use crate::domain::basis::BoardMark;
 use crate::domain::ids::{RunId, TicketId};
@@ -139,19 +140,18 @@ impl LedgerReader for SqliteLedger {
 
 impl Ledger for SqliteLedger {
     fn commit(&mut self, state: &State, changes: &Changes) -> Result<(), LedgerError> {
-        let writes = self.database.writes(state, changes)?;
+        let writes = writes(state, changes);
         if writes.is_empty() {
             return Ok(());
         }
-        let result = (|| {
-            let transaction = self.database.db.transaction()?;
-            for write in &writes {
-                write.apply(&transaction)?;
-            }
-            failpoint!("ledger.in_transaction");
-            transaction.commit()
-        })();
-        result.map_err(|source| self.database.sql("written", source))?;
+        let failed = |source| self.database.sql("written", source);
+        // One that is given up takes back what was written in it.
+        let transaction = self.database.db.unchecked_transaction().map_err(failed)?;
+        for write in &writes {
+            write.apply(&self.database)?;
+        }
+        failpoint!("ledger.in_transaction");
+        transaction.commit().map_err(failed)?;
         failpoint!("ledger.committed");
         Ok(())
     }

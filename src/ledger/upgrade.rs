@@ -139,8 +139,7 @@ pub fn initialise(database: &Database) -> Result<(), LedgerError> {
         .query_row("SELECT random()", [], |row| row.get(0))
         .map_err(|source| database.sql("read", source))?;
     let meta = Meta { seed: random.unsigned_abs(), ..Meta::default() };
-    let write = Write::Meta(database.encode("meta", &meta)?);
-    write.apply(&database.db).map_err(|source| database.sql("written", source))
+    Write::Meta(&meta).apply(database)
 }
 
 /// Holds the folder of the ledger as a runner does. `None` when this process holds it already.

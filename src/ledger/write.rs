@@ -1,69 +1,55 @@
 //! What a step changed, as rows.
 
-use rusqlite::{Connection, params};
+use rusqlite::params;
 
 use super::LedgerError;
 use super::database::Database;
 use crate::domain::ids::{EffectId, RunId, TicketId};
 use crate::domain::job::Job;
 use crate::domain::run::{FinishedRun, LiveRun};
-use crate::engine::state::{Changes, Note, Pending, State};
+use crate::engine::state::{Changes, Meta, Note, Pending, State};
 
-/// One row to be written, its record already encoded.
+/// One row to be written.
 pub enum Write<'a> {
-    Job { job: &'a Job, archived: bool, json: String },
-    LiveRun(&'a LiveRun, String),
+    Job { job: &'a Job, archived: bool },
+    LiveRun(&'a LiveRun),
     NoLiveRun(&'a RunId),
-    FinishedRun(&'a FinishedRun, String),
-    Effect(EffectId, &'a Pending, String),
+    FinishedRun(&'a FinishedRun),
+    Effect(EffectId, &'a Pending),
     NoEffect(EffectId),
     Note(&'a Note),
-    Meta(String),
+    Meta(&'a Meta),
 }
 
-impl Database {
-    /// The records to be written, encoded before the transaction begins. Only what changed is looked at.
-    pub fn writes<'a>(&self, state: &'a State, changes: &'a Changes) -> Result<Vec<Write<'a>>, LedgerError> {
-        let mut writes = Vec::new();
-        // What is in the state is not archived, whatever happened on the way.
-        let archived = changes.archived.iter().filter(|(id, _)| !state.jobs.contains(id));
-        for job in archived.map(|(_, job)| job) {
-            writes.push(Write::Job { job, archived: true, json: self.encode("job", job)? });
-        }
-        let taken_back = changes.archived.keys().filter(|id| !changes.jobs.contains(*id));
-        for job in changes.jobs.iter().chain(taken_back).filter_map(|id| state.jobs.get(id)) {
-            writes.push(Write::Job { job, archived: false, json: self.encode("job", job)? });
-        }
-        for id in &changes.runs {
-            match state.runs.get(id) {
-                Some(run) => writes.push(Write::LiveRun(run, self.encode("run", run)?)),
-                None => writes.push(Write::NoLiveRun(id)),
-            }
-        }
-        for finished in &changes.finished {
-            writes.push(Write::FinishedRun(finished, self.encode("run", finished)?));
-        }
-        for id in &changes.outbox {
-            match state.outbox.get(id) {
-                Some(pending) => writes.push(Write::Effect(*id, pending, self.encode("effect", pending)?)),
-                None => writes.push(Write::NoEffect(*id)),
-            }
-        }
-        writes.extend(changes.notes.iter().map(Write::Note));
-        if changes.meta || changes.soft {
-            writes.push(Write::Meta(self.encode("meta", &state.meta)?));
-        }
-        Ok(writes)
+/// The rows to be written. Only what changed is looked at.
+pub fn writes<'a>(state: &'a State, changes: &'a Changes) -> Vec<Write<'a>> {
+    let mut writes = Vec::new();
+    // What is in the state is not archived, whatever happened on the way.
+    let archived = changes.archived.iter().filter(|(id, _)| !state.jobs.contains(id));
+    writes.extend(archived.map(|(_, job)| Write::Job { job, archived: true }));
+    let taken_back = changes.archived.keys().filter(|id| !changes.jobs.contains(*id));
+    let jobs = changes.jobs.iter().chain(taken_back).filter_map(|id| state.jobs.get(id));
+    writes.extend(jobs.map(|job| Write::Job { job, archived: false }));
+    writes.extend(changes.runs.iter().map(|id| state.runs.get(id).map_or(Write::NoLiveRun(id), Write::LiveRun)));
+    writes.extend(changes.finished.iter().map(Write::FinishedRun));
+    let effect = |id: &EffectId| state.outbox.get(id).map_or(Write::NoEffect(*id), |known| Write::Effect(*id, known));
+    writes.extend(changes.outbox.iter().map(effect));
+    writes.extend(changes.notes.iter().map(Write::Note));
+    if changes.meta || changes.soft {
+        writes.push(Write::Meta(&state.meta));
     }
+    writes
 }
 
 impl Write<'_> {
-    pub fn apply(&self, db: &Connection) -> Result<(), rusqlite::Error> {
-        let execute = |sql: &str, parameters: &[&dyn rusqlite::ToSql]| -> Result<(), rusqlite::Error> {
-            db.prepare_cached(sql)?.execute(parameters).map(|_| ())
+    /// Within a transaction. Each record is encoded when its turn comes: there may be thousands.
+    pub fn apply(&self, database: &Database) -> Result<(), LedgerError> {
+        let execute = |sql: &str, parameters: &[&dyn rusqlite::ToSql]| -> Result<(), LedgerError> {
+            let written = database.db.prepare_cached(sql).and_then(|mut statement| statement.execute(parameters));
+            written.map(|_| ()).map_err(|source| database.sql("written", source))
         };
         match self {
-            Self::Job { job, archived, json } => execute(
+            Self::Job { job, archived } => execute(
                 "INSERT INTO jobs (ticket, key, phase, updated_at, archived, json) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
                  ON CONFLICT (ticket) DO UPDATE SET
                    key = excluded.key, phase = excluded.phase, updated_at = excluded.updated_at,
@@ -74,16 +60,16 @@ impl Write<'_> {
                     job.stage.phase().name(),
                     job.updated_at.0,
                     archived,
-                    json
+                    database.encode("job", job)?
                 ],
             ),
-            Self::LiveRun(run, json) => execute(
+            Self::LiveRun(run) => execute(
                 "INSERT OR REPLACE INTO runs (id, ticket, started_at, ended_at, outcome, json) VALUES (?1, ?2, ?3, NULL, NULL, ?4)",
-                params![run.id.as_str(), run.ticket.as_str(), run.started_at.0, json],
+                params![run.id.as_str(), run.ticket.as_str(), run.started_at.0, database.encode("run", run)?],
             ),
             // A run that never was leaves no trace; a finished one is written over right after.
             Self::NoLiveRun(id) => execute("DELETE FROM runs WHERE id = ?1 AND ended_at IS NULL", params![id.as_str()]),
-            Self::FinishedRun(finished, json) => execute(
+            Self::FinishedRun(finished) => execute(
                 "INSERT OR REPLACE INTO runs (id, ticket, started_at, ended_at, outcome, spared, json)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
                 params![
@@ -93,16 +79,16 @@ impl Write<'_> {
                     finished.ended_at.0,
                     finished.report.outcome.code(),
                     is_referred_to(finished),
-                    json
+                    database.encode("run", finished)?
                 ],
             ),
-            Self::Effect(id, pending, json) => execute(
+            Self::Effect(id, pending) => execute(
                 "INSERT OR REPLACE INTO outbox (id, ticket, kind, json) VALUES (?1, ?2, ?3, ?4)",
                 params![
                     id.0 as i64,
                     pending.effect.ticket.as_ref().map(TicketId::as_str),
                     pending.effect.action.kind().name(),
-                    json
+                    database.encode("effect", pending)?
                 ],
             ),
             Self::NoEffect(id) => execute("DELETE FROM outbox WHERE id = ?1", params![id.0 as i64]),
@@ -116,7 +102,8 @@ impl Write<'_> {
                     note.text
                 ],
             ),
-            Self::Meta(json) => {
+            Self::Meta(meta) => {
+                let json = database.encode("meta", meta)?;
                 execute("INSERT OR REPLACE INTO meta (name, json) VALUES ('engine', ?1)", params![json])
             }
         }

@@ -11,7 +11,7 @@ use super::team_picture::{TeamIdentity, TeamPicture};
 use super::team_state_file::TeamStateFile;
 use crate::domain::ids::RunId;
 use crate::launcher::environment::Secrets;
-use crate::runtime::{Handle, News, now};
+use crate::runtime::{Handle, News, Published, now};
 use crate::worker::run_directory;
 
 const AT_MOST_EVERY: Duration = Duration::from_millis(250);
@@ -42,7 +42,7 @@ pub async fn publish(publication: Publication, handle: Handle) {
     let mut look = tokio::time::interval(HOOKS_EVERY);
     look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut written = tokio::time::Instant::now();
-    picture.see(&snapshots.borrow_and_update().clone());
+    see(&mut picture, &snapshots.newest());
     let mut changed = true;
     loop {
         if changed && written.elapsed() >= AT_MOST_EVERY || written.elapsed() >= AT_LEAST_EVERY || !writer.has_written()
@@ -53,8 +53,7 @@ pub async fn publish(publication: Publication, handle: Handle) {
         let due = written + if changed { AT_MOST_EVERY } else { AT_LEAST_EVERY };
         tokio::select! {
             seen = snapshots.changed() => {
-                let latest = snapshots.borrow_and_update().clone();
-                picture.see(&latest);
+                see(&mut picture, &snapshots.newest());
                 changed = true;
                 if seen.is_err() {
                     break;
@@ -75,6 +74,10 @@ pub async fn publish(publication: Publication, handle: Handle) {
     }
     picture.end();
     writer.write(&picture).await;
+}
+
+fn see(picture: &mut TeamPicture, published: &Published) {
+    picture.see(published.at(), published.views());
 }
 
 fn without_secrets(news: News, secrets: &Secrets) -> News {

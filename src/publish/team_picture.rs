@@ -6,7 +6,7 @@ use super::carried_over::TeammateReport;
 use super::team_state::{PdcaPhase, TeamProgress, TeamState, Teammate, TeammateStatus, time_text};
 use crate::config::observability::{ModelTier, OrchestrationPattern};
 use crate::domain::phase::Phase;
-use crate::domain::snapshot::{JobView, RunView, Snapshot};
+use crate::domain::snapshot::{JobView, RunView};
 use crate::domain::time::Timestamp;
 use crate::runtime::News;
 
@@ -25,7 +25,9 @@ pub struct TeamIdentity {
 #[derive(Debug)]
 pub struct TeamPicture {
     state: TeamState,
-    phases: BTreeMap<String, Phase>,
+    /// With the picture that showed the job last.
+    phases: BTreeMap<String, (Phase, u64)>,
+    round: u64,
     /// Live runs and the worker's name of each.
     workers: BTreeMap<String, String>,
     /// How runs ended that a picture still shows.
@@ -38,7 +40,14 @@ impl TeamPicture {
         let mut state = TeamState::begun(&identity.team_name, &identity.session_id, now);
         state.cto_agent = identity.cto_agent.name().into();
         state.orchestration_pattern = identity.pattern;
-        Self { state, phases: BTreeMap::new(), workers: BTreeMap::new(), ended: BTreeMap::new(), seen_before: false }
+        Self {
+            state,
+            phases: BTreeMap::new(),
+            round: 0,
+            workers: BTreeMap::new(),
+            ended: BTreeMap::new(),
+            seen_before: false,
+        }
     }
 
     pub fn state(&self) -> &TeamState {
@@ -50,54 +59,72 @@ impl TeamPicture {
         self.workers.iter().map(|(run, name)| (run.as_str(), name.as_str()))
     }
 
-    pub fn see(&mut self, picture: &Snapshot) {
-        self.see_phases(picture);
-        let live: BTreeMap<&str, (&JobView, &RunView)> = picture
-            .jobs
-            .iter()
-            .filter_map(|job| Some((job.run.as_ref()?.id.as_str(), (job, job.run.as_ref()?))))
-            .collect();
+    /// Takes in a picture, job by job.
+    pub fn see(&mut self, at: Timestamp, jobs: impl Iterator<Item = JobView>) {
+        let mut live = BTreeMap::new();
+        let mut progress = TeamProgress::default();
+        let mut newest: Option<JobView> = None;
+        self.round += 1;
+        let mut there = 0;
+        for job in jobs {
+            there += 1;
+            self.see_phase(&job, at);
+            count(&mut progress, job.phase);
+            if let Some(run) = &job.run {
+                let name = worker_name(&job, run);
+                live.insert(run.id.clone(), teammate(name, &job, run));
+            }
+            if newest.as_ref().is_none_or(|known| (known.since, &known.key) <= (job.since, &job.key)) {
+                newest = Some(job);
+            }
+        }
+        if self.phases.len() > there {
+            let round = self.round;
+            self.phases.retain(|_, (_, seen)| *seen == round);
+        }
         let over: Vec<String> = self.workers.keys().filter(|run| !live.contains_key(run.as_str())).cloned().collect();
         for run in over {
-            self.run_over(&run, picture);
+            self.run_over(&run, at);
         }
         // In the order in which they were started: run ids sort by time.
-        for (run, (job, view)) in &live {
-            let name = worker_name(job, view);
-            self.workers.insert((*run).to_owned(), name.clone());
-            self.state.add(teammate(name, job, view));
+        for (run, mate) in live {
+            self.workers.insert(run, mate.name.clone());
+            self.state.add(mate);
         }
-        if let Some(newest) = picture.jobs.iter().max_by_key(|job| (job.since, &job.key)) {
-            self.state.feature.clone_from(&newest.title);
+        if let Some(newest) = newest {
+            self.state.feature = newest.title;
             self.state.pdca_phase = pdca(newest.phase);
         }
-        self.state.progress = progress(picture);
+        self.state.progress = progress;
         self.seen_before = true;
     }
 
-    fn see_phases(&mut self, picture: &Snapshot) {
-        for job in &picture.jobs {
-            let before = self.phases.insert(job.id.clone(), job.phase);
-            let moved = before.filter(|before| *before != job.phase);
-            let content = match moved {
-                Some(before) => format!("{} → {}", before.words(), job.phase.words()),
-                None if before.is_none() && self.seen_before => format!("new on the board: {}", job.title),
-                None => continue,
-            };
-            self.state.say(&job.key, "all", &clip(&content), picture.at);
-        }
-        if self.phases.len() > picture.jobs.len() {
-            let there: std::collections::BTreeSet<&str> = picture.jobs.iter().map(|job| job.id.as_str()).collect();
-            self.phases.retain(|id, _| there.contains(id.as_str()));
-        }
+    fn see_phase(&mut self, job: &JobView, at: Timestamp) {
+        let before = match self.phases.get_mut(&job.id) {
+            Some((phase, seen)) => {
+                *seen = self.round;
+                Some(std::mem::replace(phase, job.phase))
+            }
+            None => {
+                self.phases.insert(job.id.clone(), (job.phase, self.round));
+                None
+            }
+        };
+        let moved = before.filter(|before| *before != job.phase);
+        let content = match moved {
+            Some(before) => format!("{} → {}", before.words(), job.phase.words()),
+            None if before.is_none() && self.seen_before => format!("new on the board: {}", job.title),
+            None => return,
+        };
+        self.state.say(&job.key, "all", &clip(&content), at);
     }
 
-    fn run_over(&mut self, run: &str, picture: &Snapshot) {
+    fn run_over(&mut self, run: &str, at: Timestamp) {
         let Some(name) = self.workers.remove(run) else { return };
         // Where the news was missed, nothing bad is known.
         let well = self.ended.remove(run).unwrap_or(true);
         let status = if well { TeammateStatus::Completed } else { TeammateStatus::Failed };
-        self.state.set_status(&name, status, None, picture.at);
+        self.state.set_status(&name, status, None, at);
         let helpers = format!("{name}/");
         let orphans: Vec<String> = self
             .state
@@ -107,7 +134,7 @@ impl TeamPicture {
             .map(|mate| mate.name.clone())
             .collect();
         for orphan in orphans {
-            self.state.set_status(&orphan, TeammateStatus::Completed, None, picture.at);
+            self.state.set_status(&orphan, TeammateStatus::Completed, None, at);
         }
     }
 
@@ -166,20 +193,16 @@ fn pdca(phase: Phase) -> PdcaPhase {
 }
 
 /// A ticket that was given back or closed by somebody is nobody's task any more.
-fn progress(picture: &Snapshot) -> TeamProgress {
-    let mut progress = TeamProgress::default();
-    for job in &picture.jobs {
-        let counter = match job.phase {
-            Phase::Released => continue,
-            Phase::Done => &mut progress.completed_tasks,
-            Phase::Blocked => &mut progress.failed_tasks,
-            Phase::Queued => &mut progress.pending_tasks,
-            _ => &mut progress.in_progress_tasks,
-        };
-        *counter += 1;
-        progress.total_tasks += 1;
-    }
-    progress
+fn count(progress: &mut TeamProgress, phase: Phase) {
+    let counter = match phase {
+        Phase::Released => return,
+        Phase::Done => &mut progress.completed_tasks,
+        Phase::Blocked => &mut progress.failed_tasks,
+        Phase::Queued => &mut progress.pending_tasks,
+        _ => &mut progress.in_progress_tasks,
+    };
+    *counter += 1;
+    progress.total_tasks += 1;
 }
 
 fn clip(text: &str) -> String {

@@ -3,7 +3,7 @@
 //!
 //! One JSON object a line, one request a connection.
 
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use tokio::sync::{Semaphore, mpsc};
 
 use super::handle::{Command, Handle};
 use super::peer::{self, RefusalLog, Standing};
+use super::pictures::{Published, Sent};
 use crate::domain::ids::{CommitId, TicketId};
 use crate::domain::snapshot::Snapshot;
 use crate::engine::event::OperatorCommand;
@@ -32,6 +33,8 @@ const REFUSALS: usize = 8;
 const NEW_TICKET: Duration = Duration::from_secs(1);
 /// Before another connection is accepted when one could not be.
 const BREATH: Duration = Duration::from_millis(100);
+/// So much of a long answer is made before it is sent.
+const PIECE: usize = 64 << 10;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "request")]
@@ -194,37 +197,81 @@ impl Door {
             Ok(request) => match standing.objection(request.changes_something()) {
                 Some(why) => {
                     self.log.note(pid, &request.name(), why);
-                    Reply::Refused { error: why.to_owned() }
+                    Answer::Said(Reply::Refused { error: why.to_owned() })
                 }
                 None => answer(request, &self.handle).await,
             },
-            Err(error) => Reply::Refused { error: format!("not a request: {error}") },
+            Err(error) => Answer::Said(Reply::Refused { error: format!("not a request: {error}") }),
         };
-        let mut text = serde_json::to_string(&reply)?;
-        text.push('\n');
-        write.write_all(text.as_bytes()).await?;
+        match reply {
+            Answer::Said(reply) => {
+                let mut text = serde_json::to_string(&reply)?;
+                text.push('\n');
+                write.write_all(text.as_bytes()).await?;
+            }
+            Answer::Shown(published) => {
+                let (pieces, mut made) = mpsc::channel(2);
+                let making = tokio::task::spawn_blocking(move || show(&published, pieces));
+                while let Some(piece) = made.recv().await {
+                    write.write_all(&piece).await?;
+                }
+                making.await.map_err(io::Error::other)??;
+            }
+        }
         Ok(())
     }
 }
 
-async fn answer(request: Request, handle: &Handle) -> Reply {
+enum Answer {
+    Said(Reply),
+    /// [`Reply::Snapshot`], made while it is sent.
+    Shown(Arc<Published>),
+}
+
+/// Makes the reply in pieces, so that a board of thousands of tickets is never there as one text.
+fn show(published: &Published, pieces: mpsc::Sender<Vec<u8>>) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct Shown<'a> {
+        reply: &'static str,
+        snapshot: Sent<'a>,
+    }
+    let mut out = io::BufWriter::with_capacity(PIECE, Pieces(pieces));
+    // Ages are told as of now, also when nothing has happened for long.
+    let shown = Shown { reply: "snapshot", snapshot: Sent::at(published, super::now()) };
+    serde_json::to_writer(&mut out, &shown)?;
+    out.write_all(b"\n")?;
+    out.flush()
+}
+
+/// Hands on what is written, and waits while nobody takes it.
+struct Pieces(mpsc::Sender<Vec<u8>>);
+
+impl Write for Pieces {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let gone = |_| io::Error::from(io::ErrorKind::BrokenPipe);
+        self.0.blocking_send(bytes.to_vec()).map(|()| bytes.len()).map_err(gone)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+async fn answer(request: Request, handle: &Handle) -> Answer {
     // What happened before the question is part of the answer. A driver that is held up is shown as it was last seen.
     let _ = tokio::time::timeout(HELD_UP, handle.command(Command::Look, "control")).await;
+    if request == Request::Snapshot {
+        return Answer::Shown(handle.snapshots.published());
+    }
     let snapshot = seen_with(&request, handle).await;
     let command = match to_command(request, &snapshot) {
-        Ok(Some(command)) => command,
-        Ok(None) => {
-            let mut snapshot = (*handle.snapshot()).clone();
-            // Ages are told as of now, also when nothing has happened for long.
-            snapshot.at = super::now();
-            return Reply::Snapshot { snapshot: Box::new(snapshot) };
-        }
-        Err(error) => return Reply::Refused { error },
+        Ok(command) => command,
+        Err(error) => return Answer::Said(Reply::Refused { error }),
     };
-    match handle.command(command, "operator").await {
+    Answer::Said(match handle.command(command, "operator").await {
         Ok(text) => Reply::Done { text },
         Err(error) => Reply::Refused { error },
-    }
+    })
 }
 
 /// The newest picture. A ticket that is not in it may have been made a moment ago: the board is asked once more.
@@ -238,10 +285,10 @@ async fn seen_with(request: &Request, handle: &Handle) -> Arc<Snapshot> {
     handle.snapshot()
 }
 
-fn to_command(request: Request, snapshot: &Snapshot) -> Result<Option<Command>, String> {
+fn to_command(request: Request, snapshot: &Snapshot) -> Result<Command, String> {
     let find = |name: &str| find_ticket(snapshot, name);
-    Ok(Some(match request {
-        Request::Snapshot => return Ok(None),
+    Ok(match request {
+        Request::Snapshot => Command::Look,
         Request::PauseAll => Command::Operator(OperatorCommand::PauseAll),
         Request::ResumeAll => Command::Operator(OperatorCommand::ResumeAll),
         Request::Pause { ticket } => Command::Operator(OperatorCommand::Pause { ticket: find(&ticket)? }),
@@ -256,7 +303,7 @@ fn to_command(request: Request, snapshot: &Snapshot) -> Result<Option<Command>, 
         Request::Message { ticket, text, urgent } => Command::Message { ticket: find(&ticket)?, text, urgent },
         Request::Poll => Command::Poll,
         Request::Shutdown => Command::Shutdown,
-    }))
+    })
 }
 
 /// By key or id, exactly; else by the one that contains it.
@@ -290,7 +337,7 @@ impl Client {
     }
 
     pub fn ask(&self, request: &Request) -> Result<Reply, ControlError> {
-        use std::io::{BufRead, Write};
+        use std::io::BufRead;
         let mut stream = match std::os::unix::net::UnixStream::connect(&self.path) {
             Ok(stream) => stream,
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {

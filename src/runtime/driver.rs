@@ -15,6 +15,7 @@ use super::idle;
 use super::lanes::LaneNews;
 use super::now;
 use super::performer::{Adapters, Performer};
+use super::pictures::{Published, Snapshots};
 use super::poller::PollPlan;
 use super::record::{RecordLine, Recorder};
 use crate::config::policy::Policy;
@@ -23,13 +24,12 @@ use crate::domain::hint::Hint;
 use crate::domain::ids::TicketId;
 use crate::domain::job::Job;
 use crate::domain::run::{RunOutcome, RunReport};
-use crate::domain::snapshot::Snapshot;
 use crate::domain::time::Timestamp;
 use crate::engine::effect::{Action, Effect, Said};
 use crate::engine::event::{Event, OperatorCommand};
 use crate::engine::permit::Reach;
 use crate::engine::state::{Changes, State};
-use crate::engine::{holding, is_so_already, next_due, objection, select, snapshot, step, unknown_tickets};
+use crate::engine::{Picture, holding, is_so_already, next_due, objection, select, step, unknown_tickets};
 use crate::ledger::{Ledger, LedgerError};
 
 /// How many messages one transaction may cover.
@@ -100,7 +100,7 @@ pub struct Driver {
     performer: Performer,
     gatekeeper: Arc<Gatekeeper>,
     inbox: mpsc::Receiver<Message>,
-    published: watch::Sender<Arc<Snapshot>>,
+    published: watch::Sender<Arc<Published>>,
     news: broadcast::Sender<News>,
     plan: watch::Sender<PollPlan>,
     kill_file: watch::Sender<std::path::PathBuf>,
@@ -139,11 +139,12 @@ pub struct Driver {
 impl Driver {
     pub fn new(parts: DriverParts) -> (Self, Handle) {
         let (sender, inbox) = mpsc::channel(1024);
-        let first = Arc::new(snapshot(&parts.state, &parts.policy, now()));
+        let first = Picture::of(&parts.state, &parts.policy, now());
+        let first = Arc::new(Published::new(first, parts.policy.clone()));
         let (published, snapshots) = watch::channel(first);
         let performer = Performer::new(parts.adapters, parts.gatekeeper.clone(), sender.clone());
         let (news, _) = broadcast::channel(NEWS);
-        let handle = Handle { inbox: sender, snapshots, news: news.clone() };
+        let handle = Handle { inbox: sender, snapshots: Snapshots::new(snapshots), news: news.clone() };
         let driver = Self {
             state: parts.state,
             policy: parts.policy,
@@ -516,14 +517,15 @@ impl Driver {
 
     fn publish(&mut self) {
         failpoint!("driver.before_publish");
-        let mut picture = snapshot(&self.state, &self.policy, now());
-        picture.workflow.reload_error = self.reload_error.clone();
-        picture.workflow.warnings.clone_from(&self.warnings);
-        picture.tracker.left_out.clone_from(&self.left_out);
-        picture.tracker.usage.clone_from(&self.usage);
-        picture.ledger_error = self.write_error.clone();
-        picture.lanes = self.performer.lanes().view();
-        self.published.send_replace(Arc::new(picture));
+        let mut picture = Picture::of(&self.state, &self.policy, now());
+        let general = &mut picture.general;
+        general.workflow.reload_error = self.reload_error.clone();
+        general.workflow.warnings.clone_from(&self.warnings);
+        general.tracker.left_out.clone_from(&self.left_out);
+        general.tracker.usage.clone_from(&self.usage);
+        general.ledger_error = self.write_error.clone();
+        general.lanes = self.performer.lanes().view();
+        self.published.send_replace(Arc::new(Published::new(picture, self.policy.clone())));
         self.stale_since = None;
         self.last_published = Instant::now();
     }

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::sync::{broadcast, mpsc, oneshot};
 
 use super::lanes::GateLimits;
+use super::pictures::Snapshots;
 use crate::config::policy::Policy;
 use crate::domain::basis::BoardMark;
 use crate::domain::hint::Hint;
@@ -102,13 +103,13 @@ pub enum News {
 #[derive(Debug, Clone)]
 pub struct Handle {
     pub inbox: mpsc::Sender<Message>,
-    pub snapshots: watch::Receiver<Arc<Snapshot>>,
+    pub snapshots: Snapshots,
     pub news: broadcast::Sender<News>,
 }
 
 impl Handle {
     pub fn snapshot(&self) -> Arc<Snapshot> {
-        self.snapshots.borrow().clone()
+        self.snapshots.borrow()
     }
 
     /// Tells what may have changed. It is looked at as soon as there is time.

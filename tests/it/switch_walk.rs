@@ -207,7 +207,7 @@ async fn scene(pulled: Pulled) -> (Stage, Vec<(EffectKind, &'static str)>) {
         job.delivery.head = Some(head.clone());
         job.delivery.pushed_head = Some(head.clone());
         job.delivery.remote_head = Some(head.clone());
-        job.delivery.pr = Some(PrFacts {
+        job.delivery.pr = Some(Box::new(PrFacts {
             number: opened.number,
             url: None,
             state: PrState::Open,
@@ -223,7 +223,7 @@ async fn scene(pulled: Pulled) -> (Stage, Vec<(EffectKind, &'static str)>) {
             seen_unapproved: false,
             conditions: Vec::new(),
             write: None,
-        });
+        }));
         let gate = GateResult {
             name: "check".into(),
             command: "true".into(),
@@ -242,12 +242,12 @@ async fn scene(pulled: Pulled) -> (Stage, Vec<(EffectKind, &'static str)>) {
             gates: vec![gate],
         });
         if kind == EffectKind::MoveTicket {
-            job.column = Some(ColumnWrite {
+            job.column = Some(Box::new(ColumnWrite {
                 from: vec!["open".into()],
                 to: "in_progress".into(),
                 status: WriteStatus::Sent,
                 earlier: None,
-            });
+            }));
         }
         if pulled == Pulled::By(SwitchSource::PauseTicket) {
             job.people.pause = Some(pause());

@@ -8,6 +8,7 @@ use crate::domain::branch::branch_name;
 use crate::domain::condition::Condition;
 use crate::domain::ids::{CommitId, PrNumber, RunId};
 use crate::domain::pr::{Mergeability, PrState};
+use crate::domain::seldom::Seldom;
 use crate::domain::time::Timestamp;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,7 +24,7 @@ pub struct Delivery {
     /// The run that made the head.
     #[serde(default)]
     pub made_by: Option<RunId>,
-    pub pr: Option<PrFacts>,
+    pub pr: Option<Box<PrFacts>>,
     /// Updates of the branch onto the base for the landing that is under way.
     pub update_attempts: u32,
     /// Merges in a row that failed for a passing reason.
@@ -35,10 +36,10 @@ pub struct Delivery {
     #[serde(default)]
     pub rerun_at: Option<Timestamp>,
     #[serde(default)]
-    pub reviews: Reviews,
+    pub reviews: Seldom<Reviews>,
     /// What people were last told of in a comment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub announced: Option<Announced>,
+    pub announced: Option<Box<Announced>>,
     /// Since when it has been ready to land, which is its place in the line. Kept while our own update of it is checked.
     #[serde(default)]
     pub in_line_since: Option<Timestamp>,
@@ -167,7 +168,7 @@ impl Delivery {
             merge_attempts: 0,
             reruns: 0,
             rerun_at: None,
-            reviews: Reviews::default(),
+            reviews: Seldom::default(),
             announced: None,
             in_line_since: None,
             landing_since: None,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::ids::{CommentId, CommitId};
 use crate::domain::remark::{Remark, RemarkEffect, RemarkKey, RemarkKind};
+use crate::domain::seldom::unwritten;
 use crate::domain::time::Timestamp;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +20,8 @@ pub struct People {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub named: Vec<NamedHead>,
 }
+
+unwritten!(People);
 
 /// A comment of ours that says which head is meant. Whoever answers it has seen that head.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

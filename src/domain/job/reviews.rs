@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::finding::{ReviewFinding, Severity};
 use crate::domain::ids::{CommitId, SessionId};
+use crate::domain::seldom::unwritten;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -23,6 +24,8 @@ pub struct Reviews {
     /// What the comment about it shows, so that it is written when that changes.
     pub shown: Option<u64>,
 }
+
+unwritten!(Reviews);
 
 /// A review that says nothing that counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

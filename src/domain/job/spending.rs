@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::domain::seldom::unwritten;
 use crate::domain::usage::Usage;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,3 +14,5 @@ pub struct Spending {
     pub since_reset: Usage,
     pub run_ms_since_reset: u64,
 }
+
+unwritten!(Spending);

@@ -228,7 +228,7 @@ pub enum BlockCause {
         failure: RunFailure,
     },
     NoNewEvidence {
-        fingerprint: Fingerprint,
+        fingerprint: Box<Fingerprint>,
     },
     /// Run after run was lost with the runner.
     LostAgain {

@@ -53,9 +53,8 @@ pub async fn notify(parts: NotifierParts, handle: Handle) {
     let mut busy: BTreeSet<String> = BTreeSet::new();
     let mut over = false;
     loop {
-        let picture = snapshots.borrow_and_update().clone();
         let mut refused = false;
-        for notice in notices(&picture) {
+        for notice in notices(&snapshots.borrow_and_update()) {
             for receiver in parts.receivers.iter().filter(|receiver| receiver.when.contains(&notice.occasion)) {
                 let id = sent::id_of(receiver, &notice);
                 if sent.knows(&id) || busy.contains(&id) || busy.len() >= AT_ONCE {

@@ -94,7 +94,7 @@ impl Runner {
         let forge = ForgeInUse::open(settings, folder)?;
         let host = Arc::new(WorkflowHost::new(parts.worker(loaded), forge.local()));
         let policy = Arc::new(policy(loaded, ledger.as_ref())?);
-        let first = recovery::recover(&state, host.as_ref()).await;
+        let first = recovery::recover(&state, host.clone()).await;
         if let Ok(gates) = host.gates() {
             gates.clear_leftovers().await?;
         }

@@ -17,7 +17,7 @@ use crate::config::policy::Policy;
 use crate::domain::basis::{Basis, Moment};
 use crate::domain::failure::RunFailure;
 use crate::domain::ids::{EffectId, RunId, SessionId, TicketId};
-use crate::domain::job::{HumanMessage, Job, TicketFacts, Work};
+use crate::domain::job::{HumanMessage, Job, Reviews, TicketFacts, Work};
 use crate::domain::permit::Permit;
 use crate::domain::route::Route;
 use crate::domain::run::{RunOutcome, RunReport};
@@ -162,7 +162,7 @@ impl RunTask {
             }),
             policy: self.policy,
             rework_cycles: self.job.rework_cycles,
-            reviews: self.job.delivery.reviews.clone(),
+            reviews: Reviews::clone(&self.job.delivery.reviews),
             base: self.job.delivery.pr.as_ref().and_then(|pr| pr.base.clone()),
             cost_left: cost_cap.map(|cap| cap.saturating_sub(self.job.spending.since_reset.cost_microusd)),
             service: Some(Arc::new(service)),

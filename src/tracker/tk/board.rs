@@ -1,6 +1,6 @@
 //! The store as a board: which tickets are in which states, what became of an id, and one change at a time.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::discovery::DIRECTORY;
@@ -39,19 +39,21 @@ impl Board {
     /// The tickets, and whether that is all of them: one that could not be read just now may be readable in a moment.
     pub fn in_states(&self, index: &mut Index, states: &[String]) -> (Vec<Ticket>, bool) {
         let wanted: Vec<String> = index
-            .ids()
-            .filter(|id| {
-                matches!(index.record(id), Ok(Some(record))
-                    if record.malformed().is_none() && state_in(&record.status, states))
-            })
-            .map(str::to_owned)
+            .states()
+            .filter(|(_, state)| state.is_ok_and(|state| state_in(state, states)))
+            .map(|(id, _)| id.to_owned())
             .collect();
         self.note_what_is_left_out(index, states);
+        // Before the tickets, which are gone again soon: what stays is not to lie between them.
+        index.keep_bodies(&wanted);
         let mut tickets = Vec::with_capacity(wanted.len());
         let mut complete = true;
         for id in wanted {
             match self.ticket(index, &id) {
-                Ok(Some(ticket)) if state_in(&ticket.state, states) => tickets.push(ticket),
+                // Where its file is is told with the ticket alone, not with a list of thousands.
+                Ok(Some(ticket)) if state_in(&ticket.state, states) => {
+                    tickets.push(Ticket { native_ref: None, ..ticket });
+                }
                 Ok(_) => {}
                 Err(error) => {
                     complete = false;
@@ -64,15 +66,10 @@ impl Board {
 
     /// `states` are the ones that somebody is interested in, besides the usual ones.
     pub fn note_what_is_left_out(&self, index: &Index, states: &[String]) {
-        let unread = index.ids().filter(|id| !is_readme(id)).filter_map(|id| {
-            let why = match index.record(id) {
-                Ok(record) => {
-                    let record = record?;
-                    let status = record.status.as_str();
-                    let known = STATES.contains(&status) || state_in(status, states);
-                    let odd = || format!("its status `{status}` is none of {}", STATES.join(", "));
-                    record.malformed().map(str::to_owned).or_else(|| (!known).then(odd))?
-                }
+        let unread = index.states().filter(|(id, _)| !is_readme(id)).filter_map(|(id, state)| {
+            let why = match state {
+                Ok(status) if STATES.contains(&status) || state_in(status, states) => return None,
+                Ok(status) => format!("its status `{status}` is none of {}", STATES.join(", ")),
                 Err(why) => why.to_owned(),
             };
             let path = self.store.path(id).display().to_string();
@@ -104,15 +101,11 @@ impl Board {
                 continue;
             }
             index.look_at(id.as_str(), false).map_err(|error| tracker_error(id, error))?;
-            let malformed = match index.record(id.as_str()) {
-                Ok(None) => {
-                    missing.push(id.clone());
-                    continue;
-                }
-                Ok(Some(record)) => record.malformed(),
-                Err(why) => Some(why),
+            let Some(state) = index.state(id.as_str()) else {
+                missing.push(id.clone());
+                continue;
             };
-            if let Some(why) = malformed {
+            if let Err(why) = state {
                 let path = self.store.path(id.as_str());
                 found.push((id.clone(), Found::Unreadable(format!("{}: {why}", path.display()))));
                 continue;
@@ -130,7 +123,7 @@ impl Board {
     fn ticket(&self, index: &mut Index, id: &str) -> Result<Option<Ticket>, TrackerError> {
         let full = index.full(id).map_err(|error| tracker_error(&TicketId::new(id), error))?;
         let Some((record, body)) = full else { return Ok(None) };
-        let look_up = |dep: &str| index.record(dep).ok().flatten().map(Arc::as_ref);
+        let look_up = |dep: &str| index.record(dep).ok().flatten();
         Ok(Some(ticket(&record, &body, &self.store.path(id), look_up)))
     }
 

@@ -110,6 +110,11 @@ impl Document {
         &self.bytes[self.body_start..]
     }
 
+    /// The file up to its title, that included.
+    pub fn head(&self) -> &[u8] {
+        &self.bytes[..self.title_line().map_or(self.body_start, |line| line.end)]
+    }
+
     /// The first body line that starts with `# `.
     pub fn title(&self) -> Option<Cow<'_, str>> {
         let line = self.title_line()?;

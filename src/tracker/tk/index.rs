@@ -1,4 +1,6 @@
-//! The store's tickets in memory, brought up to date by looking only at what changed.
+//! What has to be known of every ticket of the store, brought up to date by looking only at what changed.
+//!
+//! Of each only the beginning of its file is kept, as it is there; bodies only as long as there is room.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
@@ -18,38 +20,64 @@ use super::ticket::Body;
 
 /// Changes that leave no trace in the journal (a mapped file, a network mount) are found at the latest after this.
 const FULL_LOOK: Duration = Duration::from_secs(60);
+/// How many bytes of bodies are kept in memory. What is beyond is read again by each list of the board that is not the same as the last.
+const BODIES: usize = 1 << 20;
+/// What a body takes besides its texts.
+const BODY: usize = 200;
 
 pub(super) struct Index {
     store: Store,
-    entries: BTreeMap<String, Entry>,
+    entries: BTreeMap<Box<str>, Entry>,
     journal: Option<Journal>,
     looked_at_all: Option<Instant>,
     /// Grows with every change of an entry.
     version: u64,
     /// Another index counts its own versions.
     life: u64,
+    /// The states that there are, each once.
+    states: Vec<Arc<str>>,
+    /// How much the bodies that are kept take.
+    bodies: usize,
 }
 
 struct Entry {
     stamp: Stamp,
     /// A link's target changes outside the directory, so it is looked at every time.
     link: bool,
-    content: Result<Parsed, String>,
-}
-
-/// A ticket's fields and its body.
-pub(super) type Whole = (Arc<Record>, Arc<Body>);
-
-struct Parsed {
-    record: Arc<Record>,
+    content: Content,
     /// Read when first asked for: most tickets of a large store are closed and never are.
     body: Option<Arc<Body>>,
 }
 
+enum Content {
+    Ticket {
+        status: Arc<str>,
+        /// The file up to its title.
+        head: Box<[u8]>,
+    },
+    /// It can be read, and cannot be a ticket.
+    Malformed(&'static str),
+    Broken(Box<str>),
+}
+
+/// A ticket's fields and its body.
+pub(super) type Whole = (Record, Arc<Body>);
+
+impl Entry {
+    fn state(&self) -> Result<&str, &str> {
+        match &self.content {
+            Content::Ticket { status, .. } => Ok(status),
+            Content::Malformed(why) => Err(why),
+            Content::Broken(why) => Err(why),
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
-    modified: (i64, i64),
-    changed: (i64, i64),
+    /// In nanoseconds, as is `changed`.
+    modified: i64,
+    changed: i64,
     size: u64,
     inode: u64,
 }
@@ -57,18 +85,24 @@ struct Stamp {
 impl Stamp {
     fn of(meta: &Metadata) -> Self {
         Self {
-            modified: (meta.mtime(), meta.mtime_nsec()),
-            changed: (meta.ctime(), meta.ctime_nsec()),
+            modified: nanoseconds(meta.mtime(), meta.mtime_nsec()),
+            changed: nanoseconds(meta.ctime(), meta.ctime_nsec()),
             size: meta.size(),
             inode: meta.ino(),
         }
     }
 }
 
+/// Until the year 2262.
+fn nanoseconds(seconds: i64, rest: i64) -> i64 {
+    seconds.saturating_mul(1_000_000_000).saturating_add(rest)
+}
+
 impl Index {
     pub fn new(store: Store) -> Self {
         let life = RandomState::new().hash_one(std::process::id());
-        Self { store, entries: BTreeMap::new(), journal: None, looked_at_all: None, version: 0, life }
+        let (entries, states) = (BTreeMap::new(), Vec::new());
+        Self { store, entries, journal: None, looked_at_all: None, version: 0, life, states, bodies: 0 }
     }
 
     /// Brings every entry up to date.
@@ -79,7 +113,7 @@ impl Index {
         };
         match seen {
             Seen::Names(names) => {
-                let links = self.entries.iter().filter(|(_, entry)| entry.link).map(|(id, _)| id.clone());
+                let links = self.entries.iter().filter(|(_, entry)| entry.link).map(|(id, _)| id.to_string());
                 let links: Vec<String> = links.collect();
                 for id in names.iter().filter_map(|name| id_of_file(name)) {
                     self.look_at(id, true)?;
@@ -103,7 +137,8 @@ impl Index {
         }
         if ids.len() != self.entries.len() {
             self.version += 1;
-            self.entries.retain(|id, _| ids.binary_search(id).is_ok());
+            self.entries.retain(|id, _| ids.binary_search_by(|known| known.as_str().cmp(id)).is_ok());
+            self.bodies = self.entries.values().filter_map(|entry| entry.body.as_deref()).map(size_of_body).sum();
         }
         self.looked_at_all = Some(Instant::now());
         Ok(())
@@ -118,7 +153,7 @@ impl Index {
         let meta = match if link { fs::metadata(&path) } else { own } {
             Ok(meta) => meta,
             Err(source) if source.kind() == ErrorKind::NotFound && self.store.dir().is_dir() => {
-                self.version += u64::from(self.entries.remove(id).is_some());
+                self.forget(id);
                 return Ok(());
             }
             Err(source) => return Err(StoreError::Io { action: "read", path, source }),
@@ -127,24 +162,53 @@ impl Index {
         if !always && known.is_some_and(|entry| entry.stamp == stamp) {
             return Ok(());
         }
-        let content = match self.store.record(id) {
-            Ok(record) => Ok(Parsed { record: Arc::new(record), body: None }),
+        let content = match self.store.head(id) {
+            Ok(doc) => self.content(id, &doc),
             Err(StoreError::NotFound(_)) => {
-                self.version += u64::from(self.entries.remove(id).is_some());
+                self.forget(id);
                 return Ok(());
             }
-            Err(error) => Err(error.to_string()),
+            Err(error) => Content::Broken(error.to_string().into_boxed_str()),
         };
         let why = match &content {
-            Ok(parsed) => parsed.record.malformed().map(|why| format!("{}: {why}", path.display())),
-            Err(why) => Some(why.clone()),
+            Content::Ticket { .. } => None,
+            Content::Malformed(why) => Some(format!("{}: {why}", path.display())),
+            Content::Broken(why) => Some(why.to_string()),
         };
         if let Some(why) = why {
             tracing::warn!("ticket left out: {why}");
         }
-        self.entries.insert(id.to_owned(), Entry { stamp, link, content });
+        let known = self.entries.insert(id.into(), Entry { stamp, link, content, body: None });
+        self.let_go(known);
         self.version += 1;
         Ok(())
+    }
+
+    fn forget(&mut self, id: &str) {
+        let known = self.entries.remove(id);
+        self.version += u64::from(known.is_some());
+        self.let_go(known);
+    }
+
+    fn let_go(&mut self, known: Option<Entry>) {
+        self.bodies -= known.and_then(|entry| entry.body).map_or(0, |body| size_of_body(&body));
+    }
+
+    fn content(&mut self, id: &str, doc: &Document) -> Content {
+        let record = Record::read(id, doc);
+        if let Some(why) = record.malformed() {
+            return Content::Malformed(why);
+        }
+        let known = self.states.iter().find(|state| ***state == *record.status).cloned();
+        let status = known.unwrap_or_else(|| {
+            let new: Arc<str> = record.status.as_str().into();
+            // What people misspell is not kept for ever.
+            if self.states.len() < 32 {
+                self.states.push(Arc::clone(&new));
+            }
+            new
+        });
+        Content::Ticket { status, head: doc.head().into() }
     }
 
     /// The same mark: the same tickets.
@@ -153,33 +217,106 @@ impl Index {
     }
 
     pub fn ids(&self) -> impl Iterator<Item = &str> {
-        self.entries.keys().map(String::as_str)
+        self.entries.keys().map(AsRef::as_ref)
     }
 
-    /// The ticket's fields; an error for a file that is there and broken.
-    pub fn record(&self, id: &str) -> Result<Option<&Arc<Record>>, &str> {
+    /// The ticket's fields; an error for a file that is there and is no ticket.
+    pub fn record(&self, id: &str) -> Result<Option<Record>, &str> {
         match self.entries.get(id).map(|entry| &entry.content) {
             None => Ok(None),
-            Some(Ok(parsed)) => Ok(Some(&parsed.record)),
-            Some(Err(why)) => Err(why),
+            Some(Content::Ticket { head, .. }) => {
+                Ok(Document::parse(head.to_vec()).ok().map(|doc| Record::read(id, &doc)))
+            }
+            Some(Content::Malformed(why)) => Err(why),
+            Some(Content::Broken(why)) => Err(why),
+        }
+    }
+
+    /// In which state each ticket is, or why its file is none.
+    pub fn states(&self) -> impl Iterator<Item = (&str, Result<&str, &str>)> {
+        self.entries.iter().map(|(id, entry)| (&**id, entry.state()))
+    }
+
+    pub fn state(&self, id: &str) -> Option<Result<&str, &str>> {
+        self.entries.get(id).map(Entry::state)
+    }
+
+    /// Reads the bodies of these as far as there is room for them.
+    pub fn keep_bodies(&mut self, ids: &[String]) {
+        for id in ids {
+            let is_kept = |index: &Self| index.entries.get(&**id).is_none_or(|entry| entry.body.is_some());
+            if !is_kept(self) && (self.full(id).is_err() || !is_kept(self)) {
+                return;
+            }
         }
     }
 
     /// The ticket's fields and body, from the same version of the file.
     pub fn full(&mut self, id: &str) -> Result<Option<Whole>, StoreError> {
-        let Some(entry) = self.entries.get_mut(id) else { return Ok(None) };
-        let Ok(parsed) = &mut entry.content else { return Ok(None) };
-        if let Some(body) = &parsed.body {
-            return Ok(Some((Arc::clone(&parsed.record), Arc::clone(body))));
+        let Some(entry) = self.entries.get(id).filter(|entry| entry.state().is_ok()) else { return Ok(None) };
+        if let (Some(body), Ok(Some(record))) = (&entry.body, self.record(id)) {
+            return Ok(Some((record, Arc::clone(body))));
         }
+        let modified = entry.stamp.modified;
         let doc: Document = match self.store.document(id) {
             Ok(doc) => doc,
             Err(StoreError::NotFound(_)) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let body = Arc::new(Body::read(&doc, entry.stamp.modified.0 * 1000 + entry.stamp.modified.1 / 1_000_000));
-        parsed.record = Arc::new(Record::read(id, &doc));
-        parsed.body = Some(Arc::clone(&body));
-        Ok(Some((Arc::clone(&parsed.record), body)))
+        let (record, body) = (Record::read(id, &doc), Arc::new(Body::read(&doc, modified / 1_000_000)));
+        let size = size_of_body(&body);
+        if self.bodies + size <= BODIES {
+            // What is kept of a ticket is of one version.
+            let content = self.content(id, &doc);
+            if let Some(entry) = self.entries.get_mut(id) {
+                entry.content = content;
+                let before = entry.body.replace(Arc::clone(&body));
+                self.bodies = self.bodies + size - before.map_or(0, |body| size_of_body(&body));
+            }
+        }
+        Ok(Some((record, body)))
+    }
+}
+
+fn size_of_body(body: &Body) -> usize {
+    let comments: usize = body.comments.iter().map(|comment| BODY + comment.body.len()).sum();
+    BODY + body.description.as_ref().map_or(0, String::len) + comments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(dir: &std::path::Path, id: &str, title: &str, body: &str) {
+        let text = format!("---\nid: {id}\nstatus: open\ndeps: [a, b]\n---\n# {title}\n\n{body}\n");
+        fs::write(dir.join(format!("{id}.md")), text).unwrap();
+    }
+
+    #[test]
+    fn what_is_beyond_the_room_for_bodies_is_read_again_and_is_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let long = "x".repeat(BODIES / 3);
+        for id in ["a", "b", "c", "d"] {
+            write(dir.path(), id, &format!("Ticket {id}"), &long);
+        }
+        let mut index = Index::new(Store::at(dir.path()));
+        index.refresh().unwrap();
+        for _ in 0..2 {
+            for id in ["a", "b", "c", "d"] {
+                let (record, body) = index.full(id).unwrap().unwrap();
+                assert_eq!((record.title_or_empty(), record.deps.len()), (&*format!("Ticket {id}"), 2));
+                assert_eq!(body.description.as_deref(), Some(&*long));
+            }
+            assert!(index.bodies <= BODIES && index.bodies > BODIES / 2, "{}", index.bodies);
+        }
+        // What goes or changes gives its room back.
+        write(dir.path(), "a", "Another", "short");
+        fs::remove_file(dir.path().join("b.md")).unwrap();
+        index.look_at("a", true).unwrap();
+        index.look_at("b", true).unwrap();
+        let kept: usize = index.entries.values().filter_map(|entry| entry.body.as_deref()).map(size_of_body).sum();
+        assert_eq!(index.bodies, kept);
+        assert_eq!(index.record("a").unwrap().unwrap().title_or_empty(), "Another");
+        assert!(index.full("b").unwrap().is_none());
     }
 }

@@ -85,8 +85,13 @@ impl Store {
         Ok(listing)
     }
 
-    /// One ticket without its body: reads no more of the file than it needs.
+    /// One ticket without its body.
     pub fn record(&self, id: &str) -> Result<Record, StoreError> {
+        self.head(id).map(|doc| Record::read(id, &doc))
+    }
+
+    /// The file as far as its title: reads no more of it than that needs.
+    pub fn head(&self, id: &str) -> Result<Document, StoreError> {
         let path = self.path(id);
         let mut file = File::open(&path).map_err(|source| self.open_error(id, &path, source))?;
         let mut bytes = Vec::with_capacity(HEAD);
@@ -95,16 +100,13 @@ impl Store {
         if !whole {
             let head = bytes.clone();
             match Document::parse(head) {
-                Ok(doc) if doc.title_line().is_some_and(|line| line.end < doc.bytes().len()) => {
-                    return Ok(Record::read(id, &doc));
-                }
+                Ok(doc) if doc.title_line().is_some_and(|line| line.end < doc.bytes().len()) => return Ok(doc),
                 _ => {
                     file.read_to_end(&mut bytes).map_err(StoreError::io("read", &path))?;
                 }
             }
         }
-        let doc = Document::parse(bytes).map_err(|malformed| self.malformed(id, malformed))?;
-        Ok(Record::read(id, &doc))
+        Document::parse(bytes).map_err(|malformed| self.malformed(id, malformed))
     }
 
     /// The whole file.

@@ -49,19 +49,14 @@ impl Record {
 }
 
 /// `look_up` finds the ticket that a dependency names.
-pub(super) fn ticket<'a>(
-    record: &Record,
-    body: &Body,
-    path: &Path,
-    look_up: impl Fn(&str) -> Option<&'a Record>,
-) -> Ticket {
+pub(super) fn ticket(record: &Record, body: &Body, path: &Path, look_up: impl Fn(&str) -> Option<Record>) -> Ticket {
     let blocked_by = record.deps.iter().map(|dep| {
         let found = look_up(dep);
         Blocker {
             id: TicketId::new(dep.as_str()),
             key: TicketKey::new(dep.as_str()),
-            state: found.map(|other| other.status.clone()),
-            failed: found.is_some_and(Record::has_failed),
+            failed: found.as_ref().is_some_and(Record::has_failed),
+            state: found.map(|other| other.status),
         }
     });
     Ticket {

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use dirigent::config::policy::ClosedPrPolicy;
-use dirigent::domain::comment::TrustLevel;
+use dirigent::domain::comment::{Comment, TrustLevel};
 use dirigent::domain::job::{ReleaseReason, Stage, Work};
 use dirigent::domain::phase::Phase;
 use dirigent::domain::pr::{CheckStatus, PrState, PullRequest, Verdict};
 use dirigent::domain::remark::RemarkKind;
 use dirigent::domain::run::{RunOutcome, StopReason};
-use dirigent::domain::ticket::Ticket;
+use dirigent::domain::ticket::{StateChange, Ticket};
 use dirigent::domain::time::Timestamp;
 use dirigent::engine::effect::Action;
 use dirigent::engine::event::{EffectError, EffectResult, OperatorCommand};
@@ -439,4 +439,38 @@ fn an_approval_state_says_nothing_about_a_closed_pull_request() {
     machine.perform_small();
     machine.poll(vec![in_state("a", "Approved")]);
     assert!(machine.job("a").people.approval.is_none());
+}
+
+/// Seed 34463071: somebody puts words in the place of an instruction, and a replica still shows the instruction.
+#[test]
+fn an_older_version_of_a_comment_takes_back_nothing_of_the_newer_one() {
+    let mut machine = Machine::with_pr(policy());
+    let instruction = comment(1, TrustLevel::Member, "/dirigent resume");
+    let words = Comment { updated_at: Some(Timestamp(9_000)), ..comment(1, TrustLevel::Member, "wait for me") };
+    machine.poll(vec![with_comments(ticket("a"), vec![words])]);
+    machine.poll(vec![with_comments(ticket("a"), vec![instruction.clone()])]);
+    machine.observe("a", machine.good_pr("a"));
+    assert_eq!(machine.code("a"), "remarks", "the words are newer");
+    let back = Comment { updated_at: Some(Timestamp(9_500)), ..instruction };
+    machine.poll(vec![with_comments(ticket("a"), vec![Comment { body: format!("{} ", back.body), ..back }])]);
+    machine.observe("a", machine.good_pr("a"));
+    assert_ne!(machine.code("a"), "remarks", "now they are gone");
+}
+
+/// Seed 35444756: the move was made before the head was there, and a replica went on showing the old column after it.
+#[test]
+fn a_replica_that_lags_does_not_make_a_move_approve_what_came_after_it() {
+    let mut workflow = policy();
+    workflow.merge.require_human_approval = true;
+    let mut machine = Machine::with_pr(workflow);
+    let before = StateChange { at: Timestamp(1), by: None };
+    machine.observe("a", machine.good_pr("a"));
+    machine.poll(vec![ticket("a")]);
+    machine.poll(vec![Ticket { state_changed: Some(before.clone()), ..in_state("a", "Approved") }]);
+    assert!(machine.job("a").people.approval.is_none());
+    machine.poll(vec![ticket("a")]);
+    machine.pass(Duration::from_secs(60));
+    let after = StateChange { at: machine.now, ..before };
+    machine.poll(vec![Ticket { state_changed: Some(after), ..in_state("a", "Approved") }]);
+    assert!(machine.job("a").people.approval.is_some(), "moved again, after it was there");
 }

@@ -90,7 +90,9 @@ fn blocks() -> Vec<BlockCause> {
         BlockCause::RetriesExhausted { attempts: 6, last: exit() },
         BlockCause::Permanent { failure: turn_error(TurnError::Auth) },
         BlockCause::Permanent { failure: RunFailure::Prompt { detail: "x".into() } },
-        BlockCause::NoNewEvidence { fingerprint: Fingerprint { head: "old".into(), ..Fingerprint::default() } },
+        BlockCause::NoNewEvidence {
+            fingerprint: Box::new(Fingerprint { head: "old".into(), ..Fingerprint::default() }),
+        },
         BlockCause::LostAgain { times: 10 },
         BlockCause::ReworkLimitExceeded { limit: 3, trigger: ReworkTrigger::CheckFailed },
         BlockCause::BudgetExceeded { what: "tokens".into(), figure: "9".into(), cap: "9".into() },

@@ -317,7 +317,7 @@ impl Stage {
         let mut state = self.past.clone().unwrap_or_else(|| ledger.load().unwrap());
         state.meta.comment_key = "a key for tests".into();
         let moment = Arc::new(AtomicU64::new(state.moment().0));
-        let first = runtime::recover(&state, self.host.as_ref()).await;
+        let first = runtime::recover(&state, self.host.clone()).await;
         let kill_file = dir.path().join("pause");
         let policy = Arc::new(self.policy.clone());
         let (plan, plan_seen) = watch::channel(plan_of(&policy));

@@ -100,7 +100,7 @@ async fn a_script_of_tk_commands_completes_a_ticket_of_another_board() {
     let (plan, plan_seen) = watch::channel(plan_of(&policy));
     let (kill_sender, _kill_seen) = watch::channel(kill_file.clone());
     let (poll_wanted, wanted) = mpsc::channel(1);
-    let first = runtime::recover(&state, host.as_ref()).await;
+    let first = runtime::recover(&state, host.clone()).await;
     let moment = Arc::new(AtomicU64::new(state.moment().0));
     let (lanes, lane_news) = Lanes::new(GateLimits::default());
     let lanes = Arc::new(lanes);
