@@ -89,7 +89,7 @@ pub(super) fn ticket<'a>(
         native_ref: Some(json!({ "file": path.display().to_string() })),
         comments: Some(body.comments.clone()),
         state_changed: None,
-        labelled: Vec::new(),
+        history: Default::default(),
     }
 }
 
