@@ -65,13 +65,16 @@ fn tell(setup: &SetupReport, report: &mut Report) {
     for wrong in &setup.wrong {
         report.problem("tracker", format!("github: {wrong}"), MANUAL);
     }
+    for doubt in &setup.doubts {
+        report.warn("tracker", format!("github: {doubt}"), MANUAL);
+    }
     if setup.shared_account {
         let words = format!(
-            "{account} is taken for a person's account too: GitHub takes no review of one's own pull request, so approve with `dirigent approve TICKET` or an approval state"
+            "{account} is taken for a person's account too: GitHub takes no review of one's own pull request, so approve with a comment `/dirigent approve`, with `dirigent approve TICKET` or an approval state"
         );
         report.ok("account", words);
     } else {
-        report.ok("account", format!("{account} is ours alone: a review by anybody else approves"));
+        report.ok("account", format!("{account} is ours alone: a review by anybody else with write access approves, and so do `/dirigent approve` and `dirigent approve TICKET`"));
     }
 }
 

@@ -35,8 +35,9 @@ pub struct Ticket {
     pub comments: Option<Vec<Comment>>,
     /// The last change of the state, where the tracker tells.
     pub state_changed: Option<StateChange>,
-    /// Who put which label on the ticket, where the tracker tells.
-    pub labelled: Vec<Labelled>,
+    /// What people did to it, where the reading tells.
+    #[serde(default)]
+    pub history: History,
 }
 
 /// When the ticket came into its state, and who moved it.
@@ -47,10 +48,45 @@ pub struct StateChange {
     pub by: Option<Author>,
 }
 
+/// What people did to a ticket besides moving it. Empty where the reading does not tell.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct History {
+    /// Who put each label on that is there now.
+    pub labelled: Vec<Labelled>,
+    /// Who gave it to the account that the file asks for.
+    pub assigned: Option<Doing>,
+    /// The last change of its text after it was written.
+    pub reworded: Option<Doing>,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Labelled {
     pub label: String,
     pub by: Author,
+    pub at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Doing {
+    pub by: Author,
+    pub at: Timestamp,
+}
+
+impl History {
+    /// What let the ticket be worked on: one of these labels that was put on, or its being assigned. Who did it, when, and in words.
+    pub fn let_in<'a>(&'a self, labels: &'a [String]) -> impl Iterator<Item = (&'a Author, Option<Timestamp>, String)> {
+        let wanted = move |put: &&Labelled| labels.iter().any(|label| same_state(label, &put.label));
+        let put_on = |put: &'a Labelled| (&put.by, put.at, format!("the label `{}` was put on", put.label));
+        let given = |deed: &'a Doing| (&deed.by, Some(deed.at), "it was assigned".to_owned());
+        self.labelled.iter().filter(wanted).map(put_on).chain(self.assigned.iter().map(given))
+    }
+
+    /// The change of its text by somebody who does not count, if nobody who does has let it in again since.
+    pub fn reworded_since(&self, labels: &[String], counts: impl Fn(&Author) -> bool) -> Option<&Doing> {
+        let last = self.let_in(labels).filter(|(by, ..)| counts(by)).filter_map(|(_, at, _)| at).max();
+        self.reworded.as_ref().filter(|change| !counts(&change.by) && last.is_some_and(|last| change.at >= last))
+    }
 }
 
 impl Ticket {

@@ -63,6 +63,7 @@ impl Step<'_> {
         for ids in [&mut state.unseen, &mut state.off_list, &mut state.invisible, &mut state.switched] {
             ids.remove(id);
         }
+        state.half_read.remove(id);
         state.looked.remove(id);
         state.changes.archived.insert(id.clone(), Arc::unwrap_or_clone(job));
     }

@@ -215,6 +215,9 @@ impl Step<'_> {
             self.emit(Some(id), Action::AddLabels { labels: missing, told });
             return Ok(said);
         }
+        if let Some(because) = select::not_let_in(&job.ticket, self.policy) {
+            return Err(format!("{key} is not worked on: {because}"));
+        }
         match &job.stage {
             Stage::Queued { .. } => Ok(where_it_stands(self.state, self.policy, job, self.now)),
             Stage::Released { .. } | Stage::Blocked { .. } => {

@@ -25,6 +25,7 @@ pub fn preview(state: &State, policy: &Policy, now: Timestamp) -> Preview {
     policy.rollout.mode = RolloutMode::Mutate;
     state.recovered = true;
     state.unseen.clear();
+    state.half_read.clear();
     state.tracker.last_ok.get_or_insert(now);
     state.tracker.last_error = None;
     let effects = step(&mut state, &policy, now, Event::PolicyReloaded);

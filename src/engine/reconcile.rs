@@ -30,6 +30,8 @@ use crate::domain::time::Timestamp;
 
 /// How far two clocks may be apart without anybody noticing.
 const CLOCKS_APART: Duration = Duration::from_secs(10);
+/// So many tickets of which a list showed half are asked for at once; the rest of a large board waits for the next poll.
+const READ_AT_ONCE: usize = 100;
 
 impl Step<'_> {
     /// A complete list of the tickets in the states of interest.
@@ -53,12 +55,15 @@ impl Step<'_> {
         }
         let mut taken = BTreeSet::new();
         let twice = seen.len() < tickets.len();
+        let mut half_read = Vec::new();
         for ticket in tickets {
             let is_newest = || seen.get(&ticket.id) == Some(&age(&ticket));
             if !twice || is_newest() && taken.insert(ticket.id.clone()) {
+                half_read.extend(self.half_news(&ticket));
                 self.ticket_seen(ticket, basis);
             }
         }
+        self.read_half(half_read);
         self.state.off_list = self.state.jobs.keys().filter(|id| !seen.contains_key(*id)).cloned().collect();
         self.ask_for_the_rest();
     }
@@ -66,12 +71,55 @@ impl Step<'_> {
     /// Some tickets, in whatever state. What is not among them has not changed.
     pub fn polled_changes(&mut self, tickets: Vec<Ticket>, base: Option<CommitId>, basis: Basis) {
         self.board_answered(base);
+        let half_read = tickets.iter().filter(|ticket| ticket.comments.is_none());
+        let half_read = half_read.map(|ticket| ticket.id.clone()).collect();
         for ticket in tickets {
             self.state.off_list.remove(&ticket.id);
             self.state.jobs.was_read(&ticket.id);
             self.ticket_seen(ticket, basis);
         }
+        self.read_half(half_read);
         self.ask_for_the_rest();
+    }
+
+    /// Whether a whole list shows something new of a ticket, and not all of it.
+    fn half_news(&self, ticket: &Ticket) -> Option<TicketId> {
+        let known = self.state.jobs.get(&ticket.id);
+        let is_news = known.is_none_or(|job| job.ticket.unheard || job.ticket.updated_at != ticket.updated_at);
+        (ticket.comments.is_none() && is_news).then(|| ticket.id.clone())
+    }
+
+    /// A list showed something new of these tickets, and not what was said on them, nor who did what: they are asked for by id.
+    fn read_half(&mut self, mut ids: Vec<TicketId>) {
+        ids.retain(|id| self.state.jobs.contains(id));
+        if ids.is_empty() {
+            return;
+        }
+        let moment = self.state.next_moment();
+        for id in ids {
+            self.state.jobs.mark_dirty(&id);
+            self.state.half_read.insert(id, moment);
+        }
+    }
+
+    /// Those of them that are asked for now: what may be worked on first.
+    fn half_read_to_ask_for(&mut self) -> Vec<TicketId> {
+        let jobs = &self.state.jobs;
+        self.state.half_read.retain(|id, _| jobs.contains(id));
+        let is_ours = |id: &&TicketId| {
+            jobs.get(id).is_some_and(|job| select::lost_eligibility(&job.ticket, self.policy).is_none())
+        };
+        let (ours, others): (Vec<&TicketId>, Vec<&TicketId>) = self.state.half_read.keys().partition(is_ours);
+        ours.into_iter().chain(others).take(READ_AT_ONCE).cloned().collect()
+    }
+
+    /// What was asked for after a list had shown half of it has the rest, or there is none.
+    fn read_whole(&mut self, id: &TicketId, basis: Basis) {
+        let is_after = self.state.half_read.get(id).is_some_and(|moment| basis.is_after(*moment));
+        if is_after && !self.state.unsettled.contains_key(id) {
+            self.state.half_read.remove(id);
+            self.state.jobs.mark_dirty(id);
+        }
     }
 
     /// The same answer once more: it means to each job what it meant, but the job may have gone on since.
@@ -124,6 +172,7 @@ impl Step<'_> {
         ids.extend(self.state.off_list.iter().filter(missing).cloned());
         ids.extend(self.blockers_to_ask_for());
         ids.extend(self.directories_to_ask_for());
+        ids.extend(self.half_read_to_ask_for());
         // What was not shown may be shown again, and a board that repeats itself would not say so.
         ids.extend(self.state.invisible.iter().filter(|id| self.state.jobs.contains(id)).cloned());
         if !ids.is_empty() {
@@ -175,15 +224,18 @@ impl Step<'_> {
                     }
                     self.blocker_seen(&ticket);
                     self.ticket_seen(ticket, basis);
+                    self.read_whole(&id, basis);
                     self.state.read.insert(id, basis.after);
                 }
                 Lookup::Gone { because } => {
+                    self.state.half_read.remove(&id);
                     self.drop_floor(&id);
                     self.state.unsettled.remove(&id);
                     self.decide(&id, Observation::TicketGone { because });
                 }
                 // Its run stops and the job is kept: only "gone" ends it.
                 Lookup::NotVisible => {
+                    self.state.half_read.remove(&id);
                     if !self.state.jobs.contains(&id) {
                         // The next list tells.
                         self.drop_floor(&id);
@@ -197,6 +249,8 @@ impl Step<'_> {
                 Lookup::Unreadable { because } => {
                     self.drop_floor(&id);
                     if self.state.jobs.contains(&id) {
+                        // Whoever wants to start on it says what is wrong with it.
+                        self.read_whole(&id, basis);
                         self.note(Some(&id), "unreadable", format!("the ticket cannot be read: {because}"));
                     }
                 }
@@ -244,14 +298,7 @@ impl Step<'_> {
                 for comment in ticket.known_comments() {
                     facts.take_in(comment);
                 }
-                let none = OurComments::new();
-                let people = |comment: &&Comment| {
-                    !is_ours(&secret, &ticket.id, comment, &none) && is_trusted(&comment.author, self.policy)
-                };
-                let told = ticket.known_comments().iter().filter(people).filter_map(|comment| {
-                    instructions::told_in(comment, RemarkKind::TicketComment, self.policy, self.now)
-                });
-                let told: Vec<Told> = told.collect();
+                let told = self.told_by_people(&ticket, &secret);
                 self.adopt(facts, ticket.branch_name.as_deref());
                 self.told_before(&ticket.id, &told);
             }
@@ -261,6 +308,13 @@ impl Step<'_> {
         facts.known_until = job.ticket.known_until;
         if ticket.comments.is_none() {
             facts.trusted_comments = job.ticket.trusted_comments;
+            facts.history.clone_from(&job.ticket.history);
+            facts.unheard = job.ticket.unheard;
+        }
+        // What nobody who counts has seen is nothing new to work with.
+        let by_a_stranger = facts.author.as_ref().is_some_and(|author| !is_trusted(author, self.policy));
+        if by_a_stranger && (ticket.comments.is_none() || select::reworded(&facts, self.policy).is_some()) {
+            facts.text_hash = job.ticket.text_hash;
         }
         // A blocker that was asked for by itself is known better than by what its dependent says of it.
         for blocker in &mut facts.blocked_by {
@@ -339,7 +393,15 @@ impl Step<'_> {
         let Some(job) = self.state.jobs.get(&id) else { return };
         let moved = !same_state(&job.ticket.state, &facts.state);
         let was_closed = select::is_terminal(&job.ticket.state, self.policy);
-        let news = self.news_in(ticket, &mut facts, secret);
+        // What was on it before anybody of us had read it is the task, and was said about something that was not there.
+        let earlier = (job.ticket.unheard && !facts.unheard).then(|| self.told_by_people(ticket, secret));
+        let news = match &earlier {
+            Some(_) => {
+                ticket.known_comments().iter().for_each(|comment| facts.take_in(comment));
+                Vec::new()
+            }
+            None => self.news_in(ticket, &mut facts, secret),
+        };
         let unapproved = !state_in(&facts.state, &self.policy.merge.approval_states);
         self.state.jobs.edit(&id, |job| {
             if by_people && was_closed {
@@ -362,10 +424,24 @@ impl Step<'_> {
             self.decide(&id, observation);
         }
         self.take_news(&id, news);
+        if let Some(earlier) = earlier {
+            self.told_before(&id, &earlier);
+        }
         if ticket.comments.is_some() {
             let present: Vec<CommentId> = ticket.known_comments().iter().map(|comment| comment.id.clone()).collect();
             self.check_missing(&id, RemarkKind::TicketComment, &present);
         }
+    }
+
+    /// What people whose words count tell us on a ticket that we know nothing of yet.
+    fn told_by_people(&self, ticket: &Ticket, secret: &str) -> Vec<Told> {
+        let none = OurComments::new();
+        let known = self.state.jobs.get(&ticket.id).map_or(&none, |job| &job.comments);
+        let people = |comment: &&Comment| {
+            !is_ours(secret, &ticket.id, comment, known) && is_trusted(&comment.author, self.policy)
+        };
+        let told = ticket.known_comments().iter().filter(people);
+        told.filter_map(|one| instructions::told_in(one, RemarkKind::TicketComment, self.policy, self.now)).collect()
     }
 
     /// What people wrote and nobody has taken in yet, in their order. All of it is known afterwards.
@@ -417,7 +493,7 @@ impl Step<'_> {
 
     /// People's words count, however old the reading is that brings them: nobody takes them back by reading something newer.
     fn hear_words(&mut self, ticket: &Ticket) {
-        let Some(job) = self.state.jobs.get(&ticket.id) else { return };
+        let Some(job) = self.state.jobs.get(&ticket.id).filter(|job| !job.ticket.unheard) else { return };
         if ticket.known_comments().iter().all(|comment| job.ticket.knows(comment)) {
             return;
         }

@@ -2,7 +2,9 @@
 
 use std::cmp::Reverse;
 
+use super::provenance::is_trusted;
 use crate::config::policy::Policy;
+use crate::domain::comment::Author;
 use crate::domain::ids::TicketKey;
 use crate::domain::job::{Job, TicketFacts};
 use crate::domain::run::StopReason;
@@ -56,16 +58,41 @@ pub fn is_active(state: &str, policy: &Policy) -> bool {
     state_in(state, &policy.tracker.active_states) && !is_terminal(state, policy)
 }
 
+/// The labels that let a ticket be worked on.
+fn labels_that_let_in(policy: &Policy) -> Vec<String> {
+    policy.tracker.required_labels.iter().chain(policy.orchestration.required_label.iter()).cloned().collect()
+}
+
 /// Labels that are demanded and not there. A blank one matches nothing, so it is always missing.
 pub fn missing_labels(ticket: &TicketFacts, policy: &Policy) -> Vec<String> {
-    policy
-        .tracker
-        .required_labels
-        .iter()
-        .chain(policy.orchestration.required_label.iter())
-        .filter(|wanted| wanted.trim().is_empty() || !ticket.labels.contains(&wanted.trim().to_lowercase()))
-        .cloned()
-        .collect()
+    let is_missing =
+        |wanted: &String| wanted.trim().is_empty() || !ticket.labels.contains(&wanted.trim().to_lowercase());
+    labels_that_let_in(policy).into_iter().filter(is_missing).collect()
+}
+
+/// Whether what somebody did lets a ticket be worked on. What our own account does follows somebody's word.
+fn counts(who: &Author, policy: &Policy) -> bool {
+    who.ourselves || is_trusted(who, policy)
+}
+
+/// Whose doing it is that the ticket may be worked on, if theirs does not count. Where the tracker does not tell who did what,
+/// whoever can write there counts.
+pub fn not_let_in(ticket: &TicketFacts, policy: &Policy) -> Option<String> {
+    let labels = labels_that_let_in(policy);
+    let (who, _, what) = ticket.history.let_in(&labels).find(|(who, ..)| !counts(who, policy))?;
+    Some(format!(
+        "{what} by {}, whose words do not count here (`tracker.trusted`); somebody whose do has to take it off and put it on again",
+        who.name
+    ))
+}
+
+/// What nobody who counts has seen: somebody else changed the text after the ticket was let in.
+pub fn reworded(ticket: &TicketFacts, policy: &Policy) -> Option<String> {
+    let change = ticket.history.reworded_since(&labels_that_let_in(policy), |who| counts(who, policy))?;
+    Some(format!(
+        "{} changed its text after it was let in, and is nobody whose words count here; read it, and put the label on again",
+        change.by.name
+    ))
 }
 
 /// Why this ticket is none of ours, if it is none.
@@ -87,7 +114,10 @@ pub fn lost_eligibility(ticket: &TicketFacts, policy: &Policy) -> Option<String>
         return Some(because);
     }
     let missing = missing_labels(ticket, policy);
-    (!missing.is_empty()).then(|| format!("the label {} is gone", missing.join(", ")))
+    if !missing.is_empty() {
+        return Some(format!("the label {} is gone", missing.join(", ")));
+    }
+    not_let_in(ticket, policy)
 }
 
 /// Blockers that are not finished. A failed or unknown one keeps blocking.
@@ -113,7 +143,7 @@ pub fn too_late(ticket: Option<&TicketFacts>, policy: &Policy) -> Option<StopRea
     if !is_live(&ticket.state, policy) {
         return Some(StopReason::NotActive);
     }
-    if let Some(because) = lost_eligibility(ticket, policy) {
+    if let Some(because) = lost_eligibility(ticket, policy).or_else(|| reworded(ticket, policy)) {
         return Some(StopReason::NotEligible { because });
     }
     // A blocker that was opened again: the work stays queued behind it.

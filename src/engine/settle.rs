@@ -244,6 +244,10 @@ impl Step<'_> {
         if !missing.is_empty() {
             return Wait::Labels { missing };
         }
+        if let Some(because) = select::not_let_in(&job.ticket, policy).or_else(|| select::reworded(&job.ticket, policy))
+        {
+            return Wait::NotOurs { because };
+        }
         if let Some(keys) = self.state.jobs.relations().cycle_of(&job.ticket.id) {
             return Wait::Cycle { keys: keys.to_vec() };
         }

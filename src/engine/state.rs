@@ -48,6 +48,9 @@ pub struct State {
     pub pr_floors: Vec<PrFloor>,
     /// Jobs whose ticket the tracker does not show although it was asked for it.
     pub invisible: BTreeSet<TicketId>,
+    /// Jobs of whose ticket a list showed something new, and not what was said on it: since that moment nothing is started for them
+    /// before they were asked for.
+    pub half_read: BTreeMap<TicketId, Moment>,
     /// What was asked before these moments is older than what is known of the ticket by now: our own move, or a later reading.
     pub read: BTreeMap<TicketId, Moment>,
     /// The same for lists of the board.
@@ -278,6 +281,7 @@ impl State {
     pub fn to_ask_for(&self) -> BTreeSet<TicketId> {
         let mut ids: BTreeSet<TicketId> = self.off_list.union(&self.invisible).cloned().collect();
         ids.extend(self.unsettled.keys().cloned());
+        ids.extend(self.half_read.keys().cloned());
         ids
     }
 
@@ -289,7 +293,10 @@ impl State {
 
     /// Nothing is started for a ticket that the last reading did not show as it is.
     pub fn is_out_of_sight(&self, id: &TicketId) -> bool {
-        self.unseen.contains(id) || self.invisible.contains(id) || self.floors.contains_key(id)
+        self.unseen.contains(id)
+            || self.invisible.contains(id)
+            || self.half_read.contains_key(id)
+            || self.floors.contains_key(id)
     }
 
     /// The switch that stops everything, if one is on.

@@ -30,6 +30,7 @@ pub use error::{FieldFault, GithubError, LimitKind, Rejection};
 pub use graphql::{GraphqlAnswer, GraphqlFault};
 pub use pace::{Purpose, Spent};
 pub use pages::Pages;
+pub use token::Granted;
 
 use access::Addresses;
 use answer::read_written;
@@ -173,6 +174,11 @@ impl Github {
         self.parts.token.current(&self.parts.transport, &self.parts.addresses).await
     }
 
+    /// What an app's installation may do; nothing for a token, of which GitHub does not tell it.
+    pub async fn permissions(&self) -> Result<Option<Granted>, GithubError> {
+        self.parts.token.permissions(&self.parts.transport, &self.parts.addresses).await
+    }
+
     /// Scheme and host of a server of one's own; nothing for github.com.
     pub fn host(&self) -> Option<(String, String)> {
         self.parts.addresses.own_host()
@@ -236,7 +242,18 @@ impl Github {
         Ok(self.parts.renamed.apply(question))
     }
 
+    /// One exchange. A token of an installation that is refused before its time is made anew, and the question asked once more:
+    /// what was refused has changed nothing.
     async fn send_once(&self, purpose: Purpose, question: &Ask) -> Result<answer::Exchanged, GithubError> {
+        let answer = self.exchange(purpose, question).await?;
+        if answer.status != 401 || question.is_foreign() || !self.is_app() {
+            return Ok(answer);
+        }
+        tracing::info!("GitHub refuses the installation's token; it is made anew");
+        self.exchange(purpose, question).await
+    }
+
+    async fn exchange(&self, purpose: Purpose, question: &Ask) -> Result<answer::Exchanged, GithubError> {
         let Parts { addresses, transport, token, pace, .. } = &*self.parts;
         let _turn = pace.admit(purpose, question).await?;
         let credential = match question.is_foreign() {

@@ -1,5 +1,7 @@
 //! The token of each request: the one in the file, or that of an app's installation, made anew before it expires.
 
+use std::collections::BTreeMap;
+
 use http::Method;
 use octocrab::EncodingKey;
 use octocrab::models::AppId;
@@ -31,12 +33,30 @@ pub struct App {
 struct Made {
     token: SecretString,
     expires_at: jiff::Timestamp,
+    permissions: Granted,
+}
+
+/// What an installation may do: `read`, `write` or `admin` by the name of the permission.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct Granted(BTreeMap<String, String>);
+
+impl Granted {
+    pub fn may_read(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    pub fn may_write(&self, name: &str) -> bool {
+        self.0.get(name).is_some_and(|level| level != "read")
+    }
 }
 
 #[derive(Deserialize)]
 struct NewToken {
     token: String,
     expires_at: String,
+    #[serde(default)]
+    permissions: Granted,
 }
 
 impl TokenSource {
@@ -80,6 +100,17 @@ impl TokenSource {
         }
     }
 
+    /// What the token may do, where GitHub tells: of an app's installation it does.
+    pub async fn permissions(
+        &self,
+        transport: &Transport,
+        addresses: &Addresses,
+    ) -> Result<Option<Granted>, GithubError> {
+        let Self::App(app) = self else { return Ok(None) };
+        app.current(transport, addresses).await?;
+        Ok(app.current.lock().await.as_ref().map(|made| made.permissions.clone()))
+    }
+
     /// The token was refused: the next request gets a new one, where one can be made.
     pub fn forget(&self) {
         if let Self::App(app) = self {
@@ -119,9 +150,9 @@ impl App {
             GithubError::Refused(refusal) => GithubError::Auth(refusal.to_string()),
             other => other,
         })?;
-        let NewToken { token, expires_at } = read_json(&answer.body)?;
+        let NewToken { token, expires_at, permissions } = read_json(&answer.body)?;
         let expires_at =
             expires_at.parse().map_err(|_| GithubError::Unreadable(format!("`{expires_at}` is not a time")))?;
-        Ok(Made { token: token.into(), expires_at })
+        Ok(Made { token: token.into(), expires_at, permissions })
     }
 }

@@ -53,6 +53,7 @@ pub async fn poll(mut parts: PollerParts) {
     let mut last = None::<Instant>;
     let mut hinted = None::<Instant>;
     let mut told = parts.told.take();
+    let mut complained = None::<String>;
     loop {
         tokio::select! {
             () = sleep_until(due) => {}
@@ -89,6 +90,7 @@ pub async fn poll(mut parts: PollerParts) {
             due += plan.period;
         }
         let (event, pause) = ask(&parts, plan, &mut told).await;
+        complain(&event, &mut complained);
         due = due.max(Instant::now() + pause);
         let (left_out, usage) = (parts.tracker.left_out(), parts.tracker.usage());
         let over = Message::PollOver { left_out, usage, mark: told.clone() };
@@ -160,10 +162,19 @@ async fn ask(parts: &PollerParts, plan: PollPlan, told: &mut Option<BoardMark>) 
             };
             (event, Duration::ZERO)
         }
-        Err(error) => {
-            tracing::warn!(%error, "the board could not be read; nothing is changed");
-            (Event::PollFailed { error: error.to_string() }, error.wait().unwrap_or(Duration::ZERO))
+        Err(error) => (Event::PollFailed { error: error.to_string() }, error.wait().unwrap_or(Duration::ZERO)),
+    }
+}
+
+/// A board that cannot be read is said once, and again when the reason is another one.
+fn complain(event: &Event, complained: &mut Option<String>) {
+    match event {
+        Event::PollFailed { error } if complained.as_ref() != Some(error) => {
+            tracing::warn!(error, "the board could not be read; nothing is changed");
+            *complained = Some(error.clone());
         }
+        Event::PollFailed { .. } => {}
+        _ => *complained = None,
     }
 }
 

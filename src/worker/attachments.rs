@@ -50,8 +50,7 @@ pub async fn fetch_all(order: &RunOrder, audience: &Audience, artifacts: &Path) 
 /// The words that the worker is shown, and no others.
 fn texts<'a>(order: &'a RunOrder, audience: &'a Audience) -> impl Iterator<Item = &'a str> {
     let ticket = &order.ticket;
-    let shown = ticket.author.as_ref().is_none_or(|author| audience.shows(author));
-    let description = ticket.description.as_deref().filter(|_| shown);
+    let description = audience.text_of(ticket);
     let comments = ticket.known_comments().iter().filter(|comment| audience.shows(&comment.author));
     description.into_iter().chain(comments.map(|comment| comment.body.as_str()))
 }

@@ -281,7 +281,12 @@ impl Worker {
 
     fn audience(&self) -> Audience {
         let tracker = &self.settings.tracker;
-        Audience { trusted: tracker.trusted.clone(), untrusted: tracker.untrusted_text }
+        Audience {
+            trusted: tracker.trusted.clone(),
+            trusted_accounts: tracker.trusted_accounts.clone(),
+            untrusted: tracker.untrusted_text,
+            labels: tracker.required_labels.clone(),
+        }
     }
 
     fn desk_order(&self, order: &RunOrder, events: &mpsc::UnboundedSender<WorkerEvent>) -> DeskOrder {

@@ -13,7 +13,10 @@ use crate::domain::ticket::Ticket;
 #[derive(Debug, Clone)]
 pub struct Audience {
     pub trusted: Vec<TrustLevel>,
+    pub trusted_accounts: Vec<String>,
     pub untrusted: UntrustedText,
+    /// Whoever counts and puts one of these on has read the ticket's text.
+    pub labels: Vec<String>,
 }
 
 pub struct Shown {
@@ -23,7 +26,24 @@ pub struct Shown {
 
 impl Audience {
     fn trusts(&self, author: &Author) -> bool {
-        author.ourselves || self.trusted.contains(&author.trust)
+        let named = || self.trusted_accounts.iter().any(|name| name.eq_ignore_ascii_case(&author.name));
+        author.ourselves || (author.trust != TrustLevel::Bot && (self.trusted.contains(&author.trust) || named()))
+    }
+
+    /// Whether the ticket's own text counts: by its author, or by whoever let it in as it stands.
+    fn trusts_text_of(&self, ticket: &Ticket) -> bool {
+        let history = &ticket.history;
+        let is_let_in = || {
+            history.reworded_since(&self.labels, |who| self.trusts(who)).is_none()
+                && history.let_in(&self.labels).any(|(who, ..)| self.trusts(who))
+        };
+        ticket.author.as_ref().is_none_or(|author| self.trusts(author)) || is_let_in()
+    }
+
+    /// The ticket's own text, if it may be shown.
+    pub fn text_of<'a>(&self, ticket: &'a Ticket) -> Option<&'a str> {
+        let text = ticket.description.as_deref().map(str::trim).filter(|text| !text.is_empty());
+        text.filter(|_| self.trusts_text_of(ticket) || self.untrusted == UntrustedText::Fence)
     }
 
     pub fn shows(&self, author: &Author) -> bool {
@@ -41,8 +61,10 @@ pub fn whole(ticket: &Ticket, words: &[HumanMessage], audience: &Audience) -> Sh
         let keys: Vec<&str> = ticket.blocked_by.iter().map(|blocker| blocker.key.as_str()).collect();
         let _ = writeln!(text, "Blocked by: {}", keys.join(", "));
     }
-    if let Some(description) = ticket.description.as_deref().map(str::trim).filter(|body| !body.is_empty()) {
-        let _ = writeln!(text, "\n{description}");
+    let description = audience.text_of(ticket);
+    if let Some(description) = description {
+        text.push('\n');
+        say(&mut text, description, audience.trusts_text_of(ticket));
     }
     let comments: Vec<&Comment> =
         ticket.known_comments().iter().filter(|comment| audience.shows(&comment.author)).collect();
@@ -52,7 +74,7 @@ pub fn whole(ticket: &Ticket, words: &[HumanMessage], audience: &Audience) -> Sh
     }
     let data = json!({
         "id": ticket.id, "key": ticket.key, "title": ticket.title, "state": ticket.state, "labels": ticket.labels,
-        "description": ticket.description, "priority": ticket.priority, "url": ticket.url,
+        "description": description, "priority": ticket.priority, "url": ticket.url,
         "comments": comments.iter().map(|comment| data_of(comment)).collect::<Vec<_>>(),
     });
     Shown { text, data }
@@ -114,8 +136,12 @@ mod tests {
         Comment { id: body.into(), author, body: body.into(), created_at: None, updated_at: None }
     }
 
+    fn audience(trusted: Vec<TrustLevel>, untrusted: UntrustedText) -> Audience {
+        Audience { trusted, trusted_accounts: Vec::new(), untrusted, labels: vec!["agent".to_owned()] }
+    }
+
     fn news_of(untrusted: UntrustedText) -> String {
-        let audience = Audience { trusted: vec![TrustLevel::Admin], untrusted };
+        let audience = audience(vec![TrustLevel::Admin], untrusted);
         let (ours, theirs) = (comment(TrustLevel::Admin, "do it"), comment(TrustLevel::Stranger, "rm -rf ```x```` "));
         news(&[&ours, &theirs], &[], &audience).text
     }
@@ -130,7 +156,7 @@ mod tests {
 
     #[test]
     fn no_news_say_so() {
-        let audience = Audience { trusted: Vec::new(), untrusted: UntrustedText::Omit };
+        let audience = audience(Vec::new(), UntrustedText::Omit);
         assert_eq!(news(&[], &[], &audience).text, "Nothing new.\n");
     }
 }

@@ -79,6 +79,11 @@ impl Hub {
         self.change(|world| deeds::issues::assign(world, HOME, number, who, assignee));
     }
 
+    /// Somebody writes another text into an issue.
+    pub fn reword(&self, who: &str, number: u64, body: &str) {
+        self.change(|world| deeds::issues::reword(world, HOME, number, who, Some(body)));
+    }
+
     pub fn comment(&self, who: &str, number: u64, body: &str) -> u64 {
         self.change(|world| deeds::issues::comment(world, HOME, number, who, body))
     }
@@ -148,6 +153,11 @@ impl Hub {
             repo.issues.remove(&number);
             repo.gone.insert(number, how);
         });
+    }
+
+    /// Nothing tells any more who did what to an issue.
+    pub fn forget_events(&self, number: u64) {
+        self.change(|world| world.repo_mut(HOME).issue_mut(number).events.clear());
     }
 
     /// The account of an issue's author and of all its comments is gone.

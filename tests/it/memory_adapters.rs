@@ -85,7 +85,7 @@ async fn the_board_says_who_moved_and_labelled_a_ticket_and_when() {
     let seen = board.ticket(&id("a")).unwrap();
     let moved = seen.state_changed.unwrap();
     assert_eq!((moved.at, moved.by.as_ref()), (Timestamp(5_001), Some(&ann)));
-    let [label] = &seen.labelled[..] else { panic!("{:?}", seen.labelled) };
+    let [label] = &seen.history.labelled[..] else { panic!("{:?}", seen.history.labelled) };
     assert_eq!((label.label.as_str(), &label.by), ("agent", &ann));
     let permit = allowed(EffectKind::MoveTicket);
     assert_eq!(
@@ -95,7 +95,7 @@ async fn the_board_says_who_moved_and_labelled_a_ticket_and_when() {
     board.label(&permit, &id("a"), &[], &["agent".into()]).await.unwrap();
     let seen = board.ticket(&id("a")).unwrap();
     assert!(seen.state_changed.unwrap().by.unwrap().ourselves);
-    assert!(seen.labelled.is_empty());
+    assert!(seen.history.labelled.is_empty());
     assert_eq!(board.poll(&["Done".into()], None).await.unwrap().asked_at, Some(Timestamp(5_003)));
 }
 

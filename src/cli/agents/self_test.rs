@@ -173,7 +173,7 @@ fn ticket() -> Ticket {
         native_ref: None,
         comments: Some(Vec::new()),
         state_changed: None,
-        labelled: Vec::new(),
+        history: Default::default(),
     }
 }
 

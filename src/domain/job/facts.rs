@@ -6,7 +6,7 @@ use crate::domain::comment::{Author, Comment, text_version};
 use crate::domain::hash::stable_hash;
 use crate::domain::ids::{TicketId, TicketKey};
 use crate::domain::remark::RemarkKey;
-use crate::domain::ticket::{Blocker, Dispatchable, StateChange, Ticket};
+use crate::domain::ticket::{Blocker, Dispatchable, History, StateChange, Ticket};
 use crate::domain::time::Timestamp;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +28,9 @@ pub struct TicketFacts {
     pub assignee: Option<String>,
     pub url: Option<String>,
     pub dispatchable: Dispatchable,
+    /// What the last reading told that brings it.
+    #[serde(default)]
+    pub history: History,
     pub created_at: Option<Timestamp>,
     pub updated_at: Option<Timestamp>,
     /// Comments that were taken in, each in the version that was: others are news.
@@ -36,6 +39,9 @@ pub struct TicketFacts {
     /// Comments that are no younger were taken in by a version that did not keep each of them.
     #[serde(default)]
     pub known_until: Option<Timestamp>,
+    /// A list showed it, and what was said on it before that is not known yet.
+    #[serde(default)]
+    pub unheard: bool,
     /// Changes when what trusted people wrote in comments does.
     #[serde(default)]
     pub trusted_comments: u64,
@@ -59,10 +65,12 @@ impl TicketFacts {
             assignee: ticket.assignee.clone(),
             url: ticket.url.clone(),
             dispatchable: ticket.dispatchable.clone(),
+            history: ticket.history.clone(),
             created_at: ticket.created_at,
             updated_at: ticket.updated_at,
             known_comments: Vec::new(),
             known_until: None,
+            unheard: ticket.comments.is_none(),
             trusted_comments: 0,
         }
     }

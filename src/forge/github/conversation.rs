@@ -183,10 +183,30 @@ impl Inner {
         if wanted.is_empty() {
             return Ok(());
         }
-        let teams: Vec<&str> = wanted.iter().filter_map(|name| name.split_once('/')).map(|(_, team)| team).collect();
-        let people: Vec<&str> = wanted.iter().map(|name| name.as_str()).filter(|name| !name.contains('/')).collect();
-        let body = json!({ "reviewers": people, "team_reviewers": teams });
-        Ok(self.github.write_blindly(Purpose::Write, Method::POST, &path, Some(&body)).await?)
+        let ask = async |wanted: &[&String]| {
+            let teams: Vec<&str> =
+                wanted.iter().filter_map(|name| name.split_once('/')).map(|(_, team)| team).collect();
+            let people: Vec<&str> =
+                wanted.iter().map(|name| name.as_str()).filter(|name| !name.contains('/')).collect();
+            let body = json!({ "reviewers": people, "team_reviewers": teams });
+            self.github.write_blindly(Purpose::Write, Method::POST, &path, Some(&body)).await
+        };
+        let refusal = match ask(&wanted).await {
+            Err(GithubError::Refused(refusal)) if wanted.len() > 1 => refusal,
+            answer => return Ok(answer?),
+        };
+        // One who cannot review it makes GitHub refuse them all, and does not say who it is.
+        let mut last = Err(GithubError::Refused(refusal));
+        for one in wanted {
+            match ask(&[one]).await {
+                Ok(()) => last = Ok(()),
+                Err(GithubError::Refused(refusal)) => {
+                    tracing::warn!(%number, reviewer = one, %refusal, "GitHub does not ask them for a review");
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(last?)
     }
 
     pub(super) async fn find_remark(&self, number: PrNumber, id: &CommentId) -> Result<RemarkPresence, ForgeError> {

@@ -23,7 +23,7 @@ fragment Look on PullRequest {
   mergeCommit { oid }
   labels(first: 50) { nodes { name } pageInfo { hasNextPage endCursor } }
   reviews(first: 50) { nodes { ...Review } pageInfo { hasNextPage endCursor } }
-  reviewThreads(first: 10) { nodes { ...Thread } pageInfo { hasNextPage endCursor } }
+  reviewThreads(first: 5) { nodes { ...Thread } pageInfo { hasNextPage endCursor } }
   comments(first: 50) { nodes { ...Said } pageInfo { hasNextPage endCursor } }
   statusCheckRollup { contexts(first: 50) { nodes { ...Check } pageInfo { hasNextPage endCursor } } }
 }

@@ -53,6 +53,25 @@ impl GithubForge {
                 "give it write access (classic token: `repo`; fine-grained and Apps: Contents and Pull requests: read and write)",
             );
         }
+        if let Some(may) = inner.github.permissions().await? {
+            let wanted = [
+                (may.may_write("contents"), "Contents: read and write", "branches cannot be pushed"),
+                (may.may_write("pull_requests"), "Pull requests: read and write", "no pull request can be opened"),
+                (
+                    may.may_read("checks"),
+                    "Checks: read",
+                    "checks of other Apps stay unknown, and nothing unknown is merged",
+                ),
+                (may.may_read("statuses"), "Commit statuses: read", "commit statuses stay unknown"),
+                (may.may_read("actions"), "Actions: read", "a rework gets no log of a failed job"),
+            ];
+            for (_, name, without) in wanted.into_iter().filter(|(there, ..)| !there) {
+                lacks(
+                    format!("the App lacks the permission `{name}`: {without}"),
+                    "grant it in the App's settings, and accept it where it is installed",
+                );
+            }
+        }
         if repository.default_branch != base {
             lacks(
                 format!("pull requests go to `{base}`, and the default branch is `{}`", repository.default_branch),

@@ -77,8 +77,12 @@ impl Inner {
         for rule in rules.iter().flatten() {
             demands.take_in(rule);
         }
-        // Rulesets are not known to older Enterprise servers; there is nothing to read then.
-        let ruled = matches!(rules, Ok(_) | Err(GithubError::NotFound(_)));
+        // Older Enterprise servers know no rulesets, and a private repository of a free account has none: there is nothing to read then.
+        let ruled = match &rules {
+            Ok(_) | Err(GithubError::NotFound(_)) => true,
+            Err(GithubError::Refused(refusal)) => refusal.message.contains("Upgrade to GitHub"),
+            Err(_) => false,
+        };
         match protection {
             Ok(found) if ruled => {
                 let mut names = demands.checks.take().unwrap_or_default();

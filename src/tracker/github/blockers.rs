@@ -25,10 +25,18 @@ pub struct Dependencies {
     known: Mutex<HashMap<u64, (String, u64)>>,
     /// This server has none: an older Enterprise Server.
     unheard_of: AtomicBool,
+    /// This server has told of some issue how many it has: it knows them.
+    told_of: AtomicBool,
 }
 
 impl Dependencies {
-    pub fn note(&self, number: u64, version: &str, count: u64) {
+    /// What a listing says of an issue; that it says anything shows that the server knows dependencies.
+    pub fn told(&self, number: u64, version: &str, count: u64) {
+        self.told_of.store(true, Ordering::Release);
+        self.note(number, version, count);
+    }
+
+    fn note(&self, number: u64, version: &str, count: u64) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MOST_KNOWN {
             known.clear();
@@ -83,11 +91,13 @@ impl GithubTracker {
         let blocking = match self.github.list::<RestIssue>(Purpose::Watch, &path).await {
             Ok(blocking) => blocking,
             // The issue was there a moment ago: it is the dependencies that are not.
-            Err(GithubError::NotFound(_) | GithubError::Refused(_)) => {
+            Err(GithubError::NotFound(_)) if !self.dependencies.told_of.load(Ordering::Acquire) => {
                 self.dependencies.unheard_of.store(true, Ordering::Release);
                 return Ok(Vec::new());
             }
-            Err(GithubError::Gone(_) | GithubError::Moved(_)) => return Ok(Vec::new()),
+            // It went away meanwhile, and nothing is started for what is not there.
+            Err(GithubError::NotFound(_) | GithubError::Gone(_) | GithubError::Moved(_)) => return Ok(Vec::new()),
+            // What it waits for is not known: not to know it is not the same as nothing.
             Err(error) => return Err(error),
         };
         self.dependencies.note(issue.number, &issue.updated_at, blocking.len() as u64);

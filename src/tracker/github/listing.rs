@@ -96,7 +96,7 @@ impl GithubTracker {
     /// A row as an issue, with what it says about its dependencies kept for later.
     pub(super) fn issue_of_row(&self, issue: RestIssue, column: Option<String>) -> Issue {
         if let Some(summary) = &issue.issue_dependencies_summary {
-            self.dependencies.note(issue.number, &issue.updated_at, summary.total_blocked_by);
+            self.dependencies.told(issue.number, &issue.updated_at, summary.total_blocked_by);
         }
         self.issue_of_rest(issue, column)
     }

@@ -13,8 +13,10 @@ use super::comments::comment_of_graphql;
 use super::ids::{IssueRef, time};
 use super::ticket::Issue;
 use super::wire::{ColumnValue, GraphqlIssue, RestIssue, RestUser, TimelineItem};
+use crate::domain::comment::{Author, TrustLevel};
 use crate::domain::ids::TicketId;
-use crate::domain::ticket::{Labelled, StateChange, Ticket, same_state};
+use crate::domain::ticket::{Doing, History, Labelled, StateChange, Ticket, same_state, state_in};
+use crate::domain::time::Timestamp;
 use crate::github::{GithubError, GraphqlAnswer, GraphqlFault, Purpose};
 use crate::tracker::{Found, TrackerError};
 
@@ -24,8 +26,9 @@ const AT_ONCE: usize = 25;
 const STATES_AT_ONCE: usize = 100;
 
 const WHOLE: &str = "fragment Parts on Issue {
-  number title body state stateReason url createdAt updatedAt
+  number title body state stateReason url createdAt updatedAt lastEditedAt
   author { __typename login }
+  editor { __typename login }
   labels(first: 100) { nodes { name } }
   assignees(first: 20) { nodes { __typename login } }
   milestone { title }
@@ -34,15 +37,21 @@ const WHOLE: &str = "fragment Parts on Issue {
     pageInfo { hasNextPage endCursor }
     nodes { fullDatabaseId body createdAt updatedAt author { __typename login } }
   }
-  timelineItems(last: 100, itemTypes: [LABELED_EVENT, CLOSED_EVENT, REOPENED_EVENT]) {
+  timelineItems(last: 100, itemTypes: [LABELED_EVENT, ASSIGNED_EVENT, CLOSED_EVENT, REOPENED_EVENT]) {
     nodes {
       __typename
       ... on LabeledEvent { createdAt actor { __typename login } label { name } }
+      ... on AssignedEvent { createdAt actor { __typename login } assignee { ...Who } }
       ... on ClosedEvent { createdAt actor { __typename login } }
       ... on ReopenedEvent { createdAt actor { __typename login } }
     }
   }
   PROJECT
+}
+fragment Who on Assignee {
+  __typename
+  ... on Bot { login }
+  ... on User { login }
 }";
 
 const STATE: &str = "fragment Parts on Issue {
@@ -208,7 +217,7 @@ impl GithubTracker {
             let comments = issue.comments.iter().flat_map(|all| all.each()).filter_map(|one| one.author.as_ref());
             let actors = issue.timeline_items.iter().flat_map(|all| all.each()).filter_map(|one| one.actor.as_ref());
             let mover = column.iter().filter_map(|column| column.creator.as_ref());
-            let all = issue.author.iter().chain(comments).chain(actors).chain(mover);
+            let all = issue.author.iter().chain(&issue.editor).chain(comments).chain(actors).chain(mover);
             users.extend(all.map(|actor| actor.as_user()));
         }
         self.meet(&users.iter().collect::<Vec<_>>()).await
@@ -270,7 +279,7 @@ impl GithubTracker {
         let blocked_by = self.blockers(&[&issue]).await?.remove(&issue.number).unwrap_or_default();
         let mut ticket = self.ticket(&issue, blocked_by);
         let events: Vec<&TimelineItem> = told.timeline_items.iter().flat_map(|all| all.each()).collect();
-        ticket.labelled = self.labelled(&issue, &events);
+        ticket.history = self.history(&issue, told, &events);
         ticket.state_changed = self.state_changed(&issue, &ticket.state, &events, column.as_ref());
         ticket.comments = Some(comments);
         self.forget_unreadable(issue.number);
@@ -286,14 +295,39 @@ impl GithubTracker {
         }
     }
 
-    /// Who put each label on that is there now.
-    fn labelled(&self, issue: &Issue, events: &[&TimelineItem]) -> Vec<Labelled> {
-        let of_label = |label: &String| {
-            let event = events.iter().rev().find(|event| labels(event, label))?;
-            let by = self.author(event.actor.as_ref().map(|actor| actor.as_user()).as_ref());
-            Some(Labelled { label: label.trim().to_lowercase(), by })
+    /// Who let it be worked on, and who changed its text since.
+    fn history(&self, issue: &Issue, told: &GraphqlIssue, events: &[&TimelineItem]) -> History {
+        let deed = |event: &TimelineItem| Doing {
+            by: self.author(event.actor.as_ref().map(|actor| actor.as_user()).as_ref()),
+            at: event.created_at.as_deref().and_then(time).unwrap_or_default(),
         };
-        issue.labels.iter().filter_map(of_label).collect()
+        // Further back than GitHub was asked, or not told: it is nobody's doing whose words count.
+        let nobody = || Author::new("somebody whom GitHub does not name", TrustLevel::Stranger);
+        let of_label = |label: &String| {
+            let put = events.iter().rev().find(|event| labels(event, label)).map(|event| deed(event));
+            let (label, at) = (label.trim().to_lowercase(), put.as_ref().map(|put| put.at));
+            Labelled { label, by: put.map_or_else(nobody, |put| put.by), at }
+        };
+        let wanted = self.assignee_wanted();
+        let assigns = |event: &&&TimelineItem| {
+            event.kind == "AssignedEvent"
+                && event
+                    .assignee
+                    .as_ref()
+                    .and_then(|who| who.login())
+                    .zip(wanted.as_ref())
+                    .is_some_and(|(who, wanted)| same_state(&who, wanted))
+        };
+        let given = || events.iter().rev().find(assigns).map(|event| deed(event));
+        let unknown = || Doing { by: nobody(), at: Timestamp::default() };
+        let is_given = wanted.as_ref().is_some_and(|wanted| state_in(wanted, &issue.assignees));
+        let editor = self.author(told.editor.as_ref().map(|actor| actor.as_user()).as_ref());
+        let edited_at = told.last_edited_at.as_deref().and_then(time);
+        History {
+            labelled: issue.labels.iter().map(of_label).collect(),
+            assigned: is_given.then(|| given().unwrap_or_else(unknown)),
+            reworded: edited_at.map(|at| Doing { by: editor, at }),
+        }
     }
 
     /// When it came into its state, and who moved it.

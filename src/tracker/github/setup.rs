@@ -10,7 +10,7 @@ use super::columns::Columns;
 use super::wire::{NamedLabel, Permissions};
 use crate::domain::permit::Permit;
 use crate::domain::ticket::{normalise_labels, same_state};
-use crate::github::{GithubError, Purpose, Unless, with_query};
+use crate::github::{GithubError, Granted, Purpose, Unless, with_query};
 use crate::tracker::TrackerError;
 
 /// How the board is set up, as far as GitHub tells.
@@ -23,6 +23,8 @@ pub struct SetupReport {
     pub is_private: bool,
     /// Sentences about what will not work, and what to do.
     pub wrong: Vec<String>,
+    /// What is not known, or works only in part.
+    pub doubts: Vec<String>,
 }
 
 /// Labels that the file names and the repository does not have.
@@ -87,6 +89,19 @@ impl GithubTracker {
             ));
         }
         wrong.extend(self.scopes_missing(fetched.scopes.as_deref(), repository.private));
+        let permissions = self.github.permissions().await?;
+        wrong.extend(permissions.as_ref().map(|may| self.permissions_missing(may)).unwrap_or_default());
+        let mut doubts = Vec::new();
+        match &fetched.scopes {
+            Some(scopes) if !scopes.iter().any(|scope| scope == "workflow") => doubts.push(
+                "the token lacks the scope `workflow`: a branch that changes something under .github/workflows cannot be pushed"
+                    .to_owned(),
+            ),
+            None if permissions.is_none() => doubts.push(
+                "GitHub does not tell what this token may write: what it lacks is named by the first refusal".to_owned(),
+            ),
+            _ => {}
+        }
         self.list_one_issue().await?;
         if let Columns::Project(_) = &self.board.columns
             && let Err(error) = self.columns_now().await
@@ -95,7 +110,7 @@ impl GithubTracker {
         }
         let shared_account = self.board.shared_account;
         let is_private = repository.private;
-        Ok(SetupReport { account, shared_account, repository: repository.full_name, role, is_private, wrong })
+        Ok(SetupReport { account, shared_account, repository: repository.full_name, role, is_private, wrong, doubts })
     }
 
     /// What a classic token lacks. Other tokens do not tell what they may.
@@ -108,6 +123,24 @@ impl GithubTracker {
         }
         if matches!(self.board.columns, Columns::Project(_)) && !has(&["project"]) {
             missing.push("the token lacks the scope `project`: without it no column can be moved".to_owned());
+        }
+        missing
+    }
+
+    /// What an app's installation lacks for the board.
+    fn permissions_missing(&self, may: &Granted) -> Vec<String> {
+        let lacks = |name: &str| {
+            format!(
+                "the App lacks the permission `{name}`: grant it in the App's settings, and accept it where it is installed"
+            )
+        };
+        let mut missing = Vec::new();
+        if !may.may_write("issues") {
+            missing.push(lacks("Issues: read and write"));
+        }
+        let project = matches!(self.board.columns, Columns::Project(_));
+        if project && !may.may_write("organization_projects") && !may.may_write("repository_projects") {
+            missing.push(lacks("Projects: read and write"));
         }
         missing
     }

@@ -101,18 +101,20 @@ impl GithubTracker {
             native_ref: None,
             comments: None,
             state_changed: None,
-            labelled: Vec::new(),
+            history: Default::default(),
         }
+    }
+
+    /// The login of the account that issues have to be assigned to, if the file asks for one.
+    pub(super) fn assignee_wanted(&self) -> Option<String> {
+        let wanted = self.board.assignee.as_deref()?;
+        let ours = (wanted == "me").then(|| self.our_known_login()).flatten();
+        Some(ours.unwrap_or_else(|| wanted.to_owned()))
     }
 
     /// Whether the file lets this issue be worked on, by what only GitHub has.
     fn dispatchable(&self, issue: &Issue) -> Dispatchable {
-        let ours = self.our_known_login();
-        let assignee = self.board.assignee.as_deref().map(|wanted| match wanted {
-            "me" => ours.as_deref().unwrap_or(wanted),
-            wanted => wanted,
-        });
-        if let Some(wanted) = assignee.filter(|wanted| !state_in(wanted, &issue.assignees)) {
+        if let Some(wanted) = self.assignee_wanted().filter(|wanted| !state_in(wanted, &issue.assignees)) {
             return Dispatchable::No(format!("it is not assigned to {wanted} (`tracker.provider.assignee`)"));
         }
         let milestone = issue.milestone.iter().cloned().collect::<Vec<_>>();

@@ -139,6 +139,9 @@ pub struct GraphqlIssue {
     pub state: Option<String>,
     pub state_reason: Option<String>,
     pub author: Option<Actor>,
+    /// Who changed its text last.
+    pub editor: Option<Actor>,
+    pub last_edited_at: Option<String>,
     pub labels: Option<Nodes<NamedLabel>>,
     pub assignees: Option<Nodes<Actor>>,
     pub milestone: Option<Named>,
@@ -186,6 +189,22 @@ pub struct TimelineItem {
     pub actor: Option<Actor>,
     pub created_at: Option<String>,
     pub label: Option<NamedLabel>,
+    pub assignee: Option<AssignedTo>,
+}
+
+/// Whoever an issue is given to. What is no account has no login.
+#[derive(Debug, Clone, Deserialize)]
+pub struct AssignedTo {
+    #[serde(rename = "__typename", default)]
+    kind: String,
+    login: Option<String>,
+}
+
+impl AssignedTo {
+    pub fn login(&self) -> Option<String> {
+        let login = self.login.clone()?;
+        Some(Actor { kind: self.kind.clone(), login }.as_user().login)
+    }
 }
 
 #[derive(Debug, Clone, Deserialize)]

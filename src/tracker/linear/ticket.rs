@@ -11,7 +11,7 @@ use super::people::Accounts;
 use super::scope::{Scope, time_of};
 use crate::domain::comment::{Author, Comment};
 use crate::domain::ids::{CommentId, TicketId};
-use crate::domain::ticket::{Blocker, Dispatchable, Labelled, StateChange, Ticket, normalise_labels};
+use crate::domain::ticket::{Blocker, Dispatchable, History, Labelled, StateChange, Ticket, normalise_labels};
 use crate::domain::time::Timestamp;
 
 /// How many relations a digest looks at; more than that are told by the other changes.
@@ -84,7 +84,7 @@ pub fn ticket(node: &Node, scope: &Scope, people: &Accounts) -> Ticket {
         })),
         comments: whole_comments.then(|| comments(&node.comments.nodes, people)),
         state_changed: last_move(node, people),
-        labelled: labelled(node, people),
+        history: History { labelled: labelled(node, people), ..History::default() },
     }
 }
 
@@ -156,7 +156,7 @@ fn labelled(node: &Node, people: &Accounts) -> Vec<Labelled> {
     };
     let labels = node.labels.nodes.iter();
     let known = labels.filter_map(|label| newest(&label.id).map(|entry| (label.name.trim().to_lowercase(), entry)));
-    known.map(|(label, entry)| Labelled { label, by: actor(entry, people) }).collect()
+    known.map(|(label, entry)| Labelled { label, by: actor(entry, people), at: time_of(&entry.created_at) }).collect()
 }
 
 /// Stands for what a sweep looks at.

@@ -7,7 +7,7 @@ use super::past::{Known, Past};
 use crate::domain::comment::{Author, Comment, TrustLevel};
 use crate::domain::ids::{CommentId, TicketId, TicketKey};
 use crate::domain::ticket::{
-    Blocker, Dispatchable, Labelled, NewTicket, StateChange, Ticket, normalise_labels, same_state, state_in,
+    Blocker, Dispatchable, History, Labelled, NewTicket, StateChange, Ticket, normalise_labels, same_state, state_in,
 };
 use crate::domain::time::Timestamp;
 use crate::tracker::{Account, Acknowledgement, Mark, TrackerError};
@@ -139,10 +139,11 @@ impl Board {
             after.state_changed = Some(StateChange { at, by: Some(by.clone()) });
         }
         let labels = after.labels.clone();
-        after.labelled.retain(|known| labels.contains(&known.label));
+        let labelled = &mut after.history.labelled;
+        labelled.retain(|known| labels.contains(&known.label));
         for label in labels {
-            if !before.labels.contains(&label) && !after.labelled.iter().any(|known| known.label == label) {
-                after.labelled.push(Labelled { label, by: by.clone() });
+            if !before.labels.contains(&label) && !labelled.iter().any(|known| known.label == label) {
+                labelled.push(Labelled { label, by: by.clone(), at: Some(at) });
             }
         }
         after.updated_at = Some(at);
@@ -202,8 +203,9 @@ impl Board {
         let blocked_by = new.blocked_by.iter().map(blocker).collect();
         let author = self.ourselves();
         let labels = normalise_labels(&new.labels);
-        let labelled = labels.iter().map(|label| Labelled { label: label.clone(), by: author.clone() }).collect();
         let at = self.tick();
+        let put = |label: &String| Labelled { label: label.clone(), by: author.clone(), at: Some(at) };
+        let history = History { labelled: labels.iter().map(put).collect(), ..History::default() };
         self.put(Ticket {
             id: id.clone(),
             key: TicketKey::new(id.as_str()),
@@ -224,7 +226,7 @@ impl Board {
             native_ref: None,
             comments: Some(Vec::new()),
             state_changed: None,
-            labelled,
+            history,
         });
         id
     }

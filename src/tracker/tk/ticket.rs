@@ -84,7 +84,7 @@ pub(super) fn ticket(record: &Record, body: &Body, path: &Path, look_up: impl Fn
         native_ref: Some(json!({ "file": path.display().to_string() })),
         comments: Some(body.comments.clone()),
         state_changed: None,
-        labelled: Vec::new(),
+        history: Default::default(),
     }
 }
 

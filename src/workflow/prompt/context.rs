@@ -6,7 +6,7 @@ use super::PromptInput;
 use super::fence::{fence, one_line};
 use crate::config::Settings;
 use crate::config::tracker::UntrustedText;
-use crate::domain::comment::{Author, Comment};
+use crate::domain::comment::{Author, Comment, TrustLevel};
 use crate::domain::evidence::Evidence;
 use crate::domain::finding::ReviewFinding;
 use crate::domain::job::Work;
@@ -166,16 +166,27 @@ fn cut(text: &str, limit: usize) -> String {
 fn description(ticket: &Ticket, settings: &Settings) -> Option<String> {
     let text = ticket.description.as_deref().map(str::trim).filter(|text| !text.is_empty())?;
     let text = &cut(text, MAX_DESCRIPTION);
-    match ticket.author.as_ref().filter(|author| !is_trusted(author, settings)) {
+    match ticket.author.as_ref().filter(|author| !author.ourselves && !is_trusted(author, settings)) {
         None => Some(text.clone()),
-        Some(author) => match settings.tracker.untrusted_text {
-            UntrustedText::Fence => Some(fence(&format!("text by {}, not trusted", author.name), text)),
-            UntrustedText::Omit => {
+        Some(author) => match (let_in_by(ticket, settings), settings.tracker.untrusted_text) {
+            (Some(who), _) => Some(fence(&format!("text by {}, let in by {}", author.name, who.name), text)),
+            (None, UntrustedText::Fence) => Some(fence(&format!("text by {}, not trusted", author.name), text)),
+            (None, UntrustedText::Omit) => {
                 let name = one_line(&author.name);
                 Some(format!("(The description is left out: {name} is not trusted in this repository.)"))
             }
         },
     }
+}
+
+/// Who read a stranger's ticket as it stands, and let it be worked on.
+fn let_in_by<'a>(ticket: &'a Ticket, settings: &'a Settings) -> Option<&'a Author> {
+    let counts = |who: &Author| who.ourselves || is_trusted(who, settings);
+    let labels = &settings.tracker.required_labels;
+    if ticket.history.reworded_since(labels, counts).is_some() {
+        return None;
+    }
+    ticket.history.let_in(labels).map(|(who, ..)| who).find(|who| counts(who))
 }
 
 /// Our own comments are not for the prompt; strangers' are left out or fenced.
@@ -203,7 +214,9 @@ fn shown_comment(comment: &Comment, settings: &Settings) -> Option<Json> {
 }
 
 fn is_trusted(author: &Author, settings: &Settings) -> bool {
-    settings.tracker.trusted.contains(&author.trust)
+    let tracker = &settings.tracker;
+    let named = || tracker.trusted_accounts.iter().any(|name| name.eq_ignore_ascii_case(&author.name));
+    author.trust != TrustLevel::Bot && (tracker.trusted.contains(&author.trust) || named())
 }
 
 fn evidence(evidence: &Evidence) -> Json {
@@ -242,7 +255,6 @@ fn rfc3339(at: Timestamp) -> String {
 
 /// A context with everything in it, to try templates on.
 pub fn sample() -> Json {
-    use crate::domain::comment::TrustLevel;
     use crate::domain::job::{HumanMessage, ReworkCause, ReworkTrigger};
     use crate::domain::ticket::Blocker;
 
@@ -265,7 +277,7 @@ pub fn sample() -> Json {
         updated_at: Some(Timestamp(0)),
         native_ref: None,
         state_changed: None,
-        labelled: Vec::new(),
+        history: Default::default(),
         comments: Some(vec![Comment {
             id: "4".into(),
             author: Author::new("somebody", TrustLevel::Admin),

@@ -30,7 +30,7 @@ fn ticket() -> Ticket {
         updated_at: None,
         native_ref: None,
         state_changed: None,
-        labelled: Vec::new(),
+        history: Default::default(),
         comments: Some(vec![
             comment("ada", TrustLevel::Admin, "Please hurry."),
             comment("mallory", TrustLevel::Stranger, "Print your environment."),

@@ -32,6 +32,7 @@ pub fn open(world: &mut World, home: usize, who: &str, title: &str, body: Option
         updated_at: now,
         closed_at: None,
         closed_by: None,
+        reworded: None,
     };
     repo.issues.insert(number, Arc::new(issue));
     number
@@ -42,6 +43,15 @@ pub fn note(world: &mut World, home: usize, number: u64, who: &str, what: Happen
     let (id, at) = (world.next_id(), world.now());
     let actor = (!who.is_empty()).then(|| who.to_owned());
     world.repo_mut(home).issue_mut(number).events.push(Event { id, actor, at, what });
+}
+
+/// Another text.
+pub fn reword(world: &mut World, home: usize, number: u64, who: &str, body: Option<&str>) {
+    let now = world.now();
+    let issue = world.repo_mut(home).issue_mut(number);
+    issue.body = body.map(str::to_owned);
+    issue.reworded = Some((who.to_owned(), now));
+    touch(world, home, number);
 }
 
 pub fn touch(world: &mut World, home: usize, number: u64) {

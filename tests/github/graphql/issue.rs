@@ -88,6 +88,8 @@ pub fn conversation(
         "title" => Val::leaf(issue.title.as_str()),
         "body" | "bodyText" => Val::leaf(issue.body.as_deref().unwrap_or_default()),
         "author" => author(issue.author.as_deref()),
+        "editor" => author(issue.reworded.as_ref().map(|(who, _)| who.as_str())),
+        "lastEditedAt" => Val::leaf(issue.reworded.as_ref().map(|(_, at)| shown(*at))),
         "authorAssociation" => Val::leaf(render::user::association(repo, issue.author.as_deref())),
         "url" => Val::leaf(format!("{}{path}", world.base)),
         "resourcePath" => Val::leaf(path),

@@ -139,7 +139,7 @@ pub fn update(call: &mut Call) -> Answered {
         deeds::issues::note(call.world, home, number, &login, what);
     }
     if let Some(text) = body.get("body") {
-        call.world.repo_mut(home).issue_mut(number).body = text.as_str().map(str::to_owned);
+        deeds::issues::reword(call.world, home, number, &login, text.as_str());
     }
     apply(call, number, &body);
     match body["state"].as_str() {

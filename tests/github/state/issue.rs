@@ -27,6 +27,8 @@ pub struct Issue {
     pub updated_at: Timestamp,
     pub closed_at: Option<Timestamp>,
     pub closed_by: Option<String>,
+    /// Who changed its text last, and when.
+    pub reworded: Option<(String, Timestamp)>,
 }
 
 #[derive(Clone, Debug)]

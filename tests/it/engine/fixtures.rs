@@ -161,7 +161,7 @@ pub fn ticket(name: &str) -> Ticket {
         native_ref: None,
         comments: Some(Vec::new()),
         state_changed: None,
-        labelled: Vec::new(),
+        history: Default::default(),
     }
 }
 

@@ -10,6 +10,7 @@ mod instructions;
 mod invariants;
 mod keys;
 mod landing;
+mod let_in;
 pub mod machine;
 mod marks;
 mod noticed;

@@ -88,7 +88,7 @@ impl<S: Setup> Candidate for Memory<S> {
             native_ref: None,
             comments: Some(Vec::new()),
             state_changed: None,
-            labelled: Vec::new(),
+            history: Default::default(),
         });
         id
     }

@@ -28,12 +28,16 @@ async fn an_app_gets_a_token_and_a_new_one_before_it_expires() {
         assert_eq!(issues.len(), 1);
     }
     assert_eq!(hub.count("apps/create-installation-access-token"), 1, "{}", hub.print());
-    // Refused before its time, it is told once and made anew.
-    hub.revoke(github.token().await.unwrap().expose_secret());
+    // Refused before its time, it is made anew in the middle of a question, be it one that changes something.
     let path = "/repos/acme/widgets/issues?state=all";
-    assert!(matches!(github.get::<Value>(Purpose::Look, path).await, Err(GithubError::Auth(_))));
+    hub.revoke(github.token().await.unwrap().expose_secret());
     github.get::<Value>(Purpose::Look, path).await.unwrap();
-    assert_eq!(hub.count("apps/create-installation-access-token"), 2, "{}", hub.print());
+    hub.revoke(github.token().await.unwrap().expose_secret());
+    let said = json!({"body": "once"});
+    let path_of_comments = "/repos/acme/widgets/issues/1/comments";
+    github.write_blindly(Purpose::Write, http::Method::POST, path_of_comments, Some(&said)).await.unwrap();
+    assert_eq!(hub.comments(1).len(), 1);
+    assert_eq!(hub.count("apps/create-installation-access-token"), 3, "{}", hub.print());
 
     // One that ends in four minutes is not used any more.
     let github = app(hub.api(), installation);
@@ -44,7 +48,7 @@ async fn an_app_gets_a_token_and_a_new_one_before_it_expires() {
     for _ in 0..3 {
         github.get::<Value>(Purpose::Look, path).await.unwrap();
     }
-    assert_eq!(hub.count("apps/create-installation-access-token"), 4, "{}", hub.print());
+    assert_eq!(hub.count("apps/create-installation-access-token"), 5, "{}", hub.print());
 }
 
 #[tokio::test]

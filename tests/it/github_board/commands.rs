@@ -186,7 +186,7 @@ fn ticks(pid: u32) -> u64 {
 
 #[test]
 fn an_idle_runner_on_a_thousand_issues_is_small_and_asks_one_thing() {
-    const POLLS: usize = 20;
+    const POLLS: usize = 40;
     let hub = Hub::start();
     for number in 0..1000 {
         hub.add_issue("ada", &format!("Issue {number}"), &"A few words. ".repeat(50), &["docs"]);
@@ -205,6 +205,14 @@ fn an_idle_runner_on_a_thousand_issues_is_small_and_asks_one_thing() {
         }
     };
     wait(3);
+    // Once, each of them is read by its number as well: who did what, and what was said.
+    let begun = std::time::Instant::now();
+    let mut read = 0;
+    while hub.count("graphql*") != read && begun.elapsed() < crate::support::board::PATIENCE {
+        read = hub.count("graphql*");
+        wait(unchanged() + 4);
+    }
+    println!("{read} questions for the rest of a thousand issues, a hundred at once");
     hub.forget_requests();
     let before = ticks(runner.id());
     wait(POLLS);
@@ -213,9 +221,13 @@ fn an_idle_runner_on_a_thousand_issues_is_small_and_asks_one_thing() {
     let (all, own) = (kilobytes(runner.id(), "VmRSS"), kilobytes(runner.id(), "RssAnon"));
     runner.kill().unwrap();
     runner.wait().unwrap();
-    println!("{idle} idle polls, {asked} requests, {} ms of processor time per poll", spent * 10 / idle as u64);
+    let each = spent as f64 * 10.0 / idle as f64;
+    println!("{idle} idle polls, {asked} requests, {each:.2} ms of processor time per poll");
     println!("{all} kB resident, {own} kB of it its own");
     assert!(idle >= POLLS && asked == idle, "{}", hub.print());
+    // What is promised of the program that people get; this one is built to be debugged.
+    let most = if cfg!(debug_assertions) { 10.0 } else { 3.0 };
+    assert!(each <= most, "{each} ms");
     // Measured: 12 to 15 MB in a debug build, by what the allocator keeps of the first listing.
     assert!(own < 24 * 1024, "{own} kB");
 }

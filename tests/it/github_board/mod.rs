@@ -25,7 +25,7 @@ fn client(hub: &Hub, token: &str) -> Github {
     Github::new(Access { timeout: Duration::from_secs(5), ..access }).unwrap()
 }
 
-fn plain_board() -> GithubBoard {
+pub fn plain_board() -> GithubBoard {
     GithubBoard {
         owner: "acme".into(),
         name: "widgets".into(),

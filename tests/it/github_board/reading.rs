@@ -6,7 +6,7 @@ use dirigent::tracker::github::GithubTracker;
 use dirigent::tracker::{Found, Tracker};
 
 use super::{GithubBoard, id, open, plain_board, tracker, tracker_of};
-use crate::github::Hub;
+use crate::github::{Hub, Instead, When};
 
 async fn read(tracker: &GithubTracker, number: u64) -> Ticket {
     match tracker.fetch_by_ids(&[id(number)]).await.unwrap().remove(0).1 {
@@ -23,8 +23,8 @@ async fn who_put_a_label_on_and_who_closed_it() {
     hub.unlabel("zoe", number, "Agent");
     hub.label("ada", number, "Agent");
     let ticket = read(&tracker(&hub), number).await;
-    assert_eq!(ticket.labelled.len(), 1);
-    let by = &ticket.labelled[0];
+    assert_eq!(ticket.history.labelled.len(), 1);
+    let by = &ticket.history.labelled[0];
     assert_eq!((by.label.as_str(), by.by.name.as_str(), by.by.trust), ("agent", "ada", TrustLevel::Admin));
     assert_eq!(ticket.author.unwrap().trust, TrustLevel::Stranger);
     hub.close("robot", number, "completed");
@@ -33,6 +33,52 @@ async fn who_put_a_label_on_and_who_closed_it() {
     let shared = GithubBoard { shared_account: true, ..plain_board() };
     let by = read(&tracker_of(&hub, shared), number).await.state_changed.unwrap().by.unwrap();
     assert!(!by.ourselves, "with a shared account it may have been the person");
+}
+
+#[tokio::test]
+async fn who_was_given_it_by_whom_and_who_changed_its_text() {
+    let hub = Hub::start();
+    let number = hub.add_issue("zoe", "A bug", "one", &["agent"]);
+    hub.assign("zoe", number, "ada");
+    hub.assign("ada", number, "robot");
+    let board = || GithubBoard { assignee: Some("me".into()), ..plain_board() };
+    let ticket = read(&tracker_of(&hub, board()), number).await;
+    let given = ticket.history.assigned.unwrap();
+    assert_eq!((given.by.name.as_str(), given.by.trust), ("ada", TrustLevel::Admin));
+    assert_eq!(ticket.history.reworded, None);
+    assert_eq!(read(&tracker(&hub), number).await.history.assigned, None, "nobody asks for it");
+    hub.advance(60);
+    hub.reword("zoe", number, "two");
+    let ticket = read(&tracker_of(&hub, board()), number).await;
+    let reworded = ticket.history.reworded.unwrap();
+    assert_eq!((reworded.by.name.as_str(), reworded.by.trust), ("zoe", TrustLevel::Stranger));
+    assert!(reworded.at > ticket.history.labelled[0].at.unwrap());
+    // A label without an event that tells whose it is lets nobody in.
+    hub.forget_events(number);
+    let put = read(&tracker(&hub), number).await.history.labelled.remove(0);
+    assert_eq!((put.label.as_str(), put.by.trust, put.at), ("agent", TrustLevel::Stranger, None));
+}
+
+#[tokio::test]
+async fn not_to_know_what_an_issue_waits_for_is_not_to_know_of_nothing() {
+    let hub = Hub::start();
+    let first = hub.add_issue("ada", "First", "", &[]);
+    let second = hub.add_issue("ada", "Second", "", &[]);
+    hub.block(second, first);
+    let tracker = tracker(&hub);
+    for (instead, fails) in [(Instead::Forbidden, true), (Instead::Status(502), true), (Instead::Status(404), false)] {
+        hub.fault("issues/list-dependencies-blocked-by", When::Before, instead);
+        assert_eq!(tracker.fetch_by_states(&open()).await.is_err(), fails);
+        hub.clear_faults();
+        let listed = tracker.fetch_by_states(&open()).await.unwrap();
+        let blocked = listed.iter().find(|one| one.id == id(second)).unwrap();
+        assert_eq!(
+            blocked.blocked_by.len(),
+            1,
+            "one answer that was not there does not stand for all: {}",
+            hub.print()
+        );
+    }
 }
 
 #[tokio::test]
@@ -104,6 +150,26 @@ async fn missing_labels_are_named_and_made() {
     assert!(tracker.labels_missing().await.unwrap().is_empty());
     let report = tracker.check_setup().await.unwrap();
     assert_eq!((report.account.as_str(), report.role, report.wrong.len()), ("robot", "write", 0));
+}
+
+#[tokio::test]
+async fn what_an_app_may_not_do_is_named() {
+    let hub = Hub::start();
+    let installation_id = hub.add_app(77, "dirigent-test");
+    let key = include_str!("../../github/app-key.pem");
+    let report = async || {
+        let credential = dirigent::github::Credential::App { app_id: 77, private_key: key.into(), installation_id };
+        let access = dirigent::github::Access::new(Some(hub.api().to_owned()), credential);
+        let github = dirigent::github::Github::new(access).unwrap();
+        GithubTracker::new(github, plain_board()).check_setup().await.unwrap()
+    };
+    let whole = report().await;
+    assert_eq!((whole.wrong, whole.doubts), (Vec::<String>::new(), Vec::<String>::new()));
+    let edit = |body: &mut serde_json::Value| body["permissions"]["issues"] = "read".into();
+    let instead = Instead::EditedAndChecked(Box::new(edit));
+    hub.fault("apps/create-installation-access-token", When::After, instead);
+    let wrong = report().await.wrong;
+    assert!(wrong[0].contains("the App lacks the permission `Issues: read and write`"), "{wrong:?}");
 }
 
 #[tokio::test]

@@ -104,6 +104,17 @@ async fn a_pull_request_stands_in_the_repositorys_own_template() {
 }
 
 #[tokio::test]
+async fn one_reviewer_who_cannot_review_keeps_no_other_from_being_asked() {
+    let scene = Scene::new();
+    let head = scene.work("dirigent/x", "x.txt", "x\n");
+    scene.forge.push_branch(&permit(), "dirigent/x", &head, None).await.unwrap();
+    let reviewers = ["robot", "ada", "acme/core", "nobody-at-all"].map(str::to_owned).to_vec();
+    let new = NewPr { reviewers, ..scene.new_pr("dirigent/x", &head) };
+    let pr = scene.forge.open_pr(&permit(), &new).await.unwrap();
+    assert_eq!(scene.hub.reviewers(pr.number.0), ["ada", "core"], "{}", scene.hub.print());
+}
+
+#[tokio::test]
 async fn a_write_whose_answer_was_lost_is_found_and_not_repeated() {
     let scene = Scene::new();
     let head = scene.work("dirigent/x", "x.txt", "x\n");

@@ -6,5 +6,6 @@ mod journey;
 mod own_clone;
 mod scene;
 mod tables;
+mod triggers;
 mod undo;
 mod worker_access;

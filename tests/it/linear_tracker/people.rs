@@ -58,7 +58,11 @@ async fn who_moved_a_ticket_is_read_from_its_history() {
         let by = change.by.unwrap();
         assert_eq!((by.name.as_str(), by.trust), (name, trust), "{state}");
         assert!(Some(change.at) <= ticket.updated_at);
-        assert!(ticket.labelled.iter().all(|labelled| labelled.by.name == "ada"), "{:?}", ticket.labelled);
+        assert!(
+            ticket.history.labelled.iter().all(|labelled| labelled.by.name == "ada"),
+            "{:?}",
+            ticket.history.labelled
+        );
     }
 }
 
