@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod end_to_end;
+mod keys;
 mod landing;
 mod people;
 mod remote;
