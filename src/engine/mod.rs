@@ -38,6 +38,7 @@ mod quota;
 mod reconcile;
 mod relations;
 mod remarks;
+mod restore;
 mod retry;
 pub mod review_format;
 mod reviewing;

@@ -253,6 +253,7 @@ impl Step<'_> {
                 });
                 let told: Vec<Told> = told.collect();
                 self.adopt(facts, ticket.branch_name.as_deref());
+                self.restore(&ticket);
                 self.told_before(&ticket.id, &told);
             }
             return;
@@ -324,6 +325,9 @@ impl Step<'_> {
         }
         if says_nothing_new && !by_people {
             return;
+        }
+        if has_news {
+            self.restore(&ticket);
         }
         self.take_over(&ticket, facts, by_people, basis, &secret);
     }
