@@ -293,6 +293,11 @@ impl TrackerKind {
         }
     }
 
+    /// Whether people have accounts there, so that they can be named and are told.
+    pub fn has_accounts(self) -> bool {
+        matches!(self, Self::Github | Self::Linear)
+    }
+
     /// Whether a ticket has a place for links of its own. GitHub shows a pull request that names the issue by itself.
     pub fn keeps_links(self) -> bool {
         matches!(self, Self::Linear)

@@ -28,6 +28,7 @@ pub fn linear_board(settings: &Settings) -> Result<LinearTracker, TrackerError> 
             active: tracker.active_states.clone(),
             terminal: tracker.terminal_states.clone(),
             targets,
+            approval: settings.merge.approval_states.clone(),
         },
         own_account: provider.account.map(|account| account == AccountUse::Own),
         create_labels: provider.create_labels.unwrap_or(false),

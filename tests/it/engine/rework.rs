@@ -509,3 +509,26 @@ fn what_is_never_green_costs_its_rounds_and_nothing_more_for_an_hour() {
     let told = |action: &Action| matches!(action, Action::Comment { said: Said::Blocked { .. }, .. });
     assert_eq!(machine.emitted(told), 1, "said once");
 }
+
+#[test]
+fn a_job_that_changes_phase_ten_times_does_not_write_ten_comments() {
+    let mut machine = Machine::with_pr(policy());
+    for round in 1..=3 {
+        with_failing_check(&mut machine);
+        machine.run_starts("a");
+        // A run that fails is tried again, and that is no news either.
+        machine.run_ends("a", super::fixtures::failed(super::fixtures::exit()));
+        machine.wake();
+        machine.run_starts("a");
+        machine.run_delivers("a", &format!("round{round}"));
+    }
+    machine.lands("a");
+    machine.merge_succeeds();
+    assert_eq!(machine.phase("a"), Phase::Done);
+    let kind = |action: &Action| match action {
+        Action::Comment { said, .. } => serde_json::to_value(said).unwrap()["kind"].as_str().map(str::to_owned),
+        _ => None,
+    };
+    let told: Vec<String> = machine.effects.iter().filter_map(|effect| kind(&effect.action)).collect();
+    assert_eq!(told, ["started", "pr_opened", "rework", "rework", "rework", "done"]);
+}
