@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crossterm::cursor::MoveToPreviousLine;
 use crossterm::queue;
 use crossterm::terminal::{Clear, ClearType};
-use tokio::sync::watch;
+use tokio::sync::watch::error::RecvError;
 
 use crate::config::observability::ObservabilitySettings;
 use crate::domain::snapshot::Snapshot;
-use crate::runtime::Handle;
+use crate::runtime::{Handle, Snapshots};
 
 use super::output;
 use super::snapshot_source::{Behind, SnapshotSource};
@@ -43,9 +43,9 @@ pub async fn show(handle: Handle, stopping: Arc<AtomicBool>, settings: Observabi
 
 /// Waits until it is time to draw again; an error where the driver is gone, however long the pause would have been.
 async fn next_picture(
-    snapshots: &mut watch::Receiver<Arc<Snapshot>>,
+    snapshots: &mut Snapshots,
     settings: &ObservabilitySettings,
-) -> Result<(), watch::error::RecvError> {
+) -> Result<(), RecvError> {
     let pause = tokio::time::sleep(settings.render_interval);
     tokio::pin!(pause);
     let mut news = false;
