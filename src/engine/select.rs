@@ -56,7 +56,7 @@ pub fn is_active(state: &str, policy: &Policy) -> bool {
     state_in(state, &policy.tracker.active_states) && !is_terminal(state, policy)
 }
 
-/// Labels that are demanded and not there. A blank one matches nothing, so it is always missing.
+/// Labels that are required and missing. A blank one matches nothing, so it is always missing.
 pub fn missing_labels(ticket: &TicketFacts, policy: &Policy) -> Vec<String> {
     policy
         .tracker
@@ -68,7 +68,7 @@ pub fn missing_labels(ticket: &TicketFacts, policy: &Policy) -> Vec<String> {
         .collect()
 }
 
-/// Why this ticket is none of ours, if it is none.
+/// Why this ticket is not ours, if it is not.
 pub fn not_ours(ticket: &TicketFacts, policy: &Policy) -> Option<String> {
     if let Dispatchable::No(because) = &ticket.dispatchable {
         return Some(because.clone());
