@@ -21,21 +21,22 @@ use crate::domain::phase::Phase;
 use crate::runtime::{self, RunnerFolder};
 
 use super::output;
+use super::recent_lines::RecentLines;
 
 /// Beside the ledger.
 const FILE: &str = "dirigent.log";
 const LARGEST: u64 = 10 << 20;
-/// Older ones than this many are dropped.
+/// How many older files are kept.
 const KEPT: u32 = 5;
 
-/// How much is said.
+/// How much is printed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Loudness {
     /// Warnings and errors.
     Quiet,
     #[default]
     Usual,
-    /// Also what is only of use to whoever looks for a fault.
+    /// Also what only helps to find a fault.
     Verbose,
 }
 
@@ -49,8 +50,15 @@ impl Loudness {
     }
 }
 
-/// Starts the log. `shown` is how it goes to stderr; none where a live table has the terminal. The file is always written.
-pub fn start(place: &RunnerFolder, shown: Option<LogFormat>, loudness: Loudness) -> io::Result<()> {
+/// Where the log goes besides the file.
+pub enum LogPlace {
+    Stderr(LogFormat),
+    /// A live table has the terminal, and shows of it what there is room for.
+    Kept(RecentLines),
+}
+
+/// Starts the log. The file is always written.
+pub fn start(place: &RunnerFolder, shown: LogPlace, loudness: Loudness) -> io::Result<()> {
     let asked = || EnvFilter::try_from_env("DIRIGENT_LOG").ok();
     let file = RotatingFile::open(&place.state_dir.join(FILE))?;
     let in_file = layer()
@@ -58,16 +66,20 @@ pub fn start(place: &RunnerFolder, shown: Option<LogFormat>, loudness: Loudness)
         .with_writer(file)
         .with_filter(asked().unwrap_or_else(|| Loudness::Usual.filter()));
     let filter = asked().unwrap_or_else(|| loudness.filter());
-    let on_screen = shown.map(|format| match format {
-        LogFormat::Json => layer().json().with_writer(io::stderr).with_filter(filter).boxed(),
-        LogFormat::Full => {
+    let on_screen = match shown {
+        LogPlace::Stderr(LogFormat::Json) => layer().json().with_writer(io::stderr).with_filter(filter).boxed(),
+        LogPlace::Stderr(LogFormat::Full) => {
             layer().fmt_fields(debug_fn(write_full_field)).with_writer(io::stderr).with_filter(filter).boxed()
         }
-        LogFormat::Text => {
+        LogPlace::Stderr(LogFormat::Text) => {
             let people = ForPeople { colour: output::colour_on_stderr() };
             layer().event_format(people).with_writer(io::stderr).with_filter(filter).boxed()
         }
-    });
+        LogPlace::Kept(lines) => {
+            let people = ForPeople { colour: false };
+            layer().event_format(people).with_writer(lines).with_filter(filter).boxed()
+        }
+    };
     // A second start in one process keeps the first one's log.
     let _ = tracing_subscriber::registry().with(in_file).with(on_screen).try_init();
     Ok(())
@@ -78,8 +90,8 @@ fn layer<S: Subscriber + for<'a> LookupSpan<'a>>() -> tracing_subscriber::fmt::L
     tracing_subscriber::fmt::layer().with_target(false).log_internal_errors(false).with_ansi(false)
 }
 
-/// The sentence as it is, then what is worth a field: an empty one says nothing, but that a ticket's line belongs to no
-/// session is something its readers look for.
+/// The sentence as it is, then the fields that say something. Empty ones are left out, except for `session_id`: readers look
+/// for lines of a ticket that belong to no session.
 fn write_field(out: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> fmt::Result {
     match (field.name(), format!("{value:?}")) {
         ("message", text) => write!(out, "{text}"),
@@ -129,7 +141,7 @@ fn key_in(fields: &str) -> Option<String> {
     (!key.is_empty()).then(|| key.to_owned())
 }
 
-/// What of an event is for people.
+/// The part of an event that is for people.
 #[derive(Debug, Default)]
 struct Sentence {
     key: String,
@@ -154,7 +166,10 @@ impl Visit for Sentence {
 
 impl Sentence {
     fn line(&self, time: &str, level: Level, colour: bool) -> String {
-        let own = self.text.strip_prefix(&self.key).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(&self.text);
+        // The line begins with the key already.
+        let rest = self.text.strip_prefix(&self.key).filter(|_| !self.key.is_empty());
+        let own =
+            rest.and_then(|rest| rest.strip_prefix(": ").or_else(|| rest.strip_prefix(' '))).unwrap_or(&self.text);
         let mut text = output::short_run_ids(&output::line(&without_needless_words(own)));
         if let Some(error) = &self.error {
             text = format!("{text}: {}", output::line(error));
@@ -170,19 +185,21 @@ impl Sentence {
     }
 }
 
-/// A move to a place where nobody has to do anything needs no reason: `a → b: because` becomes `a → b`.
+/// A move to a place where nothing is wrong and nobody has to do anything needs no reason: `a → b: because` becomes `a → b`.
 fn without_needless_words(text: &str) -> String {
     let Some((moved, _)) = text.split_once(": ") else { return text.to_owned() };
     let Some((from, to)) = moved.split_once(" → ") else { return text.to_owned() };
     let phase = |words: &str| Phase::ALL.into_iter().find(|phase| phase.words() == words);
     match (phase(from), phase(to)) {
-        (Some(_), Some(Phase::Blocked | Phase::WaitingForHuman | Phase::Released | Phase::Done)) => text.to_owned(),
+        (Some(_), Some(Phase::Rework | Phase::Blocked | Phase::WaitingForHuman | Phase::Released | Phase::Done)) => {
+            text.to_owned()
+        }
         (Some(_), Some(_)) => moved.to_owned(),
         _ => text.to_owned(),
     }
 }
 
-/// Green where it is over well, yellow where a person is needed.
+/// Green where it has ended well, yellow where a person is needed.
 fn painted_phase(text: &str, colour: bool) -> String {
     let Some((from, to)) = text.split_once(" → ") else { return text.to_owned() };
     let code = match to.split(':').next() {

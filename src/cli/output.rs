@@ -8,6 +8,7 @@ use comfy_table::{ContentArrangement, Table, TableStyle};
 use serde::Serialize;
 
 use crate::domain::time::Timestamp;
+pub use crate::domain::words::{SHORT_RUN, count, short_run, short_run_ids};
 
 use super::Failure;
 
@@ -70,17 +71,22 @@ pub fn table(headings: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> 
     table
 }
 
-/// Writes to stdout; a reader that went away is no error worth a word.
+/// Writes to stdout; a reader that went away is not an error worth mentioning.
 pub fn print(text: &str) -> Result<(), Failure> {
+    print_part(&format!("{text}\n"))
+}
+
+/// The same, without adding a line end.
+pub fn print_part(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     let shown = if out.is_terminal() { harmless(text) } else { text.into() };
-    match out.write_all(shown.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()) {
+    match out.write_all(shown.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         other => Ok(other?),
     }
 }
 
-/// Writes to stderr; where nobody listens any more, nothing is lost.
+/// Writes to stderr; it does not matter if nobody listens any more.
 pub fn complain(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
@@ -122,31 +128,9 @@ pub fn time(at: Timestamp) -> String {
     }
 }
 
-/// One line of it, however many there are.
+/// All of its lines as one.
 pub fn line(text: &str) -> String {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" · ")
-}
-
-/// Letters of a run's id that people are shown; commands that take a run take them.
-pub const SHORT_RUN: usize = 6;
-const RUN_ID: usize = 26;
-
-/// The last letters of every run id in the text.
-pub fn short_run_ids(text: &str) -> String {
-    let is_id = |word: &&str| {
-        word.len() == RUN_ID && word.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
-    };
-    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(is_id);
-    words.fold(text.to_owned(), |text, id| text.replace(id, short_run(id)))
-}
-
-pub fn short_run(id: &str) -> &str {
-    id.len().checked_sub(SHORT_RUN).and_then(|start| id.get(start..)).unwrap_or(id)
-}
-
-/// `1 ticket`, `2 tickets`.
-pub fn count(number: usize, one: &str, many: &str) -> String {
-    if number == 1 { format!("1 {one}") } else { format!("{number} {many}") }
 }
 
 pub fn time_of_day(at: Timestamp) -> String {

@@ -19,7 +19,7 @@ use crate::domain::remark::{Remark, RemarkEffect, RemarkKey};
 use crate::domain::run::StopReason;
 use crate::domain::time::Timestamp;
 
-/// What a command asks for is so already: nothing to do, and nothing wrong.
+/// What a command asks for is the case already: there is nothing to do, and nothing is wrong.
 pub fn is_so_already(state: &State, command: &OperatorCommand) -> Option<String> {
     let OperatorCommand::Approve { ticket, overrule, head: meant } = command else { return None };
     if !overrule.is_empty() {
@@ -123,7 +123,7 @@ fn is_at(job: &Job, head: &CommitId) -> bool {
     job.current_head().is_some_and(|current| current.is_called(head.as_str()))
 }
 
-/// In one sentence, for whoever has just told us something.
+/// The answer, in one sentence, for whoever has just told us something.
 pub fn where_it_stands(state: &State, policy: &Policy, job: &Job, now: Timestamp) -> String {
     if let Some(head) = job.people.approved_head().filter(|head| waits_for_what_it_has(job, head)) {
         return format!("{}: {} is approved; it is looked at once more and goes on", job.ticket.key, head.short());
@@ -308,6 +308,15 @@ pub fn operator_retried(job: &mut Job, out: &mut Decided<'_>) {
             None => start_over(job, out),
         },
         _ => start_over(job, out),
+    }
+}
+
+/// A person pushed to a branch that no agent could bring any further: their head is judged like any other. The rounds stay used up,
+/// so what is still wrong blocks it again, with the reason of this head.
+pub fn pushed(job: &mut Job, out: &mut Decided<'_>) {
+    let stuck = matches!(&job.stage, Stage::Blocked { cause: BlockCause::ReworkLimitExceeded { .. }, .. });
+    if let Some(pr) = job.delivery.pr.clone().filter(|_| stuck && !may_have_opened_another(job)) {
+        look_again(job, &pr, out);
     }
 }
 

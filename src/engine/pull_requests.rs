@@ -9,6 +9,7 @@ use super::delivery;
 use super::effect::Action;
 use super::instructions::{Told, seen_before, told_in};
 use super::landing;
+use super::people;
 use super::phases::{self, Observation};
 use super::provenance::{is_ours, is_trusted, proven_key};
 use super::remarks;
@@ -342,7 +343,8 @@ impl Step<'_> {
             delivery.remote_head.replace(head.clone()).filter(|_| !ours && !by_worker)
         });
         if known.flatten().is_some() {
-            self.note(Some(ticket), "head_adopted", format!("somebody pushed {}; it is judged next", head.short()));
+            self.note(Some(ticket), "head_adopted", format!("somebody pushed {}", head.short()));
+            self.decide_with(ticket, people::pushed);
         }
     }
 
@@ -385,7 +387,7 @@ impl Step<'_> {
         health.locked_out = false;
     }
 
-    /// A write to the job's pull request leaves.
+    /// A write to the job's pull request is sent.
     pub fn pr_write_sent(&mut self, ticket: &TicketId, what: PrWriteKind) {
         self.edit_pr(ticket, |facts| facts.write = Some(PrWrite::Sent { what }));
     }

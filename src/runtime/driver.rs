@@ -25,6 +25,7 @@ use crate::domain::ids::TicketId;
 use crate::domain::job::Job;
 use crate::domain::run::{RunOutcome, RunReport};
 use crate::domain::time::Timestamp;
+use crate::domain::words::count;
 use crate::engine::effect::{Action, Effect, Said};
 use crate::engine::event::{Event, OperatorCommand};
 use crate::engine::permit::Reach;
@@ -43,7 +44,7 @@ const PUBLISH_PER_JOB: Duration = Duration::from_micros(100);
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
 const RETRY_WRITE_EVERY: Duration = Duration::from_secs(1);
 const PULSE: Duration = Duration::from_secs(2);
-/// So much more than a pulse that it was no mere delay.
+/// So much longer than a pulse that it cannot have been a mere delay.
 const ABSENCE: Duration = Duration::from_secs(6);
 /// What is beyond its days is dropped at the start and then this often; a batch at a time, with a pause in between.
 const PRUNE_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -608,7 +609,8 @@ impl Driver {
             }
             Command::Shutdown => {
                 self.step(Event::Shutdown);
-                Ok(format!("shutting down; {} run(s) are being stopped", self.state.runs.len()))
+                let runs = count(self.state.runs.len(), "run is being stopped", "runs are being stopped");
+                Ok(format!("shutting down; {runs}"))
             }
         }
     }
