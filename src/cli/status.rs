@@ -160,6 +160,7 @@ fn heading(seen: &SnapshotSource) -> String {
         counts.blocked,
         counts.done
     )];
+    lines.extend(snapshot.served_at.iter().map(|url| format!("dashboard and API: {url}")));
     lines.extend(snapshot.switches.iter().map(banner));
     if let Some(error) = &snapshot.tracker.last_error {
         lines.push(format!("the board could not be read: {error}"));

@@ -4,8 +4,9 @@
 mod foundations;
 mod journey;
 mod own_clone;
-mod scene;
+pub mod scene;
 mod tables;
 mod triggers;
 mod undo;
+mod webhooks;
 mod worker_access;

@@ -44,6 +44,7 @@ fn job(key: &str, phase: Phase, title: &str) -> JobView {
         merged_commit: None,
         merged_by_us: None,
         conditions: Vec::new(),
+        remarks: Vec::new(),
         review: None,
     }
 }
@@ -51,6 +52,7 @@ fn job(key: &str, phase: Phase, title: &str) -> JobView {
 fn picture() -> Snapshot {
     let mut working = job("t-2", Phase::Implementing, "Paint the \u{1b}[2Jdoor");
     working.run = Some(RunView {
+        runtime: "exec".into(),
         id: "01KA9ZJ3S2V6B8Q4TTK1MYNZ7E".into(),
         kind: RunKind::Implement,
         attempt: 1,
