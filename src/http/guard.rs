@@ -136,10 +136,8 @@ fn same_origin(request: &Request) -> Result<(), ApiError> {
         ApiError::new(axum::http::StatusCode::FORBIDDEN, "cross_origin", message)
     };
     let headers = request.headers();
-    if let Some(site) = headers.get("sec-fetch-site") {
-        if site != "same-origin" && site != "none" {
-            return Err(refused());
-        }
+    if headers.get("sec-fetch-site").is_some_and(|site| site != "same-origin" && site != "none") {
+        return Err(refused());
     }
     let Some(origin) = headers.get(ORIGIN) else { return Ok(()) };
     let host = host_of(headers, request.uri())?;
