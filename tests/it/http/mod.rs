@@ -4,6 +4,7 @@ mod bad_input;
 mod changes;
 pub mod client;
 mod contract;
+mod documented;
 mod events;
 mod logs;
 mod reads;
