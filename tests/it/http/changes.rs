@@ -69,7 +69,7 @@ fn each_command_does_what_it_does_at_the_terminal() {
 
 #[test]
 fn a_question_is_answered_and_work_is_sent_back_with_words() {
-    let agent = format!("if tk show \"$DIRIGENT_TICKET_KEY\" | grep -q Blue; then\n{GOOD}else\n{ASKS}fi\n");
+    let agent = format!("if grep -q Blue \"$DIRIGENT_PROMPT_FILE\"; then\n{GOOD}else\n{ASKS}fi\n");
     let served = with_ada(&agent, APPROVED, &["t-1"]);
     served.until("it asks", || served.phase("t-1") == "blocked");
     assert_eq!(by_ada(&served, "/api/v1/t-1/answer", json!({ "text": "  " })).status, 400);
