@@ -189,7 +189,7 @@ fn wider_than_this_machine_needs_a_token_for_looking_too() {
     assert_eq!(served.get("/healthz").status, 200, "a balancer has no token");
     assert_eq!(served.get_with("/api/v1/state", &format!("Authorization: Bearer {token}\r\n")).status, 200);
     assert_eq!(served.get_with("/api/v1/state", &format!("Cookie: a=b; dirigent-token={token}\r\n")).status, 200);
-    let known = format!("GET /healthz HTTP/1.1\r\nHost: board.example\r\nConnection: close\r\n\r\n");
+    let known = "GET /healthz HTTP/1.1\r\nHost: board.example\r\nConnection: close\r\n\r\n";
     assert_eq!(raw(&served.address, known.as_bytes()).status, 200);
 }
 

@@ -2,7 +2,6 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -178,7 +177,7 @@ impl Events {
     }
 
     /// The next one; `None` when the other end has closed.
-    pub fn next(&mut self) -> Option<Event> {
+    pub fn read(&mut self) -> Option<Event> {
         loop {
             while let Some(end) = self.text.find("\n\n") {
                 let block: String = self.text.drain(..end + 2).collect();
@@ -222,16 +221,12 @@ impl Events {
     pub fn wait(&mut self, what: &str, mut is_it: impl FnMut(&Event) -> bool) -> Event {
         let began = std::time::Instant::now();
         while began.elapsed() < PATIENCE {
-            match self.next() {
+            match self.read() {
                 Some(event) if is_it(&event) => return event,
                 Some(_) => {}
                 None => panic!("the events ended before: {what}"),
             }
         }
         panic!("never came: {what}")
-    }
-
-    pub fn patience(&self, patience: Duration) {
-        self.stream.set_read_timeout(Some(patience)).unwrap();
     }
 }

@@ -8,7 +8,7 @@ use crate::support::board::MERGE;
 fn whoever_comes_back_gets_what_was_missed_and_nothing_twice() {
     let served = ServedBoard::new(ASKS, MERGE, |board| board.ticket("t-1", "Ask"));
     let mut events = Events::open(&served.address, "");
-    let first = events.next().unwrap();
+    let first = events.read().unwrap();
     assert_eq!(first.kind, "state");
     assert!(first.data["tickets"].is_array(), "{}", first.data);
     served.until("it asks", || served.phase("t-1") == "blocked");
@@ -21,17 +21,17 @@ fn whoever_comes_back_gets_what_was_missed_and_nothing_twice() {
     served.board.ticket("t-2", "Another");
     served.until("the other asks", || served.phase("t-2") == "blocked");
     let mut events = Events::open(&served.address, &format!("Last-Event-ID: {}\r\n", seen.id));
-    let next = events.next().unwrap();
+    let next = events.read().unwrap();
     assert_eq!(next.kind, "change", "what was missed is told one by one");
     let number = |id: &str| id.rsplit('-').next().unwrap().parse::<u64>().unwrap();
     assert_eq!(number(&next.id), number(&seen.id) + 1);
     assert!(next.data["changed"].is_array() && next.data["gone"].is_array() && next.data.get("tickets").is_none());
     for unknown in ["1-1", "nonsense", "99999999999999999999-1", ""] {
         let mut events = Events::open(&served.address, &format!("Last-Event-ID: {unknown}\r\n"));
-        assert_eq!(events.next().unwrap().kind, "state", "{unknown}");
+        assert_eq!(events.read().unwrap().kind, "state", "{unknown}");
     }
     served.runner.end();
-    while events.next().is_some() {}
+    while events.read().is_some() {}
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn a_thousand_who_follow_and_one_who_never_reads_hold_nobody_up() {
     let silent = Events::open(&served.address, "");
     let mut all: Vec<Events> = (0..1000).map(|_| Events::open(&served.address, "")).collect();
     for events in &mut all {
-        assert_eq!(events.next().unwrap().kind, "state");
+        assert_eq!(events.read().unwrap().kind, "state");
     }
     assert_eq!(served.get("/api/v1/state").status, 200, "there is room for a question");
     served.board.ok(&["pause", "t-1"]);
