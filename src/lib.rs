@@ -16,6 +16,7 @@ pub mod engine;
 pub mod forge;
 pub mod gates;
 pub mod github;
+pub mod http;
 pub mod launcher;
 pub mod ledger;
 pub mod publish;

@@ -8,6 +8,7 @@ mod conversation;
 pub mod exec;
 mod fault;
 mod framing;
+pub mod peek;
 pub mod pi;
 pub mod plan;
 pub mod presets;

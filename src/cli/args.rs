@@ -111,10 +111,24 @@ pub enum CliCommand {
         #[arg(long)]
         read_only: bool,
     },
+    /// Print the token that the API wants for anything that changes something
+    Token,
     /// Show the effective configuration, or its schema
     Config(ConfigArgs),
     /// Print a completion script for your shell
     Completion { shell: clap_complete::Shell },
+}
+
+impl CliCommand {
+    /// Keys of the workflow file that options of this command stand for.
+    pub fn overrides(&self) -> Option<String> {
+        let port = match self {
+            Self::Run(args) => args.port,
+            Self::Quickstart(args) => args.serve.then_some(args.port),
+            _ => None,
+        };
+        port.map(|port| format!("server.port={port}"))
+    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -122,6 +136,12 @@ pub struct QuickstartArgs {
     /// Where to make the sample repository [default: a new temporary folder]
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
+    /// Serve the API and the dashboard, and stay up until told to stop
+    #[arg(long)]
+    pub serve: bool,
+    /// With --serve: the port; 0 takes any free one
+    #[arg(long, value_name = "PORT", requires = "serve", default_value_t = 4041)]
+    pub port: u16,
 }
 
 #[derive(Debug, clap::Args)]
@@ -192,6 +212,9 @@ pub struct RunArgs {
     /// With --until-idle: do not wait for next attempts, as --once does not
     #[arg(long, requires = "ends")]
     pub no_retry: bool,
+    /// Serve the API and the dashboard at this port, whatever server.port says; 0 takes any free one
+    #[arg(long, value_name = "PORT")]
+    pub port: Option<u16>,
     /// Shut down in good order after this long: 90s, 30m, 2h
     #[arg(long, value_name = "AGE", value_parser = parse_age)]
     pub timeout: Option<std::time::Duration>,

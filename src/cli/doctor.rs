@@ -405,7 +405,7 @@ fn disk(root: &Path, report: &mut Report) {
 }
 
 fn open_files(loaded: &Loaded, report: &mut Report) {
-    match super::open_files::allow_for(loaded.settings.agent.max_concurrent_agents) {
+    match super::open_files::allow_for(loaded.settings.agent.max_concurrent_agents, 0) {
         Some(files) if !files.enough_for_one() => report.problem("open files", files.sentence(), files.fix()),
         Some(files) if !files.enough_for_all() => report.warn("open files", files.sentence(), files.fix()),
         Some(files) => report.ok("open files", format!("{} allowed, {} wanted", files.allowed, files.wanted)),

@@ -48,6 +48,8 @@ fn changes_something(command: &CliCommand) -> Option<&'static str> {
         CliCommand::Try(_) => "try",
         CliCommand::Gc(args) if !args.dry_run => "gc",
         CliCommand::Undo(_) => "undo",
+        // Whoever has it may change things.
+        CliCommand::Token => "token",
         CliCommand::Salvage(args) => match args.command {
             SalvageCommand::Restore { .. } => "salvage restore",
             SalvageCommand::List { .. } | SalvageCommand::Show { .. } => return None,

@@ -42,6 +42,7 @@ mod scripts;
 mod snapshot_source;
 mod status;
 pub mod tk;
+mod token;
 mod top;
 mod transcript_view;
 mod undo;
@@ -130,7 +131,8 @@ fn tk_arguments(arguments: &[OsString]) -> Option<Vec<OsString>> {
 
 fn dispatch(args: Args) -> Result<(), Failure> {
     output::choose_colour(args.color);
-    let context = context::Context::new(args.workflow, &args.overrides)?;
+    let overrides: Vec<String> = args.overrides.into_iter().chain(args.command.overrides()).collect();
+    let context = context::Context::new(args.workflow, &overrides)?;
     inside::refuse_workers(&context, &args.command)?;
     match args.command {
         CliCommand::Quickstart(args) => quickstart::quickstart(&context, &args),
@@ -156,6 +158,7 @@ fn dispatch(args: Args) -> Result<(), Failure> {
         CliCommand::Undo(args) => undo::undo(&context, &args),
         CliCommand::Agents(args) => agents::agents(&context, &args),
         CliCommand::Replay(args) => replay::replay(&args),
+        CliCommand::Token => token::token(&context),
         CliCommand::Config(args) => config::config(&context, &args),
         // Served before anything else can fail.
         CliCommand::Hook { .. } | CliCommand::DeskMcp { .. } | CliCommand::Tk { .. } => Ok(()),

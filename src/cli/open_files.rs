@@ -36,12 +36,13 @@ impl OpenFiles {
     }
 }
 
-/// Raises the soft limit as far as is needed and allowed, and says what came of it. `None` where nobody can tell.
-pub fn allow_for(workers: usize) -> Option<OpenFiles> {
+/// Raises the soft limit as far as is needed and allowed, and says what came of it. `None` where nobody can tell. Connections of
+/// the server get what there is: where it is less, some are turned away.
+pub fn allow_for(workers: usize, connections: usize) -> Option<OpenFiles> {
     let wanted = RUNNER + WORKER.saturating_mul(u64::try_from(workers).unwrap_or(u64::MAX));
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).ok()?;
     // No further than needed: workers inherit it, and some programs do not cope with a huge one.
-    let raised = wanted.min(hard);
+    let raised = wanted.saturating_add(u64::try_from(connections).unwrap_or(u64::MAX)).min(hard);
     let allowed = if raised > soft && setrlimit(Resource::RLIMIT_NOFILE, raised, hard).is_ok() { raised } else { soft };
     Some(OpenFiles { allowed, wanted })
 }

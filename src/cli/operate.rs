@@ -65,7 +65,8 @@ pub fn approve(context: &Context, args: &ApproveArgs) -> Result<(), Failure> {
     if args.head.is_some() && !matches!(many, Many::Named(tickets) if tickets.len() == 1) {
         return Err(Failure::Usage("--head names one commit, which is one ticket's; name that ticket alone".into()));
     }
-    let request = |ticket| Request::Approve { ticket, head: args.head.clone(), anyway: args.anyway };
+    let request =
+        |ticket| Request::Approve { ticket, head: args.head.clone(), anyway: args.anyway, overrule: Vec::new() };
     many.tell(context, waits_for_approval, request)
 }
 
@@ -159,7 +160,7 @@ fn write_down(loaded: &Loaded, place: &RunnerFolder, request: &Request) -> Resul
         Request::Resume { ticket } => OperatorCommand::Resume { ticket: find(ticket)? },
         Request::Stop { ticket } => OperatorCommand::Stop { ticket: find(ticket)? },
         Request::Retry { ticket } => OperatorCommand::Retry { ticket: find(ticket)? },
-        Request::Approve { ticket, head, anyway } => {
+        Request::Approve { ticket, head, anyway, overrule: _ } => {
             let ticket = find(ticket)?;
             let overrule = if *anyway { holding(&ledger.load()?, &ticket) } else { Vec::new() };
             OperatorCommand::Approve { ticket, head: head.as_deref().map(CommitId::new), overrule }

@@ -6,6 +6,7 @@ use tokio::task::JoinHandle;
 
 use crate::config::Settings;
 use crate::config::observability::ModelTier;
+use crate::http::{HttpServer, Served};
 use crate::publish::notify::{Mailer, NotifierParts};
 use crate::publish::{Publication, TeamIdentity, TeamStateFile};
 use crate::runtime::assembly::{Runner, secrets, texts};
@@ -14,6 +15,8 @@ use crate::workflow::Loaded;
 use crate::workspace::exclude::keep_out_of_git;
 
 use super::context::Context;
+use super::logging::Loudness;
+use super::output;
 
 /// Nobody waits longer than this for a slow disk or receiver.
 const LAST_WORDS: Duration = Duration::from_secs(6);
@@ -60,6 +63,38 @@ fn notify(context: &Context, loaded: &Loaded, place: &RunnerFolder, runner: &Run
     let record = place.state_dir.join("notified.json");
     let parts = NotifierParts { receivers, mailer, gatekeeper: runner.gatekeeper.clone(), record };
     Some(tokio::spawn(crate::publish::notify::notify(parts, runner.handle.clone())))
+}
+
+/// The API and the dashboard, until the runner ends.
+pub fn serve(
+    server: HttpServer,
+    context: &Context,
+    loaded: &Loaded,
+    place: &RunnerFolder,
+    runner: &Runner,
+) -> JoinHandle<()> {
+    let served = Served {
+        handle: runner.handle.clone(),
+        folder: place.clone(),
+        secrets: secrets(loaded),
+        home: context.env.home(),
+    };
+    let (settings, hash) = (loaded.settings.clone(), loaded.hash.clone());
+    tokio::spawn(async move { server.serve(&settings, &hash, served).await })
+}
+
+/// Where it is, and how to get in.
+pub fn announce(server: &HttpServer, settings: &Settings, loudness: Loudness) {
+    let url = server.url();
+    tracing::debug!(url, "the API and the dashboard are served");
+    if loudness == Loudness::Quiet {
+        return;
+    }
+    let token = match settings.server.secrets().next() {
+        Some(_) => "changes need a token of `server.token` or `server.tokens`",
+        None => "changes need the token that `dirigent token` prints",
+    };
+    output::complain(&format!("dashboard and API: {url} ({token})"));
 }
 
 /// Waits for their last words.

@@ -42,7 +42,12 @@ pub fn quickstart(context: &Context, args: &QuickstartArgs) -> Result<(), Failur
     let loaded = context.load_file(&repo.join("WORKFLOW.md"))?;
     let place = context.place(&loaded);
     let view = if std::io::stdout().is_terminal() { View::Live } else { View::Plain };
-    run::work(context, &loaded, &place, &WorkOrder::plain(Until::Idle, view))?;
+    let until = if args.serve { Until::Told } else { Until::Idle };
+    run::work(context, &loaded, &place, &WorkOrder::plain(until, view))?;
+    if args.serve {
+        // Whoever ended it has seen how far it came.
+        return status::summary(&loaded, &place);
+    }
 
     let ledger = place.read_ledger()?;
     let snapshot = snapshot_source::from_ledger(&loaded, ledger.as_ref())?;

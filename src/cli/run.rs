@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::config::observability::LogFormat;
+use crate::http::{self, HttpServer};
 use crate::launcher::adopted;
 use crate::ledger::{Holder, InstanceLock};
 use crate::runtime::{self, Command, Handle, RunnerFolder, Until};
@@ -126,7 +127,8 @@ fn adopt_orphans() {
 pub fn work(context: &Context, loaded: &Loaded, place: &RunnerFolder, order: &WorkOrder) -> Result<Ended, Failure> {
     let (until, view) = (order.until, order.view);
     refuse_what_is_not_there(loaded)?;
-    let files = open_files::allow_for(loaded.settings.agent.max_concurrent_agents);
+    let connections = if loaded.settings.server.port.is_some() { http::CONNECTIONS } else { 0 };
+    let files = open_files::allow_for(loaded.settings.agent.max_concurrent_agents, connections);
     if let Some(files) = files.filter(|files| !files.enough_for_one()) {
         return Err(Failure::plain(format!("{}\n  fix: {}", files.sentence(), files.fix())));
     }
@@ -160,13 +162,19 @@ pub fn work(context: &Context, loaded: &Loaded, place: &RunnerFolder, order: &Wo
     adopt_orphans();
     runtime.block_on(async {
         tokio::spawn(adopted::collect_the_dead());
+        // Before anything begins: a port that is taken is a reason not to start.
+        let server = HttpServer::open(&loaded.settings.server, place).await.map_err(Failure::plain)?;
         let runner = Runner::start(&context.env, loaded, place, until, order.record.as_deref()).await?;
         let handle = runner.handle.clone();
         let stopping = Arc::new(AtomicBool::new(false));
         let stop = tokio::spawn(stop_on_signal(handle.clone(), view, stopping.clone()));
         let out_of_time = Arc::new(AtomicBool::new(false));
         let clock = tokio::spawn(stop_after(order.timeout, handle.clone(), out_of_time.clone()));
-        let tellers = outside::tell(context, loaded, place, &runner);
+        let mut tellers = outside::tell(context, loaded, place, &runner);
+        if let Some(server) = server {
+            outside::announce(&server, &loaded.settings, order.loudness);
+            tellers.push(outside::serve(server, context, loaded, place, &runner));
+        }
         let settings = loaded.settings.observability.clone();
         let show =
             (view == View::Live).then(|| tokio::spawn(live::show(LiveTable { handle, stopping, settings, log })));

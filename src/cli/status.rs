@@ -160,6 +160,7 @@ fn heading(seen: &SnapshotSource) -> String {
         counts.blocked,
         counts.done
     )];
+    lines.extend(snapshot.served_at.iter().map(|url| format!("dashboard and API: {url}")));
     lines.extend(troubles(snapshot, output::time).into_iter().map(|trouble| trouble.text));
     lines.join("\n")
 }

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
+use super::problem::Problem;
 use super::wire;
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -16,16 +17,40 @@ pub struct PollingSettings {
     #[schemars(with = "wire::PositiveMillis")]
     pub interval: Duration,
     /// Deliveries that trigger a targeted refresh.
-    pub webhook: Option<Webhook>,
+    pub webhook: Option<WebhookSettings>,
+}
+
+/// Deliveries come to `/webhooks/github` and `/webhooks/linear` of the server.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct WebhookSettings {
+    pub github: WebhookSender,
+    pub linear: WebhookSender,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Webhook {
-    /// The secret that deliveries are signed with.
+pub struct WebhookSender {
+    /// The secret that deliveries are signed with. Without one none is taken.
     #[serde(with = "wire::secret")]
     #[schemars(with = "Option<wire::SecretText>")]
     pub secret: Option<SecretString>,
+}
+
+impl PollingSettings {
+    pub fn secrets(&self) -> impl Iterator<Item = &SecretString> {
+        let senders = self.webhook.iter().flat_map(|webhook| [&webhook.github, &webhook.linear]);
+        senders.filter_map(|sender| sender.secret.as_ref())
+    }
+
+    pub fn check(&self) -> Vec<Problem> {
+        if self.webhook.is_none() || self.secrets().next().is_some() {
+            return Vec::new();
+        }
+        let message = "`polling.webhook` names no secret, so no delivery could be told from a forged one";
+        let help = "write `polling.webhook.github.secret: $NAME`, or `linear` in its place";
+        vec![Problem::new("polling.webhook", message).with_help(help)]
+    }
 }
 
 impl Default for PollingSettings {

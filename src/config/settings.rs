@@ -265,17 +265,16 @@ impl Settings {
     /// Every secret of a tracker, forge or server, so that none reaches a worker.
     pub fn secrets(&self) -> Vec<SecretString> {
         let provider = &self.tracker.provider;
-        let webhook = self.polling.webhook.as_ref().and_then(|webhook| webhook.secret.as_ref());
         [
             provider.written_token(),
             provider.private_key.as_ref(),
             provider.api_key.as_ref(),
             self.pr.provider.private_key.as_ref(),
-            webhook,
-            self.server.token.as_ref(),
         ]
         .into_iter()
         .flatten()
+        .chain(self.polling.secrets())
+        .chain(self.server.secrets())
         .chain(self.observability.notify.iter().filter_map(|notify| notify.url.as_ref()))
         .cloned()
         .collect()
@@ -296,6 +295,8 @@ impl Settings {
         problems.extend(self.check_whose());
         problems.extend(self.gates.check());
         problems.extend(self.observability.check());
+        problems.extend(self.polling.check());
+        problems.extend(self.server.check());
         problems.extend(self.check_commands());
         problems
     }

@@ -54,6 +54,11 @@ impl RemarkKey {
         format!("r{:06x}", hash & 0xff_ffff)
     }
 
+    /// What whoever overrules it calls it: this very version, and none that comes later.
+    pub fn versioned(&self) -> String {
+        format!("{}@{:06x}", self.handle(), super::hash::stable_hash(&[&self.version]) & 0xff_ffff)
+    }
+
     /// The same remark, perhaps in another version.
     pub fn is_same_remark(&self, other: &Self) -> bool {
         self.kind == other.kind && self.id == other.id

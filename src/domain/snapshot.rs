@@ -29,6 +29,9 @@ pub struct Snapshot {
     pub lanes: Vec<LaneView>,
     /// Effects that are written down and not yet confirmed.
     pub pending_effects: usize,
+    /// Where the API and the dashboard are, if they are served.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub served_at: Option<String>,
 }
 
 impl Snapshot {
@@ -83,6 +86,9 @@ pub struct JobView {
     /// What has to hold before it is merged, in the order in which it is judged.
     #[serde(default)]
     pub conditions: Vec<Condition>,
+    /// What stands against a merge until somebody accepts or overrules it.
+    #[serde(default)]
+    pub remarks: Vec<RemarkView>,
     /// What our own reviews have found so far.
     #[serde(default)]
     pub review: Option<ReviewView>,
@@ -110,6 +116,14 @@ pub struct FindingView {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RemarkView {
+    /// By which an approval overrules this version of it.
+    pub name: String,
+    /// Who said what, and what has become of it.
+    pub sentence: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PrView {
     pub number: u64,
     pub url: Option<String>,
@@ -121,6 +135,9 @@ pub struct PrView {
 pub struct RunView {
     pub id: String,
     pub kind: RunKind,
+    /// Which agent it is.
+    #[serde(default)]
+    pub runtime: String,
     pub attempt: u32,
     pub started_at: Timestamp,
     pub last_event_at: Timestamp,
@@ -202,6 +219,11 @@ pub struct LaneView {
     pub locked_out: bool,
     pub busy: usize,
     pub waiting: usize,
+    /// Answered calls since the start, and those of them that failed.
+    #[serde(default)]
+    pub calls: u64,
+    #[serde(default)]
+    pub errors: u64,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -188,6 +188,18 @@ pub enum Refusal {
     NotOwned,
 }
 
+impl Refusal {
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::KillSwitch { .. } => "kill_switch",
+            Self::Observe => "observe",
+            Self::MergeForbidden => "merge_forbidden",
+            Self::Preflight => "preflight",
+            Self::NotOwned => "not_owned",
+        }
+    }
+}
+
 /// Allows or refuses one effect.
 pub fn permit(effect: EffectKind, now: &Circumstances) -> Result<Permit, Refusal> {
     match effect.reach() {

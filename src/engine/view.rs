@@ -6,6 +6,7 @@ use super::budget;
 use super::hindrance;
 use super::limits;
 use super::picture::JobShot;
+use super::remarks;
 use super::state::{Daily, State};
 use crate::config::policy::Policy;
 use crate::domain::finding::ReviewFinding;
@@ -14,8 +15,8 @@ use crate::domain::phase::Phase;
 use crate::domain::reason::Reason;
 use crate::domain::run::{Life, LiveRun};
 use crate::domain::snapshot::{
-    CapView, Counts, FindingView, JobView, PoolView, PrView, ReviewView, RunView, Snapshot, SwitchView, Totals,
-    TrackerView, WorkflowView,
+    CapView, Counts, FindingView, JobView, PoolView, PrView, RemarkView, ReviewView, RunView, Snapshot, SwitchView,
+    Totals, TrackerView, WorkflowView,
 };
 use crate::domain::time::Timestamp;
 
@@ -53,6 +54,7 @@ pub fn general(state: &State, policy: &Policy, now: Timestamp) -> Snapshot {
         ledger_error: None,
         lanes: Vec::new(),
         pending_effects: state.outbox.len(),
+        served_at: None,
         jobs: Vec::new(),
     }
 }
@@ -173,6 +175,11 @@ pub fn job_view(shot: &JobShot, policy: &Policy, now: Timestamp) -> JobView {
             _ => None,
         },
         conditions: shot.conditions.clone(),
+        remarks: job
+            .people
+            .holding()
+            .map(|remark| RemarkView { name: remark.key.versioned(), sentence: remarks::clipped(&remark.sentence()) })
+            .collect(),
         review: policy.review.enabled.then(|| review_view(policy, job)),
         approved_head: job.people.approved_head().map(ToString::to_string),
         merged_by_us: match &job.stage {
@@ -206,6 +213,7 @@ fn run_view(job: &Job, run: &LiveRun) -> RunView {
     RunView {
         id: run.id.to_string(),
         kind: run.kind,
+        runtime: run.runtime.clone(),
         attempt: run.attempt,
         started_at: run.started_at,
         last_event_at: run.progress.last_event_at,

@@ -12,6 +12,7 @@ mod orphans;
 mod procfs;
 pub mod run_mark;
 pub mod shield;
+pub mod sockets;
 mod spawner;
 mod sweep;
 pub mod worker_git;

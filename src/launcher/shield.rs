@@ -11,6 +11,10 @@ use std::path::{Path, PathBuf};
 /// The command by which the program knows that it stands inside of a namespace.
 pub const COMMAND: &str = "run-shielded";
 const END_OF_PATHS: &str = "--";
+/// A file in each board's folder that runs must not even read.
+pub const COVERED: &str = "api-token";
+/// What they find in its place.
+const NOTHING: &str = "/dev/null";
 
 /// What is kept from runs, and who keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,12 +50,20 @@ impl Shield {
         for path in self.within(writable) {
             add("--bind", &path);
         }
+        for path in covered(&self.folder) {
+            line.extend(["--ro-bind".into(), NOTHING.into(), path.into()]);
+        }
         line
     }
 
     fn within(&self, writable: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
         writable.iter().filter_map(|path| path.canonicalize().ok()).filter(|path| path.starts_with(&self.folder))
     }
+}
+
+fn covered(folder: &Path) -> Vec<PathBuf> {
+    let boards = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    boards.map(|board| board.path().join(COVERED)).filter(|path| path.is_file()).collect()
 }
 
 /// Does the mounts and becomes the command. `arguments` are what [`Shield::before`] wrote after the name of the command, and the
@@ -79,6 +91,9 @@ fn shield(folder: &Path, writable: &[OsString]) -> io::Result<()> {
     let onto_itself = |path: &Path, more: MsFlags| mount(Some(path), path, nothing, MsFlags::MS_BIND | more, nothing);
     for path in writable {
         onto_itself(Path::new(path), MsFlags::empty())?;
+    }
+    for path in covered(folder) {
+        mount(Some(NOTHING), path.as_path(), nothing, MsFlags::MS_BIND, nothing)?;
     }
     // With the mounts just made, which stay as they are when the upper one becomes read-only.
     onto_itself(folder, MsFlags::MS_REC)?;
@@ -133,6 +148,9 @@ mod tests {
         let (home, repos) = (home.display(), folder.display());
         let agents = agents.display();
         let expected = format!("--bind {home} {home} --ro-bind {repos} {repos} --bind {agents} {agents}");
-        assert_eq!(bubblewrap, OsString::from(expected));
+        assert_eq!(bubblewrap, OsString::from(&expected));
+        std::fs::write(folder.join("a").join(COVERED), "token").unwrap();
+        let bubblewrap = shield.for_bubblewrap(&writable).join(OsStr::new(" "));
+        assert_eq!(bubblewrap, OsString::from(format!("{expected} --ro-bind /dev/null {repos}/a/{COVERED}")));
     }
 }

@@ -31,7 +31,7 @@ pub struct Publication {
 
 /// Writes until the driver is gone; its last picture says that the session is over.
 pub async fn publish(publication: Publication, handle: Handle) {
-    let Handle { inbox, mut snapshots, news } = handle;
+    let Handle { inbox, mut snapshots, news, .. } = handle;
     // Only the driver's end of the watch tells when it is over.
     drop(inbox);
     let mut heard = news.subscribe();

@@ -62,6 +62,9 @@ pub enum Request {
         /// Overrules every remark that stands against it now.
         #[serde(default)]
         anyway: bool,
+        /// Overrules these remarks, each in the version that the person saw.
+        #[serde(default)]
+        overrule: Vec<String>,
     },
     Reject {
         ticket: String,
@@ -187,7 +190,7 @@ impl Door {
                 Ok(place) => Some(place),
                 Err(_) => return Ok(()),
             },
-            Standing::Operator | Standing::Doubtful(_) => None,
+            Standing::Operator | Standing::Stranger | Standing::Doubtful(_) => None,
         };
         let pid = stream.peer_cred().ok().and_then(|peer| peer.pid());
         let (read, mut write) = stream.into_split();
@@ -209,9 +212,9 @@ impl Door {
                 text.push('\n');
                 write.write_all(text.as_bytes()).await?;
             }
-            Answer::Shown(published) => {
+            Answer::Shown(published, served_at) => {
                 let (pieces, mut made) = mpsc::channel(2);
-                let making = tokio::task::spawn_blocking(move || show(&published, pieces));
+                let making = tokio::task::spawn_blocking(move || show(&published, served_at, pieces));
                 while let Some(piece) = made.recv().await {
                     write.write_all(&piece).await?;
                 }
@@ -224,12 +227,12 @@ impl Door {
 
 enum Answer {
     Said(Reply),
-    /// [`Reply::Snapshot`], made while it is sent.
-    Shown(Arc<Published>),
+    /// [`Reply::Snapshot`], made while it is sent; and where the API is.
+    Shown(Arc<Published>, Option<String>),
 }
 
 /// Makes the reply in pieces, so that a board of thousands of tickets is never there as one text.
-fn show(published: &Published, pieces: mpsc::Sender<Vec<u8>>) -> io::Result<()> {
+fn show(published: &Published, served_at: Option<String>, pieces: mpsc::Sender<Vec<u8>>) -> io::Result<()> {
     #[derive(Serialize)]
     struct Shown<'a> {
         reply: &'static str,
@@ -237,7 +240,8 @@ fn show(published: &Published, pieces: mpsc::Sender<Vec<u8>>) -> io::Result<()> 
     }
     let mut out = io::BufWriter::with_capacity(PIECE, Pieces(pieces));
     // Ages are told as of now, also when nothing has happened for long.
-    let shown = Shown { reply: "snapshot", snapshot: Sent::at(published, super::now()) };
+    let mut shown = Shown { reply: "snapshot", snapshot: Sent::at(published, super::now()) };
+    shown.snapshot.general.served_at = served_at;
     serde_json::to_writer(&mut out, &shown)?;
     out.write_all(b"\n")?;
     out.flush()
@@ -258,20 +262,30 @@ impl Write for Pieces {
 }
 
 async fn answer(request: Request, handle: &Handle) -> Answer {
-    // What happened before the question is part of the answer. A driver that is held up is shown as it was last seen.
-    let _ = tokio::time::timeout(HELD_UP, handle.command(Command::Look, "control")).await;
     if request == Request::Snapshot {
-        return Answer::Shown(handle.snapshots.published());
+        look(handle).await;
+        return Answer::Shown(handle.snapshots.published(), handle.served_at.get().cloned());
     }
+    Answer::Said(carry_out(request, handle, "operator").await)
+}
+
+/// What happened before the question is part of the answer. A driver that is held up is shown as it was last seen.
+async fn look(handle: &Handle) {
+    let _ = tokio::time::timeout(HELD_UP, handle.command(Command::Look, "control")).await;
+}
+
+/// Does what is asked for. `by` is who asks, as the story of the ticket is to name them.
+pub async fn carry_out(request: Request, handle: &Handle, by: &str) -> Reply {
+    look(handle).await;
     let snapshot = seen_with(&request, handle).await;
-    let command = match to_command(request, &snapshot) {
-        Ok(command) => command,
-        Err(error) => return Answer::Said(Reply::Refused { error }),
+    let done = match to_command(request, &snapshot) {
+        Ok(command) => handle.command(command, by).await,
+        Err(error) => Err(error),
     };
-    Answer::Said(match handle.command(command, "operator").await {
+    match done {
         Ok(text) => Reply::Done { text },
         Err(error) => Reply::Refused { error },
-    })
+    }
 }
 
 /// The newest picture. A ticket that is not in it may have been made a moment ago: the board is asked once more.
@@ -295,8 +309,8 @@ fn to_command(request: Request, snapshot: &Snapshot) -> Result<Command, String> 
         Request::Resume { ticket } => Command::Operator(OperatorCommand::Resume { ticket: find(&ticket)? }),
         Request::Stop { ticket } => Command::Operator(OperatorCommand::Stop { ticket: find(&ticket)? }),
         Request::Retry { ticket } => Command::Operator(OperatorCommand::Retry { ticket: find(&ticket)? }),
-        Request::Approve { ticket, head, anyway } => {
-            Command::Approve { ticket: find(&ticket)?, head: head.map(CommitId::new), anyway }
+        Request::Approve { ticket, head, anyway, overrule } => {
+            Command::Approve { ticket: find(&ticket)?, head: head.map(CommitId::new), anyway, overrule }
         }
         Request::Reject { ticket, text } => Command::Operator(OperatorCommand::Reject { ticket: find(&ticket)?, text }),
         Request::Forget { ticket } => Command::Operator(OperatorCommand::Forget { ticket: find(&ticket)? }),

@@ -9,16 +9,18 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::answers::{how_it_arrives, where_it_stands};
+use super::deliveries::Deliveries;
 use super::gatekeeper::Gatekeeper;
 use super::handle::{Command, CommandAnswer, Handle, InForce, Message, News};
 use super::idle;
 use super::lanes::LaneNews;
+use super::meters::Meters;
 use super::now;
 use super::performer::{Adapters, Performer};
 use super::pictures::{Published, Snapshots};
 use super::poller::PollPlan;
 use super::record::{RecordLine, Recorder};
-use crate::config::policy::Policy;
+use crate::config::policy::{ForgeKind, Policy};
 use crate::domain::basis::BoardMark;
 use crate::domain::hint::Hint;
 use crate::domain::ids::TicketId;
@@ -125,6 +127,8 @@ pub struct Driver {
     last_published: Instant,
     /// When the loop last came by, by the clock on the wall, which goes on while the machine sleeps.
     last_pass: Timestamp,
+    /// When it was woken for the pass that it is in.
+    woke: Instant,
     write_failed_at: Option<Instant>,
     write_error: Option<String>,
     /// Polls in a row that, with all that followed from them, changed nothing.
@@ -135,6 +139,7 @@ pub struct Driver {
     recorder: Option<Recorder>,
     moment: Arc<AtomicU64>,
     lane_news: mpsc::UnboundedReceiver<LaneNews>,
+    meters: Arc<Meters>,
 }
 
 impl Driver {
@@ -145,7 +150,16 @@ impl Driver {
         let (published, snapshots) = watch::channel(first);
         let performer = Performer::new(parts.adapters, parts.gatekeeper.clone(), sender.clone());
         let (news, _) = broadcast::channel(NEWS);
-        let handle = Handle { inbox: sender, snapshots: Snapshots::new(snapshots), news: news.clone() };
+        let meters = parts.gatekeeper.meters();
+        let deliveries = Arc::new(Deliveries::new(parts.policy.pr.forge == ForgeKind::Github));
+        let handle = Handle {
+            inbox: sender,
+            snapshots: Snapshots::new(snapshots),
+            news: news.clone(),
+            served_at: Arc::default(),
+            meters,
+            deliveries,
+        };
         let driver = Self {
             state: parts.state,
             policy: parts.policy,
@@ -174,6 +188,7 @@ impl Driver {
             stale_since: None,
             last_published: Instant::now(),
             last_pass: now(),
+            woke: Instant::now(),
             write_failed_at: None,
             write_error: None,
             idle_polls: 0,
@@ -183,6 +198,7 @@ impl Driver {
             recorder: parts.recorder,
             moment: parts.moment,
             lane_news: parts.lane_news,
+            meters: handle.meters.clone(),
         };
         (driver, handle)
     }
@@ -233,6 +249,7 @@ impl Driver {
                 }
             }
             self.flush()?;
+            self.meters.pass.observe(self.woke.elapsed());
             self.prune();
         }
     }
@@ -240,6 +257,7 @@ impl Driver {
     /// While there are runs the loop comes by at every pulse. If it did not, nobody has listened to them meanwhile. Measured from
     /// pass to pass, whatever woke the loop: a runner can also be suspended while it writes.
     fn notice_absence(&mut self) {
+        self.woke = Instant::now();
         let at = now();
         let away = at.since(std::mem::replace(&mut self.last_pass, at));
         if away >= ABSENCE && !self.state.runs.is_empty() {
@@ -375,6 +393,8 @@ impl Driver {
     fn tell_news(&self, changes: &Changes, effects: &[Effect], at: Timestamp) {
         for finished in &changes.finished {
             let well = finished.report.outcome == RunOutcome::Done;
+            let (run, took) = (&finished.run, finished.ended_at.since(finished.run.started_at));
+            self.meters.run_over(finished.report.outcome.code(), run.kind.name(), &run.runtime, took);
             let _ = self.news.send(News::RunOver { run: finished.run.id.to_string(), well });
         }
         for effect in effects {
@@ -517,6 +537,7 @@ impl Driver {
     }
 
     fn publish(&mut self) {
+        let began = Instant::now();
         failpoint!("driver.before_publish");
         let mut picture = Picture::of(&self.state, &self.policy, now());
         let general = &mut picture.general;
@@ -527,6 +548,7 @@ impl Driver {
         general.ledger_error = self.write_error.clone();
         general.lanes = self.performer.lanes().view();
         self.published.send_replace(Arc::new(Published::new(picture, self.policy.clone())));
+        self.meters.publish.observe(began.elapsed());
         self.stale_since = None;
         self.last_published = Instant::now();
     }
@@ -591,9 +613,15 @@ impl Driver {
                 self.step(Event::Operator { command, by });
                 Ok(where_it_stands(&self.state, &self.policy, ticket.as_ref()))
             }
-            Command::Approve { ticket, head, anyway } => {
+            Command::Approve { ticket, head, anyway, overrule: named } => {
                 self.must_know(&ticket)?;
-                let overrule = if anyway { holding(&self.state, &ticket) } else { Vec::new() };
+                let mut overrule = holding(&self.state, &ticket);
+                if let Some(other) = named.iter().find(|name| !overrule.iter().any(|key| key.versioned() == **name)) {
+                    return Err(format!(
+                        "no remark `{other}` stands against it; it may have been edited or dealt with since"
+                    ));
+                }
+                overrule.retain(|key| anyway || named.contains(&key.versioned()));
                 self.command(Command::Operator(OperatorCommand::Approve { ticket, head, overrule }), by)
             }
             Command::Message { ticket, text, urgent } => {

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
+use super::meters::Meters;
 use crate::config::policy::{Policy, RolloutMode};
 use crate::domain::ids::TicketId;
 use crate::domain::job::SwitchSource;
@@ -16,6 +17,7 @@ use crate::engine::state::State;
 #[derive(Debug)]
 pub struct Gatekeeper {
     known: RwLock<Known>,
+    meters: Arc<Meters>,
 }
 
 #[derive(Debug)]
@@ -30,7 +32,8 @@ impl Gatekeeper {
     pub fn new(kill_file: &Path) -> Self {
         let general =
             Circumstances { switch: None, rollout: RolloutMode::Observe, preflight_missing: true, owned: true };
-        Self { known: RwLock::new(Known { kill_file: kill_file.to_owned(), general, tickets: HashMap::new() }) }
+        let known = Known { kill_file: kill_file.to_owned(), general, tickets: HashMap::new() };
+        Self { known: RwLock::new(known), meters: Arc::default() }
     }
 
     pub fn permit(&self, kind: EffectKind, ticket: Option<&TicketId>) -> Result<Permit, Refusal> {
@@ -40,7 +43,12 @@ impl Gatekeeper {
         if known.kill_file.try_exists().unwrap_or(true) {
             now.switch = Some(SwitchSource::File);
         }
-        permit(kind, &now)
+        permit(kind, &now).inspect_err(|refusal| self.meters.refusals.add(&[kind.name(), refusal.code()]))
+    }
+
+    /// What was refused is counted there, with what else is counted.
+    pub fn meters(&self) -> Arc<Meters> {
+        self.meters.clone()
     }
 
     /// Takes in what changed about these tickets.

@@ -1,11 +1,13 @@
 //! How the rest of the program reaches a running driver: messages in, published snapshots out.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::{broadcast, mpsc, oneshot};
 
+use super::deliveries::Deliveries;
 use super::lanes::GateLimits;
+use super::meters::Meters;
 use super::pictures::Snapshots;
 use crate::config::policy::Policy;
 use crate::domain::basis::BoardMark;
@@ -67,11 +69,13 @@ pub struct InForce {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     Operator(OperatorCommand),
-    /// `anyway` overrules every remark that stands against it at that moment, and nothing that comes later.
+    /// `anyway` overrules every remark that stands against it at that moment, and nothing that comes later; `overrule` those
+    /// that it names.
     Approve {
         ticket: TicketId,
         head: Option<CommitId>,
         anyway: bool,
+        overrule: Vec<String>,
     },
     Message {
         ticket: TicketId,
@@ -105,6 +109,12 @@ pub struct Handle {
     pub inbox: mpsc::Sender<Message>,
     pub snapshots: Snapshots,
     pub news: broadcast::Sender<News>,
+    /// Where the API and the dashboard are, once they are served.
+    pub served_at: Arc<OnceLock<String>>,
+    /// What is counted since the start.
+    pub meters: Arc<Meters>,
+    /// Whether webhooks keep us told.
+    pub deliveries: Arc<Deliveries>,
 }
 
 impl Handle {

@@ -4,12 +4,13 @@
 //! writes the changed records and the effects to the ledger in one transaction, and only then hands the effects to
 //! `performer`, which performs each in a task of its own, through the lane of its adapter (`lanes`), and sends the result back
 //! as an event. `gatekeeper` is asked right before every write. `poller` and `switches` watch the outside, `control` listens to
-//! commands (from people alone: `peer`), `recovery` settles what an earlier life left, `record` writes a life down, and `replay`
+//! commands (from people alone: `peer`; `http` asks it too), `recovery` settles what an earlier life left, `record` writes a life down, and `replay`
 //! feeds it through the engine again.
 
 mod answers;
 pub mod assembly;
 mod control;
+mod deliveries;
 mod driver;
 mod folder;
 mod gate_watch;
@@ -18,6 +19,7 @@ mod handle;
 mod host;
 mod idle;
 mod lanes;
+mod meters;
 mod peer;
 mod performer;
 mod pictures;
@@ -31,7 +33,8 @@ mod ticket_source;
 
 use crate::domain::time::Timestamp;
 
-pub use control::{Client, ControlError, Listening, Reply, Request, find_ticket, serve};
+pub use control::{Client, ControlError, Listening, Reply, Request, carry_out, find_ticket, serve};
+pub use deliveries::{Deliveries, DeliverySource};
 pub use driver::{Driver, DriverError, DriverParts, Until, plan_of};
 pub use folder::RunnerFolder;
 pub use gate_watch::{Halt, HaltReceiver};
@@ -39,6 +42,8 @@ pub use gatekeeper::Gatekeeper;
 pub use handle::{Command, Handle, InForce, Message, News};
 pub use host::{GateOrder, KeptReceipt, ReceiptOrder, RunHost};
 pub use lanes::{GateLimits, Lanes};
+pub use meters::{BOUNDS, Counters, Distribution, Histogram, Meters};
+pub use peer::{RefusalLog, Standing, standing_over_tcp};
 pub use performer::Adapters;
 pub use pictures::{Published, Snapshots};
 pub use poller::{PollPlan, PollerParts, poll};

@@ -9,6 +9,7 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
+use super::deliveries::Deliveries;
 use super::handle::Message;
 use super::host::RunHost;
 use super::lanes::{LOOK, Lanes, POLL, Priority};
@@ -31,6 +32,8 @@ pub struct PollerParts {
     /// Each message asks for a poll now.
     pub wanted: mpsc::Receiver<()>,
     pub inbox: mpsc::Sender<Message>,
+    /// While these arrive, there is less to ask for.
+    pub deliveries: Arc<Deliveries>,
     /// What the engine has taken in so far.
     pub moment: Arc<AtomicU64>,
     /// What the driver was last told of the board, in this life or in the one before.
@@ -86,8 +89,9 @@ pub async fn poll(mut parts: PollerParts) {
         while take_hint(&mut changes).is_some() {}
         let plan = parts.plan.borrow_and_update().clone();
         last = Some(Instant::now());
+        let period = parts.deliveries.period(plan.period);
         while due <= Instant::now() {
-            due += plan.period;
+            due += period;
         }
         let (event, pause) = ask(&parts, plan, &mut told).await;
         complain(&event, &mut complained);

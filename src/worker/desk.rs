@@ -159,7 +159,8 @@ pub fn socket_directory(runtime_dir: Option<&Path>) -> Result<PathBuf, DeskError
     Ok(path)
 }
 
-fn random_token() -> io::Result<String> {
+/// 192 bits that nobody can guess.
+pub fn random_token() -> io::Result<String> {
     let mut bytes = [0_u8; 24];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

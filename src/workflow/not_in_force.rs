@@ -29,16 +29,21 @@ struct Rule {
     why: fn(&Scene, &str) -> Option<&'static str>,
 }
 
-const NO_SERVER: &str = "this version has no HTTP server";
+const NO_SERVER: &str = "nothing is served (there is no `server.port`)";
 const NO_REVIEW: &str = "no review is made (`review.enabled` is false)";
 const NO_PULL_REQUEST: &str = "no pull request is made (`pr.forge` is `none`, or `workspace.mode` is `directory`)";
 const LOCAL_FORGE: &str = "the local forge has nothing like it";
 const PLAIN_DIRECTORY: &str = "`workspace.mode` is `directory`: what lies there is its hook's affair";
 
 const RULES: &[Rule] = &[
-    Rule { keys: &["server.*"], why: |_, _| Some(NO_SERVER) },
-    Rule { keys: &["polling.webhook"], why: |_, _| Some("this version has no HTTP server; the board is polled") },
-    Rule { keys: &["observability.metrics"], why: |s, _| s.settings.observability.metrics.then_some(NO_SERVER) },
+    Rule {
+        keys: &["server.host", "server.names", "server.token", "server.tokens", "polling.webhook"],
+        why: |s, _| s.settings.server.port.is_none().then_some(NO_SERVER),
+    },
+    Rule {
+        keys: &["observability.metrics"],
+        why: |s, _| (s.settings.observability.metrics && s.settings.server.port.is_none()).then_some(NO_SERVER),
+    },
     Rule {
         keys: &["worker.max_concurrent_agents_per_host"],
         why: |_, _| Some("every worker runs on this machine; `agent.max_concurrent_agents` counts them"),

@@ -49,7 +49,9 @@ impl Overrides {
 
     /// What they add to the identity of the file; nothing where there are none.
     pub fn mark(&self) -> Vec<u8> {
-        self.0.iter().flat_map(|one| format!("\0--set {}={}", one.path, one.text).into_bytes()).collect()
+        // Where it is served changes nothing about the work.
+        let of_the_work = self.0.iter().filter(|one| one.path != "server.port");
+        of_the_work.flat_map(|one| format!("\0--set {}={}", one.path, one.text).into_bytes()).collect()
     }
 }
 

@@ -36,7 +36,7 @@ impl Env {
         self.vars.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    fn home(&self) -> Option<PathBuf> {
+    pub fn home(&self) -> Option<PathBuf> {
         self.get("HOME").map(PathBuf::from)
     }
 

@@ -8,6 +8,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use notify::{RecursiveMode, Watcher as _};
+use secrecy::{ExposeSecret, SecretString};
 use thiserror::Error;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -185,10 +186,25 @@ fn told(settings: &Settings) -> Vec<(serde_json::Value, Option<String>)> {
     let notify = settings.observability.notify.iter();
     notify
         .map(|receiver| {
-            let address = receiver.url.as_ref().map(|url| secrecy::ExposeSecret::expose_secret(url).to_owned());
+            let address = exposed(receiver.url.as_ref());
             (serde_json::json!(receiver), address)
         })
         .collect()
+}
+
+fn exposed(secret: Option<&SecretString>) -> Option<String> {
+    secret.map(|secret| secret.expose_secret().to_owned())
+}
+
+/// Who may change something, by name.
+fn tokens(settings: &Settings) -> Vec<(&str, Option<String>)> {
+    settings.server.tokens.iter().map(|(name, token)| (name.as_str(), exposed(Some(token)))).collect()
+}
+
+fn webhook_secrets(settings: &Settings) -> [Option<String>; 2] {
+    let webhook = settings.polling.webhook.as_ref();
+    [webhook.map(|webhook| &webhook.github), webhook.map(|webhook| &webhook.linear)]
+        .map(|sender| exposed(sender.and_then(|sender| sender.secret.as_ref())))
 }
 
 /// Keys whose change only counts after a restart.
@@ -207,6 +223,11 @@ pub fn needs_restart(old: &Settings, new: &Settings) -> Vec<&'static str> {
         ("observability.notify", told(old) != told(new)),
         ("server.port", old.server.port != new.server.port),
         ("server.host", old.server.host != new.server.host),
+        ("server.names", old.server.names != new.server.names),
+        ("server.token", exposed(old.server.token.as_ref()) != exposed(new.server.token.as_ref())),
+        ("server.tokens", tokens(old) != tokens(new)),
+        ("polling.webhook", webhook_secrets(old) != webhook_secrets(new)),
+        ("observability.metrics", old.observability.metrics != new.observability.metrics),
     ]
     .into_iter()
     .filter_map(|(key, changed)| changed.then_some(key))

@@ -17,8 +17,8 @@ case "$title" in
     # The first attempt is wrong; the check says so, and the second one reads what it said.
     if [ "$DIRIGENT_PHASE" = rework ]; then echo "1 2 3" > count.txt; else echo "1 2 4" > count.txt; fi ;;
   "Paint the door")
-    # A person's answer on the ticket reaches the next attempt.
-    colour=$(tk show | grep -oiE '^(blue|green|red|white)' | head -n 1 || true)
+    # A person's answer reaches the next attempt: on the ticket, or in the prompt where it was given by command.
+    colour=$( { tk show; cat "$DIRIGENT_PROMPT_FILE"; } | grep -oiE '^(blue|green|red|white)' | head -n 1 || true)
     if [ -n "$colour" ]; then echo "The door is $colour." > door.txt; else
     tk blocked "Which colour? The ticket does not say: blue, green, red or white?"
     exit 0; fi ;;
@@ -29,4 +29,8 @@ esac
 
 git add -A
 git commit -q -m "$title"
+# What people said is answered by its name.
+for remark in $(sed -n 's/.*(remark \(r[0-9a-f]*\)).*/\1/p' "$DIRIGENT_PROMPT_FILE"); do
+  tk answer "$remark" fixed "done as you said"
+done
 tk done "$title: done"

@@ -79,6 +79,8 @@ fn allowed(room: &str) -> Option<&'static [&'static str]> {
         // What goes outside is cut clean of secrets, and a run's folder is the worker's to know.
         // Notifications are worded by templates, need a permit, and may be commands.
         "publish" => &["domain", "config", "engine", "runtime", "launcher", "worker", "workflow", "workspace"],
+        // Pictures in, requests out. What is written down, transcripts and diffs are read in their own rooms.
+        "http" => &["domain", "config", "engine", "runtime", "ledger", "launcher", "agent", "worker", "workspace"],
         // A picture in, requests out.
         "tui" => &["domain", "runtime"],
         _ => return None,

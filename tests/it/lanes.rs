@@ -58,7 +58,7 @@ async fn a_look_that_is_asked_for_during_another_follows_it() {
     let id = TicketId::new("t-1");
     driven.handle.command(Command::Poll, "somebody").await.unwrap();
     driven.until("a look is under way", |driven| looks(driven) == before + 1).await;
-    let approve = Command::Approve { ticket: id, head: None, anyway: false };
+    let approve = Command::Approve { ticket: id, head: None, anyway: false, overrule: Vec::new() };
     driven.handle.command(approve, "somebody").await.unwrap();
     driven.stage.forge.line.mend();
     go_on.notify_waiters();

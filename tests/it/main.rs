@@ -20,6 +20,7 @@ mod github;
 mod github_board;
 mod github_forge;
 mod github_journey;
+mod http;
 mod landing;
 mod lanes;
 mod launcher;

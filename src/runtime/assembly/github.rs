@@ -3,9 +3,9 @@
 use secrecy::{ExposeSecret, SecretString};
 
 use super::AssemblyError;
-use super::adapters::origin;
+use super::adapters::{github_repository, origin};
 use crate::config::Settings;
-use crate::config::tracker::{Provider, slug_of_remote, split_slug};
+use crate::config::tracker::{Provider, TrackerKind, slug_of_remote, split_slug};
 use crate::github::{Access, Credential, Github};
 use crate::launcher::gh_token;
 use crate::tracker::TrackerError;
@@ -50,11 +50,28 @@ fn private_key(key: &SecretString) -> Result<SecretString, AssemblyError> {
     })
 }
 
+/// `owner/name` of the repository whose issues are the board.
+fn board_slug(settings: &Settings) -> Option<String> {
+    let by_remote = || origin(settings).and_then(|url| slug_of_remote(&url));
+    settings.tracker.provider.repo.clone().or_else(by_remote)
+}
+
+/// What of the runner's is on GitHub, each as `owner/name`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GithubRepositories {
+    pub board: Option<String>,
+    pub forge: Option<String>,
+}
+
+pub fn github_repositories(settings: &Settings) -> GithubRepositories {
+    let is_board = settings.tracker.kind == TrackerKind::Github;
+    GithubRepositories { board: is_board.then(|| board_slug(settings)).flatten(), forge: github_repository(settings) }
+}
+
 /// The board of issues.
 pub fn github_board(settings: &Settings) -> Result<GithubTracker, AssemblyError> {
     let (tracker, provider) = (&settings.tracker, &settings.tracker.provider);
-    let by_remote = || origin(settings).and_then(|url| slug_of_remote(&url));
-    let slug = provider.repo.clone().or_else(by_remote).ok_or_else(|| {
+    let slug = board_slug(settings).ok_or_else(|| {
         let words = "which repository?\n  fix: write `repo: owner/name` under tracker.provider";
         AssemblyError::Tracker(TrackerError::InvalidConfig(words.to_owned()))
     })?;

@@ -37,7 +37,7 @@ use crate::workspace::Workspaces;
 
 pub use adapters::{clone_repository, forge_kind, github_forge, locked_places, policy, tracker, workspaces};
 pub use error::AssemblyError;
-pub use github::{github_access, github_board};
+pub use github::{GithubRepositories, github_access, github_board, github_repositories};
 pub use parts::secrets;
 
 use adapters::ForgeInUse;
@@ -141,6 +141,7 @@ impl Runner {
             plan: plan_seen,
             wanted,
             inbox: inbox.clone(),
+            deliveries: handle.deliveries.clone(),
             moment,
             told,
         }));

@@ -105,7 +105,7 @@ fn secret_names(loaded: &Loaded) -> Vec<String> {
         let key = path.rsplit('.').next().unwrap_or(path);
         let is_address = path.starts_with("observability.notify") && key == "url";
         let is_named_so = matches!(key, "token" | "api_key" | "private_key" | "secret");
-        is_address || (!path.starts_with("worker.env.") && is_named_so)
+        is_address || path.starts_with("server.tokens.") || (!path.starts_with("worker.env.") && is_named_so)
     };
     let named =
         loaded.values.iter().filter(|value| holds_secret(&value.path)).filter_map(|value| match &value.source {

@@ -55,27 +55,32 @@ pub(super) struct Health {
     last_ok: Option<Timestamp>,
     last_error: Option<String>,
     pause: Option<Pause>,
+    calls: u64,
+    errors: u64,
 }
 
 impl Health {
     pub fn of(lane: Lane) -> Self {
-        Self { lane, last_ok: None, last_error: None, pause: None }
+        Self { lane, last_ok: None, last_error: None, pause: None, calls: 0, errors: 0 }
     }
 
     pub fn went_well(&mut self) -> Option<LaneNews> {
         self.last_ok = Some(now());
+        self.calls += 1;
         let was_paused = self.pause.take().is_some();
         let was_failing = self.last_error.take().is_some();
         (was_paused || was_failing).then_some(LaneNews::Works { lane: self.lane })
     }
 
     pub fn failed(&mut self, error: String) -> Option<LaneNews> {
+        self.count_error();
         let news = self.last_error.as_ref() != Some(&error);
         self.last_error = Some(error.clone());
         news.then_some(LaneNews::Failing { lane: self.lane, error })
     }
 
     pub fn limited(&mut self, wait: Duration, why: String) -> Option<LaneNews> {
+        self.count_error();
         let known = self.held().is_some();
         self.last_error = Some(why.clone());
         let shown = now() + wait;
@@ -84,11 +89,17 @@ impl Health {
     }
 
     pub fn locked_out(&mut self, why: String) -> Option<LaneNews> {
+        self.count_error();
         let known = self.pause.as_ref().is_some_and(|pause| pause.locked_out);
         self.last_error = Some(why.clone());
         let ends = Instant::now() + TRY_AGAIN;
         self.pause = Some(Pause { ends, shown: now() + TRY_AGAIN, why: why.clone(), locked_out: true });
         (!known).then_some(LaneNews::Paused { lane: self.lane, until: None, why, locked_out: true })
+    }
+
+    fn count_error(&mut self) {
+        self.calls += 1;
+        self.errors += 1;
     }
 
     pub fn held(&self) -> Option<Held> {
@@ -107,6 +118,8 @@ impl Health {
             locked_out: pause.is_some_and(|pause| pause.locked_out),
             busy,
             waiting,
+            calls: self.calls,
+            errors: self.errors,
         }
     }
 }

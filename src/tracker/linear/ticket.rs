@@ -10,7 +10,9 @@ use super::people::{Accounts, Mentioned};
 use super::scope::{Scope, time_of};
 use crate::domain::comment::{Author, Comment, has_command_line};
 use crate::domain::ids::{CommentId, TicketId};
-use crate::domain::ticket::{Blocker, Dispatchable, History, Labelled, StateChange, Ticket, normalise_labels, state_in};
+use crate::domain::ticket::{
+    Blocker, Dispatchable, History, Labelled, StateChange, Ticket, normalise_labels, state_in,
+};
 use crate::domain::time::Timestamp;
 
 /// How many relations a digest looks at; more than that are told by the other changes.

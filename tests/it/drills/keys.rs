@@ -67,11 +67,11 @@ fn a_misspelt_key_stops_the_start_and_names_its_place_and_its_neighbour() {
 #[test]
 fn a_key_without_effect_is_told_by_run_status_doctor_and_config() {
     let board = Board::new(GOOD, MERGE);
-    board.workflow(&format!("{MERGE}server: {{port: 4041}}\nsomebody_elses: {{x: 1}}\n"));
+    board.workflow(&format!("{MERGE}server: {{names: [board.example]}}\nsomebody_elses: {{x: 1}}\n"));
     board.ticket("t-1", "Works all the same");
     let runner = board.start();
     board.until("it is done", || board.phase("t-1") == "done");
-    let sentence = "`server.port` is not in force: this version has no HTTP server";
+    let sentence = "`server.names` is not in force: nothing is served (there is no `server.port`)";
     let live = board.ok(&["status"]);
     assert!(live.contains(sentence) && live.contains("somebody_elses"), "{live}");
     assert!(runner.log().contains(sentence), "{}", runner.log());
@@ -81,7 +81,7 @@ fn a_key_without_effect_is_told_by_run_status_doctor_and_config() {
         assert!(said.contains(sentence), "{args:?}: {said}");
     }
     let (_, shown) = told(&board, &["config", "show"]);
-    assert!(shown.lines().any(|line| line.contains("server.port") && line.contains("not in force")), "{shown}");
+    assert!(shown.lines().any(|line| line.contains("server.names") && line.contains("not in force")), "{shown}");
 }
 
 #[test]

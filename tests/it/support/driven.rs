@@ -356,6 +356,7 @@ impl Stage {
             plan: plan_seen,
             wanted,
             inbox: handle.inbox.clone(),
+            deliveries: handle.deliveries.clone(),
             moment,
             told: None,
         };

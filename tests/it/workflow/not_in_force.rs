@@ -11,7 +11,10 @@ fn said(yaml: &str) -> Vec<String> {
 fn a_key_without_an_effect_is_said_with_its_line_and_reason() {
     let exec = "worker: {runtime: exec}\nexec: {command: 'true'}\n";
     for (yaml, sentence) in [
-        ("server:\n  port: 4041", "6: `server.port` is not in force: this version has no HTTP server"),
+        (
+            "server:\n  names: [board.example]",
+            "6: `server.names` is not in force: nothing is served (there is no `server.port`)",
+        ),
         (
             "gates:\n  failure_action: warn",
             "6: `gates.failure_action` is not in force: a failed check always leads to rework of the same ticket",

@@ -57,9 +57,12 @@ fn it_is_checked_like_the_file() {
         assert_eq!(error.class(), "invalid_config");
     }
     // Another spelling is understood here too, and what does nothing is said.
-    let loaded = load(&desk, "", &["agent.kind=claude", "server.port=1"]).unwrap();
+    let loaded = load(&desk, "", &["agent.kind=claude", "server.names=[x]"]).unwrap();
     assert_eq!(loaded.settings.worker.runtime.name(), "claude");
-    assert_eq!(loaded.brief_warnings(), ["--set: `server.port` is not in force: this version has no HTTP server"]);
+    assert_eq!(
+        loaded.brief_warnings(),
+        ["--set: `server.names` is not in force: nothing is served (there is no `server.port`)"]
+    );
 }
 
 #[test]
@@ -69,7 +72,7 @@ fn secrets_and_nonsense_are_refused() {
         "tracker.provider.token=$X",
         "tracker.provider.private_key=x",
         "tracker.provider={token: canary}",
-        "polling.webhook.secret=x",
+        "polling.webhook.github.secret=x",
         "server.token=x",
         "worker.env.KEY=x",
     ] {

@@ -1,0 +1,263 @@
+//! Who is let in: by the name that was asked for, by who asks, by where a page came from, and by token.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::extract::{Request, State};
+use axum::http::header::{
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HOST, ORIGIN, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderMap, HeaderValue, Method, Uri};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::Site;
+use super::error::ApiError;
+use crate::runtime::Standing;
+
+/// Changes that one name may ask for at once, and how many more each second.
+const BURST: f64 = 30.0;
+const PER_SECOND: f64 = 5.0;
+/// The same for wrong tokens, from everybody together.
+const WRONG_BURST: f64 = 10.0;
+const WRONG_PER_SECOND: f64 = 1.0;
+
+/// One connection, as the guard knows it.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    pub standing: Arc<Standing>,
+    pub ours: SocketAddr,
+}
+
+/// Who has a right to change something: the name of the token that was shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bearer(pub String);
+
+/// Comes before everything else.
+pub async fn at_the_door(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
+    let mut response = match let_in(&site, &request) {
+        Ok(()) => next.run(request).await,
+        Err(error) => error.into_response(),
+    };
+    let headers = response.headers_mut();
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+fn let_in(site: &Site, request: &Request) -> Result<(), ApiError> {
+    let path = request.uri().path();
+    let caller = caller(request)?;
+    if let Standing::Worker(why) = caller.standing.as_ref() {
+        site.refusals.note(None, path, why);
+        return Err(ApiError::forbidden(first_line(why)));
+    }
+    // A sender of webhooks signs what it says, and calls us by a name that its proxy chose.
+    if path.starts_with("/webhooks/") {
+        return Ok(());
+    }
+    if !site.names.is_one(&host_of(request.headers(), request.uri())?, caller.ours) {
+        let message = "this server is not called that; add the name to server.names if it is right";
+        return Err(ApiError::new(axum::http::StatusCode::FORBIDDEN, "wrong_host", message));
+    }
+    let is_open = matches!(path, "/healthz" | "/readyz" | "/login");
+    if site.names.wide && !is_open {
+        bearer(site, request.headers(), request.method())?;
+    }
+    Ok(())
+}
+
+/// Comes before everything that changes something.
+pub async fn before_a_change(State(site): State<Arc<Site>>, mut request: Request, next: Next) -> Response {
+    match may_change(&site, &request) {
+        Ok(bearer) => {
+            request.extensions_mut().insert(bearer);
+            next.run(request).await
+        }
+        Err(error) => error.into_response(),
+    }
+}
+
+fn may_change(site: &Site, request: &Request) -> Result<Bearer, ApiError> {
+    let caller = caller(request)?;
+    same_origin(request)?;
+    let bearer = bearer(site, request.headers(), request.method())?;
+    if let Some(why) = caller.standing.objection(true) {
+        site.refusals.note(None, request.uri().path(), why);
+        return Err(ApiError::forbidden(first_line(why)));
+    }
+    if !is_json(request.headers()) {
+        let message = "the body has to be JSON: send `Content-Type: application/json`";
+        return Err(ApiError::new(axum::http::StatusCode::BAD_REQUEST, "not_json", message));
+    }
+    site.pace.take(&bearer.0, BURST, PER_SECOND)?;
+    Ok(bearer)
+}
+
+/// For what changes nothing and costs something: no page of another site may cause it.
+pub async fn before_a_nudge(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
+    let allowed = same_origin(&request).and_then(|()| site.pace.take("", BURST, PER_SECOND));
+    match allowed {
+        Ok(()) => next.run(request).await,
+        Err(error) => error.into_response(),
+    }
+}
+
+fn caller(request: &Request) -> Result<&Caller, ApiError> {
+    request.extensions().get().ok_or_else(|| ApiError::internal("it is not known who asks"))
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or(text)
+}
+
+/// The name that was asked for. HTTP/1.1 wants exactly one.
+fn host_of(headers: &HeaderMap, uri: &Uri) -> Result<String, ApiError> {
+    let mut hosts = headers.get_all(HOST).iter();
+    let host = hosts.next().and_then(|host| host.to_str().ok());
+    let host = match (uri.authority(), host) {
+        (Some(authority), _) => authority.as_str(),
+        (None, Some(host)) => host,
+        (None, None) => return Err(ApiError::bad_request("the request has no Host")),
+    };
+    if hosts.next().is_some() {
+        return Err(ApiError::bad_request("the request has more than one Host"));
+    }
+    Ok(host.to_ascii_lowercase())
+}
+
+/// A browser says where the page is from that asks. Whoever says nothing is not a page.
+fn same_origin(request: &Request) -> Result<(), ApiError> {
+    let refused = || {
+        let message = "a page of another site asks for this, and that is never carried out";
+        ApiError::new(axum::http::StatusCode::FORBIDDEN, "cross_origin", message)
+    };
+    let headers = request.headers();
+    if headers.get("sec-fetch-site").is_some_and(|site| site != "same-origin" && site != "none") {
+        return Err(refused());
+    }
+    let Some(origin) = headers.get(ORIGIN) else { return Ok(()) };
+    let host = host_of(headers, request.uri())?;
+    let origin = origin.to_str().map_err(|_| refused())?.to_ascii_lowercase();
+    let theirs = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    if theirs == Some(host.as_str()) { Ok(()) } else { Err(refused()) }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let Some(kind) = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()) else { return false };
+    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+}
+
+fn bearer(site: &Site, headers: &HeaderMap, method: &Method) -> Result<Bearer, ApiError> {
+    let shown = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let shown = shown.and_then(|value| {
+        let (scheme, token) = value.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+    });
+    // A person's browser shows its token as a cookie when it only wants to look: it cannot add a header to a link.
+    let is_look = method == Method::GET || method == Method::HEAD;
+    let Some(shown) = shown.or_else(|| if is_look { cookie(headers) } else { None }) else {
+        return Err(ApiError::unauthorized("this needs `Authorization: Bearer TOKEN`; `dirigent token` prints it"));
+    };
+    match site.tokens.name_of(shown) {
+        Some(name) => Ok(Bearer(name.to_owned())),
+        None => {
+            site.pace.take("a wrong token", WRONG_BURST, WRONG_PER_SECOND)?;
+            Err(ApiError::unauthorized("that token is not known here"))
+        }
+    }
+}
+
+/// The cookie that the page sets once it was told a token.
+pub const TOKEN_COOKIE: &str = "dirigent-token";
+
+fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let pairs =
+        headers.get_all("cookie").iter().filter_map(|cookie| cookie.to_str().ok()).flat_map(|cookie| cookie.split(';'));
+    pairs.filter_map(|pair| pair.trim().split_once('=')).find(|(name, _)| *name == TOKEN_COOKIE).map(|(_, value)| value)
+}
+
+/// The names that this server goes by.
+#[derive(Debug, Clone)]
+pub struct ServedNames {
+    /// With the port, where it has to be said.
+    known: Vec<String>,
+    port: u16,
+    /// Others than this machine can reach it: nothing is shown without a token.
+    pub wide: bool,
+}
+
+impl ServedNames {
+    pub fn new(host: &str, names: &[String], port: u16, wide: bool) -> Self {
+        let known = [host].into_iter().chain(["localhost", "127.0.0.1", "[::1]"]).map(str::to_owned);
+        let known = known.chain(names.iter().cloned()).map(|name| name.to_ascii_lowercase()).collect();
+        Self { known, port, wide }
+    }
+
+    fn is_one(&self, host: &str, ours: SocketAddr) -> bool {
+        let with_port = format!(":{}", self.port);
+        let bare = host.strip_suffix(with_port.as_str()).unwrap_or(host);
+        let address = ours.ip().to_canonical();
+        let literal = if address.is_ipv6() { format!("[{address}]") } else { address.to_string() };
+        bare == literal || self.known.iter().any(|known| known == bare || known == host)
+    }
+}
+
+/// How often something may be asked for, by name: so much at once, and so much more each second.
+#[derive(Debug, Default)]
+pub struct Pace(Mutex<BTreeMap<String, (f64, Instant)>>);
+
+impl Pace {
+    pub fn take(&self, name: &str, burst: f64, per_second: f64) -> Result<(), ApiError> {
+        let now = Instant::now();
+        let mut left = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (tokens, at) = left.entry(name.to_owned()).or_insert((burst, now));
+        *tokens = (*tokens + now.duration_since(*at).as_secs_f64() * per_second).min(burst);
+        *at = now;
+        if *tokens < 1.0 {
+            let wait = Duration::from_secs_f64((1.0 - *tokens) / per_second);
+            return Err(ApiError::too_many(wait.as_secs().max(1)));
+        }
+        *tokens -= 1.0;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_knows_its_names_with_and_without_its_port() {
+        let names = ServedNames::new("0.0.0.0", &["board.example".to_owned()], 4041, true);
+        let ours: SocketAddr = "192.0.2.7:4041".parse().unwrap();
+        for known in [
+            "localhost:4041",
+            "127.0.0.1:4041",
+            "[::1]:4041",
+            "localhost",
+            "192.0.2.7:4041",
+            "board.example",
+            "board.example:4041",
+        ] {
+            assert!(names.is_one(known, ours), "{known}");
+        }
+        for other in
+            ["evil.example", "evil.example:4041", "localhost:80", "192.0.2.8:4041", "", "localhost:4041.evil.example"]
+        {
+            assert!(!names.is_one(other, ours), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_burst_is_let_through_and_then_it_is_slow() {
+        let pace = Pace::default();
+        assert!((0..3).all(|_| pace.take("ada", 3.0, 0.001).is_ok()));
+        let error = pace.take("ada", 3.0, 0.001).unwrap_err();
+        assert_eq!(error.code, "too_many_requests");
+        assert!(pace.take("bob", 3.0, 0.001).is_ok(), "others are not held back by it");
+    }
+}

@@ -1,0 +1,328 @@
+//! What agents printed: the whole record of a run, with ranges and as it grows, and what it comes to.
+//!
+//! A record is told byte for byte as long as it is: what is nobody's business is starred out in place, so that a range means the same
+//! every time.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, RawQuery, State};
+use axum::http::header::{ACCEPT_RANGES, CONTENT_RANGE, CONTENT_TYPE, RANGE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::Response;
+use http_body_util::channel::{Channel, Sender};
+use nix::fcntl::OFlag;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::clean::Clean;
+use super::error::ApiError;
+use super::listen::until_true;
+use super::routes::json_text;
+use super::shapes::time;
+use super::{Site, find};
+use crate::agent::peek::peek;
+use crate::domain::ids::RunId;
+use crate::worker::transcript_path;
+
+/// Lines are told whole; one that is longer than this is told in pieces.
+const LONGEST_LINE: u64 = 12 << 20;
+/// So far back a line's beginning is looked for.
+const STEP: u64 = 64 << 10;
+const PIECE: usize = 256 << 10;
+/// How often a record that grows is looked at.
+const LOOK: Duration = Duration::from_millis(300);
+/// What a transcript is read from: the end of the record.
+const PEEKED: u64 = 2 << 20;
+const USUAL_LINES: usize = 200;
+const MOST_LINES: usize = 2000;
+
+/// `GET /api/v1/runs/{run}/log`.
+pub async fn log(
+    State(site): State<Arc<Site>>,
+    Path(run): Path<String>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let path = record_of(&site, &run)?;
+    let follow = parameter(query.as_deref(), "follow").is_some_and(|value| matches!(value, "" | "1" | "true"));
+    let length = length_of(&path).ok_or_else(|| no_such_run(&run))?;
+    let range = match headers.get(RANGE).and_then(|range| range.to_str().ok()) {
+        Some(range) => Some(read_range(range, length)?),
+        None => None,
+    };
+    let (from, to) = range.unwrap_or((0, length));
+    let place = site.followers.clone().try_acquire_owned();
+    let place = place.map_err(|_| ApiError::unavailable("too many are told something already"))?;
+    let (sender, body) = Channel::<Bytes>::new(1);
+    let (clean, teller) = (site.clean.clone(), site.clone());
+    tokio::spawn(async move {
+        let until = if follow { None } else { Some(to) };
+        let told = tell(&teller, &run, path, clean, (from, until), sender);
+        let mut ended = teller.pictures.ended();
+        tokio::select! {
+            () = told => {}
+            () = until_true(&mut ended) => {}
+        }
+        drop(place);
+    });
+    let mut response = Response::new(Body::new(body));
+    let head = response.headers_mut();
+    head.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    head.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    if range.is_some() && !follow {
+        let told = format!("bytes {from}-{}/{length}", to.saturating_sub(1));
+        if let Ok(told) = HeaderValue::from_str(&told) {
+            head.insert(CONTENT_RANGE, told);
+        }
+        *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+    }
+    Ok(response)
+}
+
+/// From one place to another, or as long as the run lives.
+async fn tell(
+    site: &Site,
+    run: &str,
+    path: PathBuf,
+    clean: Arc<Clean>,
+    (mut at, until): (u64, Option<u64>),
+    mut client: Sender<Bytes>,
+) {
+    loop {
+        // Looked at before reading: what was written by then is read.
+        let lives = until.is_none() && is_live(site, run);
+        let (place, clean) = (path.clone(), clean.clone());
+        let piece = tokio::task::spawn_blocking(move || read_piece(&place, at, until, &clean)).await;
+        match piece {
+            Ok(Ok(piece)) if !piece.is_empty() => {
+                at += piece.len() as u64;
+                if client.send_data(Bytes::from(piece)).await.is_err() {
+                    return;
+                }
+            }
+            Ok(Ok(_)) if lives => tokio::time::sleep(LOOK).await,
+            _ => return,
+        }
+    }
+}
+
+fn is_live(site: &Site, run: &str) -> bool {
+    site.handle.snapshot().jobs.iter().any(|job| job.run.as_ref().is_some_and(|live| live.id == run))
+}
+
+/// Whole lines from the one in which `from` lies, without what stands before `from`. Empty at the end, and where a line is not
+/// whole yet.
+fn read_piece(path: &std::path::Path, from: u64, until: Option<u64>, clean: &Clean) -> io::Result<Vec<u8>> {
+    let mut file = open(path)?;
+    let length = file.metadata()?.len();
+    let end = until.unwrap_or(length).min(length);
+    if from >= end {
+        return Ok(Vec::new());
+    }
+    let start = line_start(&mut file, from)?;
+    file.seek(SeekFrom::Start(start))?;
+    let mut reader = BufReader::new(file);
+    let mut lines = Vec::new();
+    while lines.len() < PIECE || start + lines.len() as u64 <= from {
+        let before = lines.len();
+        (&mut reader).take(LONGEST_LINE).read_until(b'\n', &mut lines)?;
+        let whole = lines.ends_with(b"\n") || lines.len() - before >= LONGEST_LINE as usize;
+        if !whole && until.is_none() {
+            // Its end is being written.
+            lines.truncate(before);
+        }
+        if !whole || lines.len() == before {
+            break;
+        }
+    }
+    let mut masked = clean.masked(&lines);
+    let after = usize::try_from(end.saturating_sub(start)).unwrap_or(usize::MAX);
+    if until.is_some() {
+        masked.truncate(after);
+    }
+    Ok(masked.split_off(usize::try_from(from - start).unwrap_or(usize::MAX).min(masked.len())))
+}
+
+/// Where the line begins that this byte is in.
+fn line_start(file: &mut File, at: u64) -> io::Result<u64> {
+    let mut end = at;
+    while end > 0 && at - end < LONGEST_LINE {
+        let begin = end.saturating_sub(STEP);
+        let mut step = vec![0; usize::try_from(end - begin).unwrap_or(0)];
+        file.seek(SeekFrom::Start(begin))?;
+        file.read_exact(&mut step)?;
+        if let Some(newline) = step.iter().rposition(|byte| *byte == b'\n') {
+            return Ok(begin + newline as u64 + 1);
+        }
+        end = begin;
+    }
+    Ok(end)
+}
+
+/// A run is named by its whole id, which is never a path.
+fn record_of(site: &Site, run: &str) -> Result<PathBuf, ApiError> {
+    let is_id = !run.is_empty() && run.len() <= 64 && run.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if is_id { Ok(transcript_path(&site.records.state_dir, &RunId::new(run))) } else { Err(no_such_run(run)) }
+}
+
+fn no_such_run(run: &str) -> ApiError {
+    let run: String = run.chars().take(40).collect();
+    ApiError::new(StatusCode::NOT_FOUND, "run_not_found", format!("run `{run}` has no record"))
+}
+
+fn open(path: &std::path::Path) -> io::Result<File> {
+    File::options().read(true).custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits()).open(path)
+}
+
+fn length_of(path: &std::path::Path) -> Option<u64> {
+    open(path).ok()?.metadata().ok().filter(std::fs::Metadata::is_file).map(|found| found.len())
+}
+
+/// `bytes=a-b`, `bytes=a-` or `bytes=-n`, as a half-open range.
+fn read_range(range: &str, length: u64) -> Result<(u64, u64), ApiError> {
+    let unusable = || {
+        let message =
+            format!("the range cannot be had: the record has {length} bytes, and one `bytes=FROM-TO` is understood");
+        ApiError::new(StatusCode::RANGE_NOT_SATISFIABLE, "bad_range", message)
+    };
+    let (from, to) =
+        range.trim().strip_prefix("bytes=").and_then(|range| range.split_once('-')).ok_or_else(unusable)?;
+    let (from, to) = match (from.parse::<u64>(), to.parse::<u64>()) {
+        (Ok(from), Ok(to)) if from <= to => (from, to.saturating_add(1).min(length)),
+        (Ok(from), Err(_)) if to.is_empty() => (from, length),
+        (Err(_), Ok(last)) if from.is_empty() && last > 0 => (length.saturating_sub(last), length),
+        _ => return Err(unusable()),
+    };
+    if from < to { Ok((from, to)) } else { Err(unusable()) }
+}
+
+/// The value of a parameter of the address, as it stands there.
+pub fn parameter<'a>(query: Option<&'a str>, name: &str) -> Option<&'a str> {
+    let pairs = query.unwrap_or_default().split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+    pairs.filter(|(found, _)| *found == name).map(|(_, value)| value).next()
+}
+
+/// `GET /api/v1/transcript/{run}`: what the agent said and which tools it used, the newest last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TranscriptAnswer {
+    pub run: String,
+    /// It may still grow.
+    pub live: bool,
+    /// There is more in the log.
+    pub cut: bool,
+    pub lines: Vec<TranscriptLine>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TranscriptLine {
+    pub at: String,
+    /// `message`, `tool`, `trouble`, `note` or `turn`.
+    pub kind: String,
+    pub text: String,
+}
+
+pub async fn transcript(
+    State(site): State<Arc<Site>>,
+    Path(run): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ApiError> {
+    let last = parameter(query.as_deref(), "last").map_or(Ok(USUAL_LINES), str::parse);
+    let last = last.map_err(|_| ApiError::bad_request("`last` is not a number"))?.min(MOST_LINES);
+    let answer = site.transcript(&run, last).await?;
+    let text = serde_json::to_string(&answer).map_err(|_| ApiError::internal("the answer could not be written"))?;
+    Ok(json_text(StatusCode::OK, text))
+}
+
+impl Site {
+    /// The last lines of what a run's agent said and did, without what is nobody's business.
+    pub async fn transcript(&self, run: &str, last: usize) -> Result<TranscriptAnswer, ApiError> {
+        let path = record_of(self, run)?;
+        let picture = self.handle.snapshot();
+        let live = is_live(self, run);
+        let (id, exec, clean) = (RunId::new(run), self.records.exec_events, self.clean.clone());
+        let of_live = picture.jobs.iter().filter_map(|job| job.run.as_ref()).find(|live| live.id == run);
+        let runtime = match of_live {
+            Some(live) => live.runtime.clone(),
+            None => {
+                let finished = id.clone();
+                let known = self.records.ask(move |ledger| ledger.finished_run(&finished)).await?;
+                known.map(|finished| finished.run.runtime).unwrap_or_default()
+            }
+        };
+        let read = tokio::task::spawn_blocking(move || -> io::Result<(String, bool)> {
+            let mut file = open(&path)?;
+            let length = file.metadata()?.len();
+            let from = line_start(&mut file, length.saturating_sub(PEEKED))?;
+            file.seek(SeekFrom::Start(from))?;
+            let mut bytes = Vec::new();
+            file.take(PEEKED + LONGEST_LINE).read_to_end(&mut bytes)?;
+            Ok((String::from_utf8_lossy(&bytes).into_owned(), from > 0))
+        });
+        let (text, from_the_middle) = match read.await {
+            Ok(Ok(read)) => read,
+            _ => return Err(no_such_run(id.as_str())),
+        };
+        let seen = peek(&runtime, exec, &text);
+        let cut = from_the_middle || seen.len() > last;
+        let lines = seen.iter().skip(seen.len().saturating_sub(last)).map(|line| TranscriptLine {
+            at: time(line.at),
+            kind: line.kind.name().to_owned(),
+            text: clean.text(&line.text),
+        });
+        Ok(TranscriptAnswer { run: id.to_string(), live, cut, lines: lines.collect() })
+    }
+
+    /// The run that a ticket's page follows: the live one, else the last.
+    pub async fn newest_run(&self, name: &str) -> Result<Option<String>, ApiError> {
+        let picture = self.handle.snapshot();
+        if let Some(run) = find(&picture, name).and_then(|job| job.run.as_ref()) {
+            return Ok(Some(run.id.clone()));
+        }
+        Ok(self.records.ticket(picture, name).await?.runs.last().map(|finished| finished.run.id.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_read_as_the_protocol_says() {
+        for (range, expected) in
+            [("bytes=0-9", (0, 10)), ("bytes=5-", (5, 100)), ("bytes=-7", (93, 100)), ("bytes=90-500", (90, 100))]
+        {
+            assert_eq!(read_range(range, 100).unwrap(), expected, "{range}");
+        }
+        for range in ["bytes=100-", "bytes=9-5", "lines=1-2", "bytes=-0", "bytes=0-1,3-4", "bytes=-"] {
+            assert_eq!(read_range(range, 100).unwrap_err().code, "bad_range", "{range}");
+        }
+    }
+
+    #[test]
+    fn pieces_of_a_record_are_the_record() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let text: String = (0..20_000).map(|number| format!("7 out line {number} of many\n")).collect();
+        std::fs::write(&path, format!("{text}half a line")).unwrap();
+        let clean = Clean::default();
+        let (mut at, mut read) = (0, Vec::new());
+        loop {
+            let piece = read_piece(&path, at, None, &clean).unwrap();
+            if piece.is_empty() {
+                break;
+            }
+            at += piece.len() as u64;
+            read.extend(piece);
+        }
+        assert!(read == text.as_bytes(), "what is not whole yet is left for later");
+        assert_eq!(read_piece(&path, 3, Some(30), &clean).unwrap(), &text.as_bytes()[3..30]);
+        let end = text.len() as u64 + 11;
+        assert_eq!(read_piece(&path, end - 4, Some(end), &clean).unwrap(), b"line");
+    }
+}

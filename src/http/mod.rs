@@ -1,0 +1,164 @@
+//! The HTTP API, the dashboard and the webhooks. A view: it sees published pictures, what is written down, and a handle through
+//! which it asks as people do at the control socket. It never sees the engine's state, and nothing that happens here holds the
+//! scheduler up.
+//!
+//! `listen` accepts connections, `guard` decides who is let in, `routes` is the table of what there is; `shapes` are the answers,
+//! `pictures` makes the published ones ready once for everybody.
+
+mod body;
+mod clean;
+mod commands;
+mod error;
+mod events;
+mod guard;
+mod listen;
+mod logs;
+mod metrics;
+mod openapi;
+pub mod page;
+mod patient_stream;
+mod pictures;
+mod records;
+mod routes;
+pub mod shapes;
+mod tokens;
+mod webhooks;
+mod workspaces;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+use crate::config::Settings;
+use crate::config::server::ServerSettings;
+use crate::config::workspace::WorkspaceMode;
+use crate::launcher::environment::Secrets;
+use crate::runtime::assembly;
+use crate::runtime::{Handle, RefusalLog, RunnerFolder};
+
+pub use clean::Clean;
+pub use error::ApiError;
+pub use guard::{Bearer, Caller, Pace, ServedNames, TOKEN_COOKIE};
+pub use listen::{CONNECTIONS, ListenError};
+pub use metrics::PhaseClock;
+pub use openapi::{openapi, openapi_text};
+pub use pictures::{Missed, Pictures, Rendered};
+pub use records::{Records, TicketRecord, find};
+use webhooks::Webhooks;
+
+pub use tokens::{Tokens, read_generated, token_file};
+
+/// What every route needs.
+#[derive(Debug)]
+pub struct Site {
+    pub handle: Handle,
+    pub pictures: Arc<Pictures>,
+    pub records: Records,
+    pub tokens: Tokens,
+    pub names: ServedNames,
+    pub pace: Pace,
+    pub refusals: RefusalLog,
+    /// Room for those who follow the events.
+    pub followers: Arc<Semaphore>,
+    pub clean: Arc<Clean>,
+    pub webhooks: Webhooks,
+    /// `observability.metrics`.
+    pub serves_metrics: bool,
+    pub phases: Arc<PhaseClock>,
+}
+
+/// A port that is ours, before anything is served at it.
+#[derive(Debug)]
+pub struct HttpServer {
+    listener: TcpListener,
+    address: SocketAddr,
+    tokens: Tokens,
+    names: ServedNames,
+}
+
+/// What is served.
+pub struct Served {
+    pub handle: Handle,
+    pub folder: RunnerFolder,
+    pub secrets: Secrets,
+    /// The user's home, which is not told.
+    pub home: Option<PathBuf>,
+}
+
+impl HttpServer {
+    /// Takes the port. `None` where nothing is to be served.
+    pub async fn open(settings: &ServerSettings, folder: &RunnerFolder) -> Result<Option<Self>, ListenError> {
+        let Some(port) = settings.port else { return Ok(None) };
+        let host = settings.address().ok_or_else(|| ListenError::Host(settings.host.clone()))?;
+        let tokens = Tokens::of(settings, &folder.state_dir).map_err(|source| ListenError::Token {
+            file: token_file(&folder.state_dir).display().to_string(),
+            source,
+        })?;
+        let wanted = SocketAddr::new(host, port);
+        let listener = listen::bind(wanted).await?;
+        let address = listener.local_addr().map_err(|source| ListenError::Bind { address: wanted, source })?;
+        let names = ServedNames::new(&settings.host, &settings.names, address.port(), !settings.is_loopback());
+        Ok(Some(Self { listener, address, tokens, names }))
+    }
+
+    /// Where a browser on this machine finds it.
+    pub fn url(&self) -> String {
+        let (ip, port) = (self.address.ip(), self.address.port());
+        match ip {
+            _ if ip.is_unspecified() => format!("http://localhost:{port}"),
+            _ if ip.is_ipv6() => format!("http://[{ip}]:{port}"),
+            _ => format!("http://{ip}:{port}"),
+        }
+    }
+
+    /// Serves until the driver is gone.
+    pub async fn serve(self, settings: &Settings, hash: &str, served: Served) {
+        let Served { handle, folder, secrets, home } = served;
+        let _ = handle.served_at.set(self.url());
+        let clean = Arc::new(clean_of(settings, &folder, secrets, &home.unwrap_or_default()));
+        let records = Records {
+            ledger: folder.ledger.clone(),
+            state_dir: folder.state_dir.clone(),
+            policy: Arc::new(settings.policy(hash, false)),
+            workspaces: assembly::workspaces(settings)
+                .ok()
+                .filter(|_| settings.workspace.mode == WorkspaceMode::Worktree),
+            base_branch: settings.pr.base_branch.clone(),
+            exec_events: settings.exec.events,
+            clean: clean.clone(),
+        };
+        let pictures = Pictures::new(&handle, clean.clone());
+        let (mut snapshots, webhook_handle) = (handle.snapshots.clone(), handle.clone());
+        let site = Site {
+            handle,
+            pictures,
+            records,
+            tokens: self.tokens,
+            names: self.names,
+            pace: Pace::default(),
+            refusals: RefusalLog::default(),
+            followers: Arc::new(Semaphore::new(events::FOLLOWERS)),
+            clean,
+            webhooks: Webhooks::new(settings, &webhook_handle),
+            serves_metrics: settings.observability.metrics,
+            phases: PhaseClock::start(&webhook_handle),
+        };
+        let over = async move { while snapshots.changed().await.is_ok() {} };
+        listen::serve(self.listener, routes::all(Arc::new(site)), over).await;
+    }
+}
+
+fn clean_of(settings: &Settings, folder: &RunnerFolder, secrets: Secrets, home: &Path) -> Clean {
+    let boards = folder.state_dir.parent().unwrap_or(&folder.state_dir);
+    let places: [(&Path, &str); 5] = [
+        (&settings.workspace.root, "<workspaces>"),
+        (&folder.state_dir, "<runner>"),
+        (boards, "<runners>"),
+        (&settings.workspace.repo, "<repo>"),
+        (home, "~"),
+    ];
+    Clean::new(secrets, &places)
+}
