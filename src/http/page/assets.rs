@@ -120,7 +120,8 @@ mod tests {
     fn the_icons_are_there_for_every_level() {
         use super::super::health::HealthLevel;
         for level in [HealthLevel::Well, HealthLevel::Waits, HealthLevel::Held, HealthLevel::Trouble] {
-            assert!(file(&format!("icon-{}.svg", level.name())).is_some());
+            let name = serde_json::to_value(level).unwrap();
+            assert!(file(&format!("icon-{}.svg", name.as_str().unwrap())).is_some());
         }
         assert!(file("../../etc/passwd").is_none());
     }

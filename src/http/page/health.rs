@@ -20,17 +20,6 @@ pub enum HealthLevel {
     Trouble,
 }
 
-impl HealthLevel {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Well => "well",
-            Self::Waits => "waits",
-            Self::Held => "held",
-            Self::Trouble => "trouble",
-        }
-    }
-}
-
 /// The sentence at the top.
 #[derive(Debug, Clone, Serialize)]
 pub struct Glance {

@@ -244,8 +244,8 @@ impl Browser {
     /// Everything that the page complained about, such as what its own policy forbids.
     pub fn complaints(&self) -> Vec<String> {
         let entries = self.post("/se/log", &json!({ "type": "browser" }));
-        let text = |entry: &Value| entry["message"].as_str().unwrap_or_default().to_owned();
-        entries.as_array().unwrap().iter().map(text).collect()
+        let errors = entries.as_array().unwrap().iter().filter(|entry| entry["level"] == "SEVERE");
+        errors.map(|entry| entry["message"].as_str().unwrap_or_default().to_owned()).collect()
     }
 
     /// The whole page as a picture, below the build directory.
