@@ -69,6 +69,7 @@ struct Lane {
     level: &'static str,
     words: String,
     since: Option<AgeView>,
+    until: Option<AgeView>,
     under_way: String,
 }
 
@@ -140,21 +141,22 @@ fn pools(picture: &Snapshot) -> Vec<Pool> {
 fn lanes(picture: &Snapshot) -> Vec<Lane> {
     let now = picture.at;
     let view = |lane: &crate::domain::snapshot::LaneView| {
-        let (level, words, since) = match (&lane.last_error, lane.paused_until.filter(|until| *until > now)) {
-            (_, _) if lane.locked_out => ("trouble", "our access is refused".to_owned(), None),
-            (_, Some(until)) => ("waits", "told to wait, for another".to_owned(), Some(AgeView::until(until, now))),
-            (Some(error), None) => ("trouble", clip(error, 120), None),
-            (None, None) => match lane.last_ok {
-                Some(at) => ("well", "answered".to_owned(), Some(AgeView::of(at, now))),
-                None => ("well", "not asked yet".to_owned(), None),
-            },
+        let until = lane.paused_until.filter(|until| *until > now && !lane.locked_out);
+        let (level, words) = match (&lane.last_error, until) {
+            _ if lane.locked_out => ("trouble", "our access is refused".to_owned()),
+            (_, Some(_)) => ("waits", "told to wait, for another".to_owned()),
+            (Some(error), None) => ("trouble", clip(error, 120)),
+            (None, None) if lane.last_ok.is_none() => ("well", "not asked yet".to_owned()),
+            (None, None) => ("well", "answered".to_owned()),
         };
+        let until = until.map(|until| AgeView::until(until, now));
+        let since = lane.last_ok.filter(|_| words == "answered").map(|at| AgeView::of(at, now));
         let under_way = match (lane.busy, lane.waiting) {
             (0, 0) => String::new(),
             (busy, 0) => format!("{busy} under way"),
             (busy, waiting) => format!("{busy} under way, {waiting} waiting"),
         };
-        Lane { lane: lane.lane.clone(), level, words, since, under_way }
+        Lane { lane: lane.lane.clone(), level, words, since, until, under_way }
     };
     picture.lanes.iter().map(view).collect()
 }

@@ -139,12 +139,14 @@ pub fn buttons(job: &JobView, paused: bool) -> TicketButtons {
     let reason = job.reason.as_str();
     let over = job.phase.is_terminal();
     let works = job.run.is_some();
-    let has_work = job.head.is_some();
     let judged = matches!(job.phase, Phase::WaitingForHuman | Phase::WaitingForChecks | Phase::ReadyToMerge)
         || matches!(reason, "review_unreadable" | "merge_refused");
+    // A branch may have a head and nothing of its own.
+    let has_work = job.head.is_some() && (job.pr.is_some() || judged);
     let is_open = job.pr.as_ref().is_some_and(|pr| pr.state == "open");
     let approved_already = job.head.is_some() && job.approved_head == job.head && reason != "remarks";
     let approve = judged && is_open && !approved_already;
+    let answer = matches!(reason, "worker_asked" | "no_new_evidence" | "plan");
     TicketButtons {
         path: segment(&job.key),
         key: job.key.clone(),
@@ -153,8 +155,9 @@ pub fn buttons(job: &JobView, paused: bool) -> TicketButtons {
         anyway: reason == "remarks",
         diff: has_work && judged && reason != "plan",
         reject: !over && has_work && job.phase != Phase::Merging && !works,
-        answer: matches!(reason, "worker_asked" | "no_new_evidence" | "plan"),
-        message: !over,
+        answer,
+        // An answer is the message that is wanted.
+        message: !over && !answer,
         retry: !over
             && !works
             && (matches!(job.phase, Phase::Blocked)

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::words::{clip, cut, sentence};
+use super::words::{clip, count, cut, sentence};
 use crate::domain::evidence::{GateResult, Receipt, Verification};
 use crate::domain::snapshot::JobView;
 use crate::domain::time::span;
@@ -14,7 +14,7 @@ pub struct ReceiptView {
     head: String,
     /// The gates looked at another commit than the one that is shown.
     stale: bool,
-    commits: u32,
+    commits: String,
     gates: Vec<GateRow>,
     facts: Vec<String>,
 }
@@ -40,7 +40,7 @@ pub fn receipt_view(receipt: &Receipt, job: &JobView) -> ReceiptView {
         words,
         stale: job.head.as_ref().is_some_and(|shown| *shown != head),
         head: head.chars().take(12).collect(),
-        commits: receipt.commits,
+        commits: count(receipt.commits as usize, "commit", "commits"),
         gates: receipt.gates.iter().map(gate_row).collect(),
         facts: receipt.facts.iter().map(|fact| sentence(fact, 400)).collect(),
     }
