@@ -8,6 +8,7 @@ use comfy_table::{ContentArrangement, Table, TableStyle};
 use serde::Serialize;
 
 use crate::domain::time::Timestamp;
+pub use crate::domain::time::span;
 pub use crate::domain::words::{SHORT_RUN, count, short_run, short_run_ids};
 
 use super::Failure;
@@ -109,16 +110,6 @@ pub fn print_json<T: Serialize>(value: &T) -> Result<(), Failure> {
 pub fn harmless(text: &str) -> Cow<'_, str> {
     let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
     if text.contains(steers) { text.replace(steers, "\u{fffd}").into() } else { text.into() }
-}
-
-/// A span for people: `42s`, `7m`, `3h`, `2d`.
-pub fn span(seconds: u64) -> String {
-    match seconds {
-        0..=119 => format!("{seconds}s"),
-        120..=7_199 => format!("{}m", seconds / 60),
-        7_200..=172_799 => format!("{}h", seconds / 3_600),
-        _ => format!("{}d", seconds / 86_400),
-    }
 }
 
 pub fn time(at: Timestamp) -> String {

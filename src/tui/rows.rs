@@ -4,7 +4,7 @@ use ratatui::style::Color;
 
 use crate::domain::phase::Phase;
 use crate::domain::snapshot::{JobView, Snapshot};
-use crate::domain::time::Timestamp;
+use crate::domain::time::{self, Timestamp};
 use crate::domain::words::short_run_ids;
 
 /// What waits for a person comes first, then what is moving, and last what is over.
@@ -48,12 +48,7 @@ pub fn meaning(phase: Phase) -> Color {
 
 /// `42s`, `7m`, `3h`, `2d`.
 pub fn span(at: Timestamp, since: Timestamp) -> String {
-    match at.since(since).as_secs() {
-        seconds @ 0..=119 => format!("{seconds}s"),
-        seconds @ 120..=7_199 => format!("{}m", seconds / 60),
-        seconds @ 7_200..=172_799 => format!("{}h", seconds / 3_600),
-        seconds => format!("{}d", seconds / 86_400),
-    }
+    time::span(at.since(since).as_secs())
 }
 
 /// Other people's text on one line, without what would steer a terminal.
