@@ -75,7 +75,7 @@ fn the_story_has_the_newest_first_and_the_receipt_says_when_it_is_old() {
         native_ref: None,
         comments: None,
         state_changed: None,
-        labelled: Vec::new(),
+        history: Default::default(),
     });
     facts.title = "x".to_owned();
     let mut record = Job::new(facts, BranchName { name: "b".to_owned(), generation: 1 }, sample::NOW);

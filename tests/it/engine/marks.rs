@@ -2,6 +2,7 @@
 
 use dirigent::domain::comment::{Author, Comment, TrustLevel};
 use dirigent::domain::ids::CommentId;
+use dirigent::domain::phase::Phase;
 use dirigent::engine::effect::Action;
 use dirigent::engine::provenance::{marked_key, marker};
 

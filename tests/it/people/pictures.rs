@@ -19,6 +19,8 @@ pub fn job(key: &str, phase: Phase, title: &str) -> JobView {
         state: "open".into(),
         url: None,
         labels: Vec::new(),
+        priority: None,
+        blocked_by: Vec::new(),
         phase,
         reason: "x".into(),
         sentence: format!("{key} is where it is"),
@@ -40,6 +42,7 @@ pub fn job(key: &str, phase: Phase, title: &str) -> JobView {
         merged_commit: None,
         merged_by_us: None,
         conditions: Vec::new(),
+        remarks: Vec::new(),
         review: None,
     }
 }
@@ -47,6 +50,7 @@ pub fn job(key: &str, phase: Phase, title: &str) -> JobView {
 pub fn picture() -> Snapshot {
     let mut working = job("t-2", Phase::Implementing, "Paint the \u{1b}[2Jdoor");
     working.run = Some(RunView {
+        runtime: "exec".into(),
         id: "01KA9ZJ3S2V6B8Q4TTK1MYNZ7E".into(),
         kind: RunKind::Implement,
         attempt: 1,
@@ -60,6 +64,7 @@ pub fn picture() -> Snapshot {
         model: None,
         tool: None,
         quiet_since: None,
+        stalls_at: None,
         stopping: None,
     });
     Snapshot {
