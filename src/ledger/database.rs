@@ -106,15 +106,25 @@ impl Database {
         sql: &str,
         parameters: impl rusqlite::Params,
     ) -> Result<Vec<T>, LedgerError> {
+        self.collected::<T, Vec<T>>(what, sql, parameters)
+    }
+
+    /// The same, one after the other into where they belong: there may be thousands.
+    pub fn collected<T: DeserializeOwned, C: FromIterator<T>>(
+        &self,
+        what: &'static str,
+        sql: &str,
+        parameters: impl rusqlite::Params,
+    ) -> Result<C, LedgerError> {
         let read = |source| self.sql("read", source);
         let mut statement = self.db.prepare_cached(sql).map_err(read)?;
         let mut rows = statement.query(parameters).map_err(read)?;
-        let mut found = Vec::new();
-        while let Some(row) = rows.next().map_err(read)? {
+        let mut next = || -> Result<Option<T>, LedgerError> {
+            let Some(row) = rows.next().map_err(read)? else { return Ok(None) };
             let json = row.get_ref(0).and_then(|value| Ok(value.as_str()?)).map_err(read)?;
-            found.push(self.decode(what, json)?);
-        }
-        Ok(found)
+            self.decode(what, json).map(Some)
+        };
+        std::iter::from_fn(|| next().transpose()).collect()
     }
 
     pub fn meta(&self) -> Result<Option<Meta>, LedgerError> {

@@ -41,9 +41,9 @@ impl SqliteLedger {
     fn read_all(&self) -> Result<State, LedgerError> {
         let database = &self.database;
         let mut state = State::new(database.meta()?.unwrap_or_default());
-        state.jobs = database.rows::<Job>("job", LIVE_JOBS, [])?.into_iter().collect();
-        state.runs = database.rows::<LiveRun>("run", LIVE_RUNS, [])?.into_iter().collect();
-        state.outbox = database.rows::<Pending>("effect", OUTBOX, [])?.into_iter().collect();
+        state.jobs = database.collected::<Job, _>("job", LIVE_JOBS, [])?;
+        state.runs = database.collected::<LiveRun, _>("run", LIVE_RUNS, [])?;
+        state.outbox = database.collected::<Pending, _>("effect", OUTBOX, [])?;
         Ok(state)
     }
 }

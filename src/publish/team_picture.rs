@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::carried_over::TeammateReport;
 use super::team_state::{PdcaPhase, TeamProgress, TeamState, Teammate, TeammateStatus, time_text};
 use crate::config::observability::{ModelTier, OrchestrationPattern};
+use crate::domain::hash::stable_hash;
 use crate::domain::phase::Phase;
 use crate::domain::snapshot::{JobView, RunView};
 use crate::domain::time::Timestamp;
@@ -25,9 +26,9 @@ pub struct TeamIdentity {
 #[derive(Debug)]
 pub struct TeamPicture {
     state: TeamState,
-    /// With the picture that showed the job last.
-    phases: BTreeMap<String, (Phase, u64)>,
-    round: u64,
+    /// By a hash of the ticket's id, with the picture that showed the job last: there may be ten thousand.
+    phases: BTreeMap<u64, (Phase, u32)>,
+    round: u32,
     /// Live runs and the worker's name of each.
     workers: BTreeMap<String, String>,
     /// How runs ended that a picture still shows.
@@ -64,7 +65,7 @@ impl TeamPicture {
         let mut live = BTreeMap::new();
         let mut progress = TeamProgress::default();
         let mut newest: Option<JobView> = None;
-        self.round += 1;
+        self.round = self.round.wrapping_add(1);
         let mut there = 0;
         for job in jobs {
             there += 1;
@@ -100,13 +101,14 @@ impl TeamPicture {
     }
 
     fn see_phase(&mut self, job: &JobView, at: Timestamp) {
-        let before = match self.phases.get_mut(&job.id) {
+        let ticket = stable_hash(&[&job.id]);
+        let before = match self.phases.get_mut(&ticket) {
             Some((phase, seen)) => {
                 *seen = self.round;
                 Some(std::mem::replace(phase, job.phase))
             }
             None => {
-                self.phases.insert(job.id.clone(), (job.phase, self.round));
+                self.phases.insert(ticket, (job.phase, self.round));
                 None
             }
         };

@@ -31,7 +31,8 @@ use crate::domain::run::ProcessMark;
 use crate::domain::usage::Usage;
 use crate::launcher::{Child, Exit, Orphans};
 
-const STDOUT_BUFFER: usize = 16 << 10;
+/// Few lines are longer, and two hundred workers may be alive.
+const STDOUT_BUFFER: usize = 4 << 10;
 const STDERR_BUFFER: usize = 2 << 10;
 /// How often orphans of an interrupted turn are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
