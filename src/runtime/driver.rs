@@ -39,8 +39,9 @@ use crate::ledger::{Ledger, LedgerError};
 const BATCH: usize = 64;
 /// How much news a slow listener may be behind.
 const NEWS: usize = 1024;
-/// Snapshots are published at most this often, and less often on a large board.
+/// A board that is read and has nothing new is told about this often.
 const PUBLISH_POLLS: Duration = Duration::from_secs(20);
+/// Snapshots are published at most this often, and less often on a large board.
 const PUBLISH_EVERY: Duration = Duration::from_millis(100);
 const PUBLISH_PER_JOB: Duration = Duration::from_micros(100);
 /// Usage and last activity reach the ledger at least this often.
