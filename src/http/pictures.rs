@@ -89,7 +89,8 @@ impl Pictures {
     pub async fn latest(&self) -> Arc<Rendered> {
         let published = self.handle.snapshots.published();
         let mut seen = self.newest.subscribe();
-        let is_it = |ready: &Arc<Rendered>| Arc::ptr_eq(&ready.source, &published) || ready.source.at() > published.at();
+        let is_it =
+            |ready: &Arc<Rendered>| Arc::ptr_eq(&ready.source, &published) || ready.source.at() > published.at();
         match tokio::time::timeout(MOMENT, seen.wait_for(is_it)).await {
             Ok(Ok(ready)) => ready.clone(),
             _ => self.newest.borrow().clone(),

@@ -128,7 +128,17 @@ async fn a_script_of_tk_commands_completes_a_ticket_of_another_board() {
         warnings: Vec::new(),
     });
     let inbox = handle.inbox.clone();
-    let parts = PollerParts { tracker: board.clone(), host, lanes, plan: plan_seen, wanted, inbox, moment, told: None };
+    let parts = PollerParts {
+        tracker: board.clone(),
+        host,
+        lanes,
+        plan: plan_seen,
+        wanted,
+        inbox,
+        deliveries: Default::default(),
+        moment,
+        told: None,
+    };
     tokio::spawn(runtime::poll(parts));
     let end = tokio::time::timeout(PATIENCE, driver.run(first)).await.expect("it ends by itself").unwrap();
 
