@@ -387,7 +387,7 @@ pub struct LogsArgs {
     /// Every line of the prompt too
     #[arg(long, short)]
     pub verbose: bool,
-    /// One JSON object a line, times in milliseconds since the epoch
+    /// One JSON object per line, times in milliseconds since the epoch
     #[arg(long)]
     pub json: bool,
 }
@@ -522,7 +522,7 @@ fn parse_phase(text: &str) -> Result<Phase, String> {
 }
 
 fn parse_age(text: &str) -> Result<std::time::Duration, String> {
-    let explain = || format!("`{text}` is no age; write for example 30m, 12h or 7d");
+    let explain = || format!("`{text}` is not an age; write for example 30m, 12h or 7d");
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).ok_or_else(explain)?);
     let number: u64 = number.parse().map_err(|_| explain())?;
     let seconds = match unit {

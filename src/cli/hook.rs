@@ -17,7 +17,7 @@ use crate::workspace::exclude::keep_out_of_git;
 
 use super::context::Context;
 
-/// More than this is no hook's input.
+/// More than this is not the input of a hook.
 const INPUT_LIMIT: u64 = 4 << 20;
 const TASK_LIMIT: usize = 100;
 

@@ -1,4 +1,4 @@
-//! The live table of `run`: drawn over itself whenever something changed.
+//! The live table of `run`: drawn over itself whenever something changed. What stands in it is `tui::compact`.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -7,77 +7,110 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crossterm::cursor::MoveToPreviousLine;
 use crossterm::queue;
 use crossterm::terminal::{Clear, ClearType};
+use nix::sys::signal::{Signal, raise};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::Line;
 
 use crate::config::observability::ObservabilitySettings;
 use crate::domain::snapshot::Snapshot;
-use crate::runtime::Handle;
+use crate::engine::event::OperatorCommand;
+use crate::runtime::{self, Command, Handle};
+use crate::tui::{CompactView, compact};
 
+use super::keyboard::Keyboard;
 use super::output;
-use super::snapshot_source::{Behind, SnapshotSource};
-use super::status;
+use super::recent_lines::RecentLines;
 
 pub const STOPPING: &str = "stopping: live runs are ended and their work is saved (once more to end at once)";
 
-/// Draws until the driver is gone; then the picture goes, for what is said at the end takes its place. `stopping` is set
-/// when the end was asked for. Ages grow also when nothing happens: it is drawn anew at every `refresh_ms` at the latest.
-pub async fn show(handle: Handle, stopping: Arc<AtomicBool>, settings: ObservabilitySettings) {
-    let Handle { inbox, mut snapshots, .. } = handle;
-    // Only the driver's end of the watch tells when it is over.
-    drop(inbox);
-    let mut drawn = 0;
+/// What the table is made from.
+pub struct LiveTable {
+    pub handle: Handle,
+    /// Set when the end was asked for.
+    pub stopping: Arc<AtomicBool>,
+    pub settings: ObservabilitySettings,
+    pub log: RecentLines,
+}
+
+/// Draws until the driver is gone; then the picture goes, for what is said at the end takes its place. Ages grow also when nothing
+/// happens: it is drawn anew at every `refresh_ms` at the latest.
+pub async fn show(table: LiveTable) {
+    let LiveTable { handle, stopping, settings, log } = table;
+    let mut snapshots = handle.snapshots.clone();
+    let mut keyboard = Keyboard::open();
+    let (mut drawn, mut shows_log, mut answer) = (0, false, None);
     loop {
         let mut snapshot = Snapshot::clone(&snapshots.borrow_and_update());
-        snapshot.at = crate::runtime::now();
-        let mut text = status::all(&SnapshotSource { snapshot, behind: Behind::Live }, false);
-        if stopping.load(Ordering::Relaxed) {
-            text = format!("{STOPPING}\n{text}");
-        }
-        drawn = draw(&text, drawn).unwrap_or(0);
+        snapshot.at = runtime::now();
+        let (width, height) = crossterm::terminal::size().unwrap_or((120, 40));
+        let is_ending = stopping.load(Ordering::Relaxed);
+        let (lines, warnings) = (log.all(), log.warnings(snapshot.at));
+        let view = CompactView {
+            width,
+            // The cursor stands below the last line.
+            height: height.saturating_sub(1),
+            time: output::time,
+            notice: is_ending.then(|| STOPPING.to_owned()).or_else(|| answer.clone()),
+            warnings: &warnings,
+            log: shows_log.then_some(lines.as_slice()),
+            keys: keyboard.is_open(),
+        };
+        drawn = draw(&compact(&snapshot, &view), drawn).unwrap_or(0);
         tokio::time::sleep(settings.render_interval).await;
-        if let Ok(Err(_)) = tokio::time::timeout(settings.refresh, snapshots.changed()).await {
-            let _ = draw("", drawn);
-            return;
+        let wait = async { tokio::time::timeout(settings.refresh, snapshots.changed()).await };
+        tokio::select! {
+            seen = wait => if let Ok(Err(_)) = seen { break },
+            key = keyboard.next() => match key {
+                // As Ctrl-C does it, with all that belongs to it.
+                'q' => drop(raise(Signal::SIGINT)),
+                'l' => shows_log = !shows_log,
+                'p' => answer = Some(switched(&handle, snapshot.paused_by_command()).await),
+                _ => answer = None,
+            },
         }
     }
+    let _ = draw(&[], drawn);
+    keyboard.close().await;
 }
 
-/// As much of the line as fits: one that wraps would move everything below it.
-fn fitting(line: &str, width: usize) -> String {
-    let mut left = width;
-    let fits = |c: &char| {
-        let needs = columns(*c);
-        let fits = needs <= left;
-        left = if fits { left - needs } else { 0 };
-        fits
-    };
-    line.chars().take_while(fits).collect()
-}
-
-/// How many places of a terminal a character takes: East Asian ones and pictures take two.
-fn columns(c: char) -> usize {
-    let wide = matches!(u32::from(c),
-        0x1100..=0x115f | 0x2e80..=0xa4cf | 0xac00..=0xd7a3 | 0xf900..=0xfaff | 0xfe30..=0xfe6f
-        | 0xff00..=0xff60 | 0xffe0..=0xffe6 | 0x1f300..=0x1faff | 0x20000..=0x3fffd);
-    if wide { 2 } else { 1 }
+async fn switched(handle: &Handle, is_paused: bool) -> String {
+    let command = if is_paused { OperatorCommand::ResumeAll } else { OperatorCommand::PauseAll };
+    handle.command(Command::Operator(command), "terminal").await.unwrap_or_else(|refused| refused)
 }
 
 /// Replaces the lines of the last picture. Answers with how many there are now.
-fn draw(text: &str, last: u16) -> std::io::Result<u16> {
-    let (width, height) = crossterm::terminal::size().unwrap_or((120, 40));
+fn draw(lines: &[Line<'_>], last: u16) -> std::io::Result<u16> {
+    let colour = output::colour_on_stdout();
     let mut out = std::io::stdout().lock();
     if last > 0 {
         queue!(out, MoveToPreviousLine(last), Clear(ClearType::FromCursorDown))?;
     }
-    let lines: Vec<String> = output::harmless(text)
-        .lines()
-        .take(usize::from(height.saturating_sub(1)))
-        .map(|line| fitting(line, usize::from(width)))
-        .collect();
-    for line in &lines {
-        writeln!(out, "{line}")?;
+    for line in lines {
+        writeln!(out, "{}", painted(line, colour).trim_end())?;
     }
     out.flush()?;
     Ok(u16::try_from(lines.len()).unwrap_or(u16::MAX))
+}
+
+fn painted(line: &Line<'_>, colour: bool) -> String {
+    let paint = |(text, style): (&str, Style)| match code(style) {
+        Some(code) if colour && !text.trim().is_empty() => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
+        _ => text.to_owned(),
+    };
+    line.spans.iter().map(|span| paint((span.content.as_ref(), line.style.patch(span.style)))).collect()
+}
+
+fn code(style: Style) -> Option<&'static str> {
+    let bold = style.add_modifier.contains(Modifier::BOLD);
+    Some(match style.fg {
+        Some(Color::Red) => "31",
+        Some(Color::Green) => "32",
+        Some(Color::Yellow) => "33",
+        Some(Color::Blue) => "34",
+        _ if bold => "1",
+        _ if style.add_modifier.contains(Modifier::DIM) => "2",
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -85,10 +118,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_line_is_wider_than_the_terminal() {
-        assert_eq!(fitting("short", 10), "short");
-        assert_eq!(fitting("a long line", 6), "a long");
-        assert_eq!(fitting("漢字漢字", 5), "漢字");
-        assert_eq!(fitting("a漢b", 2), "a");
+    fn colour_is_written_only_where_it_is_wanted() {
+        let line = Line::styled("blocked", Style::new().fg(Color::Yellow));
+        assert_eq!(painted(&line, true), "\u{1b}[33mblocked\u{1b}[0m");
+        assert_eq!(painted(&line, false), "blocked");
+        assert_eq!(painted(&Line::raw("plain"), true), "plain");
     }
 }

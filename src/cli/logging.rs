@@ -21,6 +21,7 @@ use crate::domain::phase::Phase;
 use crate::runtime::{self, RunnerFolder};
 
 use super::output;
+use super::recent_lines::RecentLines;
 
 /// Beside the ledger.
 const FILE: &str = "dirigent.log";
@@ -49,8 +50,15 @@ impl Loudness {
     }
 }
 
-/// Starts the log. `shown` is how it goes to stderr; none where a live table has the terminal. The file is always written.
-pub fn start(place: &RunnerFolder, shown: Option<LogFormat>, loudness: Loudness) -> io::Result<()> {
+/// Where the log goes besides the file.
+pub enum LogPlace {
+    Stderr(LogFormat),
+    /// A live table has the terminal, and shows of it what there is room for.
+    Kept(RecentLines),
+}
+
+/// Starts the log. The file is always written.
+pub fn start(place: &RunnerFolder, shown: LogPlace, loudness: Loudness) -> io::Result<()> {
     let asked = || EnvFilter::try_from_env("DIRIGENT_LOG").ok();
     let file = RotatingFile::open(&place.state_dir.join(FILE))?;
     let in_file = layer()
@@ -58,16 +66,20 @@ pub fn start(place: &RunnerFolder, shown: Option<LogFormat>, loudness: Loudness)
         .with_writer(file)
         .with_filter(asked().unwrap_or_else(|| Loudness::Usual.filter()));
     let filter = asked().unwrap_or_else(|| loudness.filter());
-    let on_screen = shown.map(|format| match format {
-        LogFormat::Json => layer().json().with_writer(io::stderr).with_filter(filter).boxed(),
-        LogFormat::Full => {
+    let on_screen = match shown {
+        LogPlace::Stderr(LogFormat::Json) => layer().json().with_writer(io::stderr).with_filter(filter).boxed(),
+        LogPlace::Stderr(LogFormat::Full) => {
             layer().fmt_fields(debug_fn(write_full_field)).with_writer(io::stderr).with_filter(filter).boxed()
         }
-        LogFormat::Text => {
+        LogPlace::Stderr(LogFormat::Text) => {
             let people = ForPeople { colour: output::colour_on_stderr() };
             layer().event_format(people).with_writer(io::stderr).with_filter(filter).boxed()
         }
-    });
+        LogPlace::Kept(lines) => {
+            let people = ForPeople { colour: false };
+            layer().event_format(people).with_writer(lines).with_filter(filter).boxed()
+        }
+    };
     // A second start in one process keeps the first one's log.
     let _ = tracing_subscriber::registry().with(in_file).with(on_screen).try_init();
     Ok(())

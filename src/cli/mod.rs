@@ -1,9 +1,10 @@
-//! The command line: parse, call, word the result. One file a command.
+//! The command line: parse, call, word the result. One file per command.
 
 mod agents;
 mod archive;
 mod args;
 mod bundle;
+mod completion;
 mod config;
 mod connect;
 mod context;
@@ -16,6 +17,7 @@ mod github_setup;
 mod hook;
 mod init;
 mod inside;
+mod keyboard;
 mod landing;
 mod live;
 mod logging;
@@ -30,6 +32,7 @@ mod outside;
 mod programs;
 mod quickstart;
 mod receipt;
+mod recent_lines;
 mod replay;
 mod review;
 mod run;
@@ -48,7 +51,7 @@ mod would;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::Parser;
 
 use crate::launcher::shield;
 use crate::workspace::remote::askpass;
@@ -75,10 +78,14 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
         let options: Vec<String> = arguments.iter().skip(2).map(|word| word.to_string_lossy().into_owned()).collect();
         return desk_mcp::serve(&options);
     }
+    if arguments.get(1).is_some_and(|word| word == completion::COMMAND) {
+        let words: Vec<String> = arguments.iter().skip(2).map(|word| word.to_string_lossy().into_owned()).collect();
+        return completion::complete(&words);
+    }
     let args = match Args::try_parse_from(arguments) {
         Ok(args) => args,
         Err(error) => {
-            // Help and version are no errors; clap knows which stream each belongs on.
+            // Help and version are not errors; clap knows which stream each belongs on.
             let _ = error.print();
             return ExitCode::from(if error.use_stderr() { failure::USAGE } else { 0 });
         }
@@ -152,11 +159,7 @@ fn dispatch(args: Args) -> Result<(), Failure> {
         CliCommand::Config(args) => config::config(&context, &args),
         // Served before anything else can fail.
         CliCommand::Hook { .. } | CliCommand::DeskMcp { .. } | CliCommand::Tk { .. } => Ok(()),
-        CliCommand::Completion { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Args::command(), "dirigent", &mut script);
-            output::print(String::from_utf8_lossy(&script).trim_end())
-        }
+        CliCommand::Completion { shell } => completion::completion(shell),
     }
 }
 

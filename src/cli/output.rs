@@ -70,11 +70,16 @@ pub fn table(headings: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> 
     table
 }
 
-/// Writes to stdout; a reader that went away is no error worth a word.
+/// Writes to stdout; a reader that went away is not an error worth mentioning.
 pub fn print(text: &str) -> Result<(), Failure> {
+    print_part(&format!("{text}\n"))
+}
+
+/// The same without a line's end of its own.
+pub fn print_part(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     let shown = if out.is_terminal() { harmless(text) } else { text.into() };
-    match out.write_all(shown.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()) {
+    match out.write_all(shown.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         other => Ok(other?),
     }

@@ -19,11 +19,12 @@ use super::args::{LogChoice, RunArgs};
 use super::context::Context;
 use super::gc;
 use super::landing;
-use super::live;
-use super::logging::{self, Loudness};
+use super::live::{self, LiveTable};
+use super::logging::{self, LogPlace, Loudness};
 use super::open_files;
 use super::output;
 use super::outside;
+use super::recent_lines::RecentLines;
 use super::run_outcome;
 use crate::runtime::assembly::{self, Runner};
 
@@ -137,7 +138,11 @@ pub fn work(context: &Context, loaded: &Loaded, place: &RunnerFolder, order: &Wo
     let places: Vec<_> = places.iter().map(std::path::PathBuf::as_path).collect();
     let _lock = InstanceLock::take(&places, &holder)
         .map_err(|error| error.standing_for(&place.state_dir, &loaded.settings.workspace.repo))?;
-    let shown = (view == View::Plain).then_some(order.log.unwrap_or(loaded.settings.observability.log));
+    let log = RecentLines::default();
+    let shown = match view {
+        View::Plain => LogPlace::Stderr(order.log.unwrap_or(loaded.settings.observability.log)),
+        View::Live => LogPlace::Kept(log.clone()),
+    };
     logging::start(place, shown, order.loudness)?;
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
@@ -158,12 +163,13 @@ pub fn work(context: &Context, loaded: &Loaded, place: &RunnerFolder, order: &Wo
         let runner = Runner::start(&context.env, loaded, place, until, order.record.as_deref()).await?;
         let handle = runner.handle.clone();
         let stopping = Arc::new(AtomicBool::new(false));
-        let observability = &loaded.settings.observability;
         let stop = tokio::spawn(stop_on_signal(handle.clone(), view, stopping.clone()));
         let out_of_time = Arc::new(AtomicBool::new(false));
         let clock = tokio::spawn(stop_after(order.timeout, handle.clone(), out_of_time.clone()));
         let tellers = outside::tell(context, loaded, place, &runner);
-        let show = (view == View::Live).then(|| tokio::spawn(live::show(handle, stopping, observability.clone())));
+        let settings = loaded.settings.observability.clone();
+        let show =
+            (view == View::Live).then(|| tokio::spawn(live::show(LiveTable { handle, stopping, settings, log })));
         let result = tokio::select! {
             result = runner.work() => match result {
                 // Whoever asked for one round wants to know that it could not be made.

@@ -44,7 +44,7 @@ fn script_of(command: &str) -> Option<&str> {
     let program = words.next()?;
     let script = if INTERPRETERS.contains(&program) { words.find(|word| !word.starts_with('-'))? } else { program };
     let relative = !script.starts_with(['/', '~', '$', '"', '\'', '-']) && !script.contains(['$', '*', ';', '(', '`']);
-    // `sh -c 'make'` is no script, and `make` is on the path.
+    // `sh -c 'make'` is not a script, and `make` is on the path.
     let is_path = script.contains('/') || (script != program && script.contains('.'));
     (relative && is_path && !command.contains(" -c ") && !script.contains("../")).then_some(script)
 }

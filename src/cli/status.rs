@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use crate::domain::condition::Condition;
 use crate::domain::ids::TicketId;
-use crate::domain::job::SwitchSource;
 use crate::domain::phase::Phase;
-use crate::domain::snapshot::{CapView, JobView, LaneView, SwitchView};
+use crate::domain::snapshot::JobView;
 use crate::domain::time::Timestamp;
 use crate::runtime::RunnerFolder;
+use crate::tui::{banner, caps, order, troubles};
 use crate::workflow::Loaded;
 
 use super::Failure;
@@ -160,66 +160,8 @@ fn heading(seen: &SnapshotSource) -> String {
         counts.blocked,
         counts.done
     )];
-    lines.extend(snapshot.switches.iter().map(banner));
-    if let Some(error) = &snapshot.tracker.last_error {
-        lines.push(format!("the board could not be read: {error}"));
-    }
-    lines.extend(snapshot.lanes.iter().filter_map(lane_trouble));
-    if let Some(usage) = &snapshot.tracker.usage {
-        lines.push(format!("the board: {usage}"));
-    }
-    for ticket in &snapshot.tracker.left_out {
-        lines.push(format!("left out: {ticket}"));
-    }
-    if let Some(error) = &snapshot.workflow.reload_error {
-        lines.push(format!("WORKFLOW.md as it is now is not in force: {error}"));
-    }
-    lines.extend(snapshot.workflow.warnings.iter().map(|warning| format!("WORKFLOW.md {warning}")));
-    if let Some(error) = &snapshot.ledger_error {
-        lines.push(format!("STOPPED: nothing is changed until the ledger can be written: {error}"));
-    }
-    if !snapshot.totals.daily_budget.is_empty() {
-        lines.push(format!("today: {}", caps(&snapshot.totals.daily_budget)));
-    }
-    for pool in snapshot.pools.iter().filter(|pool| pool.paused_until.is_some()) {
-        let until = pool.paused_until.map(output::time).unwrap_or_default();
-        lines.push(format!("the usage limit of `{}` is reached until {until}", pool.pool));
-    }
+    lines.extend(troubles(snapshot, output::time).into_iter().map(|trouble| trouble.text));
     lines.join("\n")
-}
-
-fn caps(caps: &[CapView]) -> String {
-    let one = |cap: &CapView| format!("{} {} of {}", cap.what, cap.spent, cap.cap);
-    caps.iter().map(one).collect::<Vec<_>>().join(", ")
-}
-
-/// What is wrong with the calls to one adapter, if anything is.
-fn lane_trouble(lane: &LaneView) -> Option<String> {
-    let name = &lane.lane;
-    let error = lane.last_error.as_deref().unwrap_or("it said no more");
-    if lane.locked_out {
-        return Some(format!("the {name} refuses our access, and everything for it waits: {error}; mend the token"));
-    }
-    if let Some(until) = lane.paused_until {
-        return Some(format!("calls to the {name} wait until {}: {error}", output::time(until)));
-    }
-    // The board's own errors have a line of their own.
-    lane.last_error
-        .as_ref()
-        .filter(|_| name != "tracker")
-        .map(|error| format!("the last call to the {name} failed: {error}"))
-}
-
-/// A switch of one ticket must not read like a full stop.
-fn banner(switch: &SwitchView) -> String {
-    let (source, subject, since) = (switch.source.name(), &switch.subject, output::time(switch.since));
-    match switch.source {
-        SwitchSource::File | SwitchSource::PauseAll => format!("STOPPED: {source} ({subject}) since {since}"),
-        SwitchSource::PauseTicket => format!("only {subject} is paused (dirigent pause {subject}) since {since}"),
-        SwitchSource::TicketLabel | SwitchSource::PrLabel => {
-            format!("only {subject} is held ({source}) since {since}")
-        }
-    }
 }
 
 pub fn all(seen: &SnapshotSource, verbose: bool) -> String {
@@ -295,19 +237,6 @@ fn trim_lines(text: &str) -> String {
     text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
-/// What waits for a person comes first, then what is moving, and last what is over.
-fn order(phase: Phase) -> u8 {
-    match phase {
-        Phase::WaitingForHuman => 0,
-        Phase::Blocked => 1,
-        Phase::Implementing | Phase::Reviewing | Phase::Rework | Phase::Merging => 2,
-        Phase::ReadyToMerge | Phase::WaitingForChecks => 3,
-        Phase::Queued => 4,
-        Phase::Done => 5,
-        Phase::Released => 6,
-    }
-}
-
 /// What has to hold before the merge, one per line, in the order in which it is judged.
 fn conditions(all: &[Condition], at: Timestamp) -> String {
     let line = |condition: &Condition| {
@@ -340,7 +269,7 @@ pub fn one(job: &JobView, seen: &SnapshotSource, would: &[String]) -> String {
         rows.insert(1, ("runner", format!("{}: {todo}", seen.behind.words())));
     }
     let switch = seen.snapshot.switches.iter().find(|switch| switch.subject == job.key);
-    rows.extend(switch.map(|switch| ("held", banner(switch))));
+    rows.extend(switch.map(|switch| ("held", banner(switch, output::time))));
     if let Some(pr) = &job.pr {
         let place = pr.url.clone().unwrap_or_default();
         rows.push(("pull request", format!("#{} {}, checks {} {place}", pr.number, pr.state, pr.checks)));

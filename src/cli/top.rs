@@ -39,7 +39,7 @@ fn work(context: &Context, terminal: &mut ratatui::DefaultTerminal, state: &mut 
     let mut looked = Instant::now();
     let mut log: Option<FollowedLog> = None;
     loop {
-        terminal.draw(|frame| draw(frame, state, colour))?;
+        terminal.draw(|frame| draw(frame, state, output::time, colour))?;
         let action = if event::poll(LOG_EVERY)? { pressed(&event::read()?) } else { None };
         if let Some(key) = action {
             match state.reduce(TopAction::Key(key)) {

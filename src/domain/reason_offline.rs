@@ -17,6 +17,13 @@ impl Job {
                 "its run was cut off when the runner ended without a word".to_owned(),
                 format!("{START}: it saves what the run left and goes on"),
             ),
+            // Nobody knows yet whether there will be another attempt.
+            Stage::Queued { wait: Wait::Retry { error, .. }, .. } if self.evidence.no_progress_with.is_some() => (
+                format!(
+                    "the last attempt brought nothing ({error}); with a runner up it is tried again only if something is new"
+                ),
+                format!("say on the ticket what to do differently, then {START}"),
+            ),
             Stage::Queued { wait: Wait::Retry { attempt, error, .. }, .. } => {
                 (format!("attempt {attempt} follows when a runner is up: {error}"), START.to_owned())
             }
@@ -37,7 +44,7 @@ impl Job {
     }
 }
 
-/// Nobody else has to do anything first.
+/// Whether nobody else has to do anything first.
 fn a_runner_alone_moves(stage: &Stage) -> bool {
     match stage {
         Stage::Queued { wait, .. } => match wait {

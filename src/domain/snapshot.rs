@@ -31,6 +31,13 @@ pub struct Snapshot {
     pub pending_effects: usize,
 }
 
+impl Snapshot {
+    /// Somebody said `pause` for everything.
+    pub fn paused_by_command(&self) -> bool {
+        self.switches.iter().any(|switch| switch.source == SwitchSource::PauseAll)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SwitchView {
     pub source: SwitchSource,

@@ -6,15 +6,17 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table, TableState, Wrap};
 
+use super::rows::{doing, harmless, meaning, span};
 use super::state::{Asking, Screen, TopState};
-use crate::domain::job::SwitchSource;
-use crate::domain::phase::Phase;
+use super::troubles::{Weight, troubles};
 use crate::domain::snapshot::{JobView, Snapshot};
 use crate::domain::time::Timestamp;
 
-/// `colour` is off where nobody wants any.
-pub fn draw(frame: &mut Frame<'_>, state: &TopState, colour: bool) {
-    let head = header(&state.picture, &state.behind);
+/// `time` words a point in time; `colour` is off where nobody wants any.
+pub fn draw(frame: &mut Frame<'_>, state: &TopState, time: fn(Timestamp) -> String, colour: bool) {
+    let mut head = header(&state.picture, &state.behind, time, colour);
+    // However much there is to say, the tickets keep most of the screen.
+    head.truncate((usize::from(frame.area().height) / 2).max(1));
     let rows = [Constraint::Length(head.len() as u16), Constraint::Min(1), Constraint::Length(1)];
     let [top, middle, bottom] = Layout::vertical(rows).areas(frame.area());
     frame.render_widget(Paragraph::new(head), top);
@@ -32,7 +34,7 @@ pub fn draw(frame: &mut Frame<'_>, state: &TopState, colour: bool) {
 }
 
 /// The counts, and under them what a person must know first.
-fn header<'a>(picture: &'a Snapshot, behind: &'a str) -> Vec<Line<'a>> {
+fn header(picture: &Snapshot, behind: &str, time: fn(Timestamp) -> String, colour: bool) -> Vec<Line<'static>> {
     let counts = &picture.counts;
     let bold = Style::new().add_modifier(Modifier::BOLD);
     let mut lines = vec![Line::from(vec![
@@ -46,13 +48,14 @@ fn header<'a>(picture: &'a Snapshot, behind: &'a str) -> Vec<Line<'a>> {
             counts.done
         )),
     ])];
-    for switch in &picture.switches {
-        if matches!(switch.source, SwitchSource::File | SwitchSource::PauseAll) {
-            lines.push(Line::styled(format!("STOPPED: {} ({})", switch.source.name(), switch.subject), bold));
-        }
-    }
-    let errors = [&picture.ledger_error, &picture.tracker.last_error, &picture.workflow.reload_error];
-    lines.extend(errors.into_iter().flatten().map(|error| Line::styled(harmless(error), bold)));
+    lines.extend(troubles(picture, time).into_iter().map(|trouble| {
+        let style = match trouble.weight {
+            Weight::Grave => bold.fg(if colour { Color::Red } else { Color::Reset }),
+            Weight::Doubtful => Style::new().fg(if colour { Color::Yellow } else { Color::Reset }),
+            Weight::Told => Style::new(),
+        };
+        Line::styled(harmless(&trouble.text), style)
+    }));
     lines.push(Line::default());
     lines
 }
@@ -151,39 +154,4 @@ fn field(name: &str, value: &str) -> Line<'static> {
         Span::styled(format!("{name:<14}"), Style::new().add_modifier(Modifier::DIM)),
         Span::raw(harmless(value)),
     ])
-}
-
-/// What its agent is doing, else why it is where it is.
-fn doing(job: &JobView, at: Timestamp) -> String {
-    let run = job.run.as_ref();
-    let said = run.and_then(|run| match run.quiet_since {
-        Some(since) => Some(format!("quiet for {}", span(at, since))),
-        None => run.tool.clone().or_else(|| run.said.clone()),
-    });
-    harmless(&said.unwrap_or_else(|| job.sentence.clone()))
-}
-
-/// Yellow needs a person, green is over well, blue moves.
-fn meaning(phase: Phase) -> Color {
-    match phase {
-        Phase::WaitingForHuman | Phase::Blocked => Color::Yellow,
-        Phase::Done => Color::Green,
-        Phase::Implementing | Phase::Reviewing | Phase::Rework | Phase::Merging => Color::Blue,
-        _ => Color::Reset,
-    }
-}
-
-/// `42s`, `7m`, `3h`, `2d`.
-fn span(at: Timestamp, since: Timestamp) -> String {
-    match at.since(since).as_secs() {
-        seconds @ 0..=119 => format!("{seconds}s"),
-        seconds @ 120..=7_199 => format!("{}m", seconds / 60),
-        seconds @ 7_200..=172_799 => format!("{}h", seconds / 3_600),
-        seconds => format!("{}d", seconds / 86_400),
-    }
-}
-
-/// Other people's text on one line, without what would steer a terminal.
-fn harmless(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -1,8 +1,14 @@
-//! The terminal view `dirigent top`: what a key means and what is drawn. It sees published pictures and answers with requests; the
-//! terminal itself, the clock and the runner's socket are its caller's (`cli/top`).
+//! What a terminal shows: the view `dirigent top` (what a key means, what is drawn) and the live table of `run`. They see
+//! published pictures and answer with requests; the terminal itself, the clock and the runner's socket are their callers'.
 
+mod compact;
 mod draw;
+mod rows;
 mod state;
+mod troubles;
 
+pub use compact::{CompactView, compact};
 pub use draw::draw;
+pub use rows::{order, rows};
 pub use state::{TopAction, TopKey, TopState, Wish};
+pub use troubles::{banner, caps, troubles};

@@ -1,8 +1,9 @@
 //! The state of `top`, and how it changes: pictures, answers and keys in, wishes out. No terminal, no clock, no socket.
 
-use crate::domain::phase::Phase;
 use crate::domain::snapshot::{JobView, Snapshot};
 use crate::runtime::Request;
+
+use super::rows::rows;
 
 /// Lines of a log that are kept.
 const LOG_LINES: usize = 2_000;
@@ -93,9 +94,7 @@ impl TopState {
 
     /// Tickets in the order of the table: what waits for a person first.
     pub fn rows(&self) -> Vec<&JobView> {
-        let mut jobs: Vec<&JobView> = self.picture.jobs.iter().filter(|job| job.phase != Phase::Released).collect();
-        jobs.sort_by_key(|job| (order(job.phase), job.key.clone()));
-        jobs
+        rows(&self.picture)
     }
 
     pub fn job(&self, id: &str) -> Option<&JobView> {
@@ -217,9 +216,7 @@ impl TopState {
     }
 
     fn pause_all(&self) -> Request {
-        use crate::domain::job::SwitchSource::PauseAll;
-        let paused = self.picture.switches.iter().any(|switch| switch.source == PauseAll);
-        if paused { Request::ResumeAll } else { Request::PauseAll }
+        if self.picture.paused_by_command() { Request::ResumeAll } else { Request::PauseAll }
     }
 
     fn back(&mut self) {
@@ -245,18 +242,5 @@ impl TopState {
             open.clone_from(id);
         }
         self.selected = next;
-    }
-}
-
-/// As in the table of `status`.
-fn order(phase: Phase) -> u8 {
-    match phase {
-        Phase::WaitingForHuman => 0,
-        Phase::Blocked => 1,
-        Phase::Implementing | Phase::Reviewing | Phase::Rework | Phase::Merging => 2,
-        Phase::ReadyToMerge | Phase::WaitingForChecks => 3,
-        Phase::Queued => 4,
-        Phase::Done => 5,
-        Phase::Released => 6,
     }
 }

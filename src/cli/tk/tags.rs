@@ -34,11 +34,11 @@ pub fn tag(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failu
     }))
 }
 
-/// What would be something else in a YAML list is no tag.
+/// What would be something else in a YAML list cannot be a tag.
 fn checked(tag: &str) -> Result<&str, Failure> {
     let bad = |c: char| c.is_whitespace() || c.is_control() || ",[]{}\"'#&*!|>%@`".contains(c);
     if tag.is_empty() || tag.contains(bad) || tag.starts_with(['-', '?', ':', '+']) || tag.ends_with(':') {
-        return Err(Failure::said(format!("'{tag}' is no tag: letters, digits and - _ . / : = + ~ between them")));
+        return Err(Failure::said(format!("'{tag}' is not a tag: letters, digits and - _ . / : = + ~ between them")));
     }
     Ok(tag)
 }

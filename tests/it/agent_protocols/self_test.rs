@@ -66,7 +66,7 @@ fn the_one_shot_modes_pass() {
     passes(Client::Pi, "pi-json");
 }
 
-/// A stand-in that is found in PATH, says its version, and is no agent.
+/// A stand-in that is found in PATH, says its version, and is not an agent.
 fn impostor() -> tempfile::TempDir {
     use std::os::unix::fs::PermissionsExt;
     let bin = tempfile::tempdir().unwrap();

@@ -1,13 +1,19 @@
 //! What people type and read at a terminal: several tickets at once, exit codes for scripts, logs, review, the terminal view.
 
+mod completion;
+mod live;
 mod logs;
 mod many;
 mod notify;
 mod once;
+mod pictures;
 mod review;
 mod small;
+mod story;
+mod tmux;
 mod top;
 mod unseen;
+mod words;
 
 use super::support::board::text;
 
@@ -24,7 +30,7 @@ const ASKS: &str = "tk blocked 'which colour?'\n";
 /// The front matter under which finished work waits for a person.
 const APPROVED: &str = "rollout: {mode: merge}\npr: {forge: local}\nmerge: {mode: auto, no_checks: pass}\n";
 
-/// Times, commits, run ids and places, which differ every time.
+/// Times, commits, run ids and ages, which differ every time.
 fn settled(shown: &str) -> String {
     let mut out = String::new();
     for line in shown.lines() {
@@ -42,21 +48,32 @@ fn settled(shown: &str) -> String {
 
 fn settled_word(word: &str) -> String {
     let bare = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
-    let hex = |length: usize| bare.len() == length && bare.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let is_time = bare.len() == 8 && bare.bytes().filter(|byte| *byte == b':').count() == 2;
-    let is_run = bare.len() == 6 && bare.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase());
-    let is_age =
-        bare.len() > 1 && bare.strip_suffix('s').is_some_and(|age| age.bytes().all(|byte| byte.is_ascii_digit()));
-    let replaced = if hex(40) || (hex(12) && bare.bytes().any(|byte| byte.is_ascii_digit())) {
-        "COMMIT"
-    } else if is_time {
-        "TIME"
-    } else if is_run && bare.bytes().any(|byte| byte.is_ascii_digit()) {
-        "RUN"
-    } else if is_age {
-        "AGE"
-    } else {
-        return word.to_owned();
+    // `a1b2c3d4e5f6..0a1b2c3d4e5f`, `refs/dirigent/salvage/RUN`
+    let parts: Vec<&str> = bare.split(['/', '.', '@']).collect();
+    parts.into_iter().fold(word.to_owned(), |word, part| match settled_part(part) {
+        Some(settled) => word.replace(part, settled),
+        None => word,
+    })
+}
+
+fn settled_part(part: &str) -> Option<&'static str> {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let has_digit = part.bytes().any(|byte| byte.is_ascii_digit());
+    let hex = |lengths: &[usize]| {
+        lengths.contains(&part.len()) && has_digit && part.bytes().all(|byte| byte.is_ascii_hexdigit())
     };
-    word.replace(bare, replaced)
+    let numbers: Vec<&str> = part.trim_end_matches('Z').split([':', '-', 'T']).collect();
+    let is_run = [6, 26].contains(&part.len())
+        && has_digit
+        && part.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase());
+    let is_age = part.len() > 1 && part.strip_suffix(['s', 'm', 'h']).is_some_and(digits);
+    match numbers.len() {
+        3 if part.contains(':') && numbers.iter().all(|number| digits(number)) => Some("TIME"),
+        3 if part.contains('-') && numbers.iter().all(|number| digits(number)) => Some("DATE"),
+        6 if numbers.iter().all(|number| digits(number)) => Some("TIME"),
+        _ if hex(&[7, 12, 16, 40, 64]) => Some("COMMIT"),
+        _ if is_run => Some("RUN"),
+        _ if is_age => Some("AGE"),
+        _ => None,
+    }
 }

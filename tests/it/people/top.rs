@@ -1,84 +1,17 @@
 //! `top`: what keys mean and what is drawn, without a terminal; and once in a real one.
 
-use std::process::Command;
-
 use dirigent::domain::job::SwitchSource;
 use dirigent::domain::phase::Phase;
-use dirigent::domain::run::RunKind;
-use dirigent::domain::snapshot::{Counts, JobView, RunView, Snapshot, SwitchView};
+use dirigent::domain::snapshot::SwitchView;
 use dirigent::domain::time::Timestamp;
-use dirigent::domain::usage::Usage;
 use dirigent::runtime::Request;
 use dirigent::tui::{TopAction, TopKey, TopState, Wish, draw};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
+use super::pictures::{at, picture};
+use super::tmux::Tmux;
 use crate::support::board::{Board, MUTATE};
-
-fn job(key: &str, phase: Phase, title: &str) -> JobView {
-    JobView {
-        id: format!("id-{key}"),
-        key: key.into(),
-        title: title.into(),
-        state: "open".into(),
-        url: None,
-        labels: Vec::new(),
-        phase,
-        reason: "x".into(),
-        sentence: format!("{key} is where it is"),
-        next: "nothing".into(),
-        detail: None,
-        since: Timestamp(0),
-        branch: format!("dirigent/{key}"),
-        head: None,
-        pr: None,
-        attempts: 1,
-        failures: 0,
-        rework_cycles: 0,
-        spent: Usage::default(),
-        run: None,
-        retry_at: None,
-        verification: None,
-        approved_head: None,
-        budget: Vec::new(),
-        merged_commit: None,
-        merged_by_us: None,
-        conditions: Vec::new(),
-        review: None,
-    }
-}
-
-fn picture() -> Snapshot {
-    let mut working = job("t-2", Phase::Implementing, "Paint the \u{1b}[2Jdoor");
-    working.run = Some(RunView {
-        id: "01KA9ZJ3S2V6B8Q4TTK1MYNZ7E".into(),
-        kind: RunKind::Implement,
-        attempt: 1,
-        started_at: Timestamp(0),
-        last_event_at: Timestamp(0),
-        turn_count: 1,
-        session: None,
-        pid: Some(7),
-        usage: Usage::default(),
-        said: Some("mixing the paint".into()),
-        model: None,
-        tool: None,
-        quiet_since: None,
-        stopping: None,
-    });
-    Snapshot {
-        at: Timestamp(90_000),
-        rollout: "merge".into(),
-        counts: Counts { running: 1, blocked: 1, done: 1, ..Counts::default() },
-        jobs: vec![
-            job("t-1", Phase::Done, "Write the greeting"),
-            working,
-            job("t-3", Phase::Blocked, "Count to three"),
-            job("t-4", Phase::Released, "Given back"),
-        ],
-        ..Snapshot::default()
-    }
-}
 
 fn state() -> TopState {
     TopState::new(picture(), "runner up".into())
@@ -97,7 +30,7 @@ fn press(state: &mut TopState, keys: &str) -> Option<Wish> {
 
 fn screen(state: &TopState, width: u16, height: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| draw(frame, state, false)).unwrap();
+    terminal.draw(|frame| draw(frame, state, at, false)).unwrap();
     terminal.backend().to_string()
 }
 
@@ -180,59 +113,24 @@ fn the_screens_fit_eighty_columns() {
     }
 }
 
-/// A terminal of tmux with this board in it; ends with the test.
-struct Tmux<'a> {
-    board: &'a Board,
-    socket: String,
-}
-
-impl Tmux<'_> {
-    fn run(&self, args: &[&str]) -> String {
-        let output = Command::new("tmux").args(["-L", &self.socket]).args(args).output().unwrap();
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    }
-
-    fn sees(&self, words: &str) {
-        self.board.until(words, || self.run(&["capture-pane", "-p", "-t", "top"]).contains(words));
-    }
-}
-
-impl Drop for Tmux<'_> {
-    fn drop(&mut self) {
-        self.run(&["kill-server"]);
-    }
-}
-
 #[test]
 fn in_a_real_terminal_a_key_pauses_the_ticket_and_another_leaves() {
-    if Command::new("tmux").arg("-V").output().is_err() {
-        println!("skipped: there is no tmux");
+    if !Tmux::is_there() {
         return;
     }
     let board = Board::new("tk comment 'I am at it'\nwhile :; do sleep 1; done\n", MUTATE);
     board.ticket("t-1", "Paint the door");
     let runner = board.start();
     board.until("it works", || board.phase("t-1") == "implementing");
-    let tmux = Tmux { board: &board, socket: format!("dirigent-test-{}", std::process::id()) };
-    let plain = board.command(&["top"]);
-    let mut words: Vec<String> = vec!["env".into(), "-i".into(), "TERM=screen".into()];
-    words.extend(
-        plain
-            .get_envs()
-            .map(|(name, value)| format!("{}={}", name.to_string_lossy(), value.unwrap_or_default().to_string_lossy())),
-    );
-    words.extend([plain.get_program().to_string_lossy().into_owned(), "top".into()]);
-    let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
-    let place = board.repo().display().to_string();
-    tmux.run(&["new-session", "-d", "-s", "top", "-x", "80", "-y", "24", "-c", &place, &quoted.join(" ")]);
+    let tmux = Tmux::showing(&board, "top", &["top"]);
     tmux.sees("Paint the door");
     tmux.sees("implementing");
-    tmux.run(&["send-keys", "-t", "top", "p"]);
+    tmux.press("p");
     board.until("it is paused", || board.status(&[])["switches"].to_string().contains("pause_ticket"));
-    tmux.run(&["send-keys", "-t", "top", "Enter"]);
+    tmux.press("Enter");
     tmux.sees("branch");
-    tmux.run(&["send-keys", "-t", "top", "q"]);
-    tmux.run(&["send-keys", "-t", "top", "q"]);
-    board.until("it is gone", || !tmux.run(&["list-sessions"]).contains("top"));
+    tmux.press("q");
+    tmux.press("q");
+    board.until("it is gone", || !tmux.is_open());
     runner.end();
 }

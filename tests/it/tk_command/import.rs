@@ -95,7 +95,7 @@ fn linear_csv() {
 fn what_cannot_be_imported_is_said_and_nothing_is_written() {
     let mut project = Project::empty();
     project.stdin = b"{}".to_vec();
-    assert!(project.fails(&["import", "github"]).starts_with("Error: this is no JSON array of GitHub issues"));
+    assert!(project.fails(&["import", "github"]).starts_with("Error: this is not a JSON array of GitHub issues"));
     project.stdin = b"Name,Title\nx,y\n".to_vec();
     assert!(project.fails(&["import", "linear-csv"]).contains("no 'id' column"));
     project.stdin = b"ID,Title\nx,\"open\n".to_vec();

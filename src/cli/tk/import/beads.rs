@@ -68,7 +68,7 @@ pub fn parse(text: &str, statuses: Statuses) -> Result<Vec<Foreign>, Failure> {
     lines
         .map(|(number, line)| {
             let issue: Issue = serde_json::from_str(line)
-                .map_err(|error| Failure::said(format!("line {} is no beads issue: {error}", number + 1)))?;
+                .map_err(|error| Failure::said(format!("line {} is not a beads issue: {error}", number + 1)))?;
             Ok(ticket(issue, statuses))
         })
         .collect()

@@ -53,7 +53,7 @@ struct Comment {
 
 pub fn parse(text: &str) -> Result<Vec<Foreign>, Failure> {
     let issues: Vec<Issue> = serde_json::from_str(text)
-        .map_err(|error| Failure::said(format!("this is no JSON array of GitHub issues: {error}")))?;
+        .map_err(|error| Failure::said(format!("this is not a JSON array of GitHub issues: {error}")))?;
     issues.into_iter().filter(|issue| issue.pull_request.is_none()).map(ticket).collect()
 }
 

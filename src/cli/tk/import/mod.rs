@@ -134,7 +134,7 @@ fn tags<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     names.into_iter().map(clean).filter(|name| !name.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
-/// A time in the format's spelling, or nothing for what is no time.
+/// A time in the format's spelling, or nothing for what is not a time.
 fn time(text: &str) -> Option<String> {
     let parsed: jiff::Timestamp = text.trim().parse().ok()?;
     Some(parsed.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())

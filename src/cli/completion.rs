@@ -1,0 +1,150 @@
+//! `completion`: a script for the shell. Commands and options are in the script; ids of tickets are asked for with `__complete` when
+//! somebody presses Tab, so they are never old.
+
+use std::process::ExitCode;
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use crate::domain::phase::Phase;
+use crate::domain::snapshot::JobView;
+
+use super::Failure;
+use super::args::Args;
+use super::context::Context;
+use super::output;
+use super::snapshot_source;
+use super::tk;
+
+/// What the scripts ask with.
+pub const COMMAND: &str = "__complete";
+/// Commands that take one ticket, before whatever else they take.
+const ONE: [&str; 7] = ["status", "explain", "message", "diff", "try", "undo", "logs"];
+/// Commands that take several.
+const MANY: [&str; 6] = ["pause", "resume", "stop", "retry", "approve", "reject"];
+/// Options that stand before a command, or between its words, with a value of their own.
+const WITH_VALUE: [&str; 3] = ["--workflow", "--set", "--color"];
+
+pub fn completion(shell: Shell) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Args::command(), "dirigent", &mut script);
+    let script = String::from_utf8_lossy(&script);
+    output::print(with_tickets(shell, &script).trim_end())
+}
+
+/// `__complete WORD...`: what the last word can become, one per line, with the ticket's title after a tab. Nothing where there is
+/// nothing to say: nobody reads an error in the middle of typing.
+pub fn complete(words: &[String]) -> ExitCode {
+    let arguments = command_words(words);
+    if let Some((first, rest)) = arguments.split_first()
+        && first == "tk"
+    {
+        let asked = ["tk", "__complete"].into_iter().map(str::to_owned).chain(rest.iter().cloned());
+        return tk::run(asked.map(Into::into).collect());
+    }
+    let told = Context::new(None, &[]).map(|context| candidates(&context, &arguments));
+    let _ = output::print_part(&told.unwrap_or_default());
+    ExitCode::SUCCESS
+}
+
+/// Without options that belong to no command.
+fn command_words(words: &[String]) -> Vec<String> {
+    let mut left = words.iter();
+    let mut kept = Vec::new();
+    while let Some(word) = left.next() {
+        if WITH_VALUE.contains(&word.as_str()) {
+            left.next();
+        } else {
+            kept.push(word.clone());
+        }
+    }
+    kept
+}
+
+fn candidates(context: &Context, words: &[String]) -> String {
+    let Some(((command, before), last)) =
+        words.split_last().and_then(|(last, before)| Some((before.split_first()?, last.as_str())))
+    else {
+        return String::new();
+    };
+    if before.last().is_some_and(|word| word == "--phase") {
+        let phases = Phase::ALL.into_iter().map(Phase::name).filter(|name| name.starts_with(last));
+        return phases.map(|name| format!("{name}\n")).collect();
+    }
+    let named = before.iter().filter(|word| !word.starts_with('-')).count();
+    let takes_more = MANY.contains(&command.as_str()) || ONE.contains(&command.as_str()) && named == 0;
+    if !takes_more || last.starts_with('-') {
+        return String::new();
+    }
+    let Ok(seen) = snapshot_source::now(context) else { return String::new() };
+    let jobs = seen.snapshot.jobs.iter().filter(|job| job.key.contains(last) && !before.contains(&job.key));
+    let jobs = jobs.filter(|job| is_for(command, job));
+    jobs.map(|job| format!("{}\t{}\n", job.key, output::harmless(&job.title).replace(['\t', '\n'], " "))).collect()
+}
+
+/// Whether the command could do anything about it.
+fn is_for(command: &str, job: &JobView) -> bool {
+    match command {
+        "approve" | "reject" => job.phase == Phase::WaitingForHuman,
+        "retry" => job.phase == Phase::Blocked || job.retry_at.is_some(),
+        "message" | "pause" | "resume" => !job.phase.is_terminal(),
+        "stop" => job.run.is_some(),
+        "diff" | "try" => job.head.is_some(),
+        _ => true,
+    }
+}
+
+fn with_tickets(shell: Shell, script: &str) -> String {
+    match shell {
+        Shell::Bash => format!("{script}\n{BASH}"),
+        Shell::Zsh => format!("{}\n{ZSH}", zsh_words(script)),
+        Shell::Fish => {
+            let many = [ONE.as_slice(), MANY.as_slice(), &["tk"]].concat().join(" ");
+            format!("{script}\n{}", FISH.replace("{commands}", &many))
+        }
+        _ => script.to_owned(),
+    }
+}
+
+/// What stands for a ticket in the script that clap writes completes to files; here it completes to tickets.
+fn zsh_words(script: &str) -> String {
+    let is_ticket = |line: &str| {
+        ["ticket", "tickets", "words", "arguments", "name"].iter().any(|name| {
+            let after = line.trim_start().trim_start_matches(['\'', '"', '*', ':']);
+            after.strip_prefix(name).is_some_and(|rest| rest.starts_with(" -- ") || rest.starts_with(':'))
+        })
+    };
+    let changed = |line: &str| match line.strip_suffix(":_default' \\") {
+        Some(start) if is_ticket(line) => format!("{start}:_dirigent_tickets' \\"),
+        _ => line.to_owned(),
+    };
+    script.lines().map(changed).collect::<Vec<_>>().join("\n")
+}
+
+const BASH: &str = r#"_dirigent_tickets() {
+    local IFS=$'\n' word="${COMP_WORDS[COMP_CWORD]}"
+    if [[ COMP_CWORD -ge 2 && "$word" != -* ]]; then
+        local found=($("${COMP_WORDS[0]}" __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null | cut -f1))
+        if [[ ${#found[@]} -gt 0 ]]; then
+            COMPREPLY=("${found[@]}")
+            return
+        fi
+    fi
+    unset IFS
+    _dirigent "$@"
+}
+complete -F _dirigent_tickets -o bashdefault -o default dirigent
+"#;
+
+const ZSH: &str = r#"_dirigent_tickets() {
+    local -a found
+    local line
+    for line in ${(f)"$(dirigent __complete "${(@)words[1,CURRENT]}" 2>/dev/null)"}; do
+        found+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")
+    done
+    _describe 'ticket' found
+}
+"#;
+
+const FISH: &str = r#"complete -c dirigent -n "__fish_seen_subcommand_from {commands}" -f -a '(dirigent __complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
+"#;

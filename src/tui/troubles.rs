@@ -1,0 +1,102 @@
+//! What a person has to know before anything else: what stops everything, what fails, what is doubtful. The heading of `status`,
+//! of `top` and of the live table.
+
+use crate::domain::job::SwitchSource;
+use crate::domain::snapshot::{CapView, LaneView, Snapshot, SwitchView};
+use crate::domain::time::Timestamp;
+
+/// How much it matters, and so in which colour it is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    /// Nothing goes on, or somebody has to mend something.
+    Grave,
+    Doubtful,
+    /// Worth a line, and nothing is wrong.
+    Told,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trouble {
+    pub weight: Weight,
+    pub text: String,
+}
+
+/// `time` words a point in time for people.
+pub fn troubles(picture: &Snapshot, time: fn(Timestamp) -> String) -> Vec<Trouble> {
+    let mut found = Vec::new();
+    let mut add = |weight, text| found.push(Trouble { weight, text });
+    if let Some(error) = &picture.ledger_error {
+        add(Weight::Grave, format!("STOPPED: nothing is changed until the ledger can be written: {error}"));
+    }
+    for switch in &picture.switches {
+        let weight = if stops_all(switch) { Weight::Grave } else { Weight::Doubtful };
+        add(weight, banner(switch, time));
+    }
+    if let Some(error) = &picture.tracker.last_error {
+        add(Weight::Grave, format!("the board could not be read: {error}"));
+    }
+    for text in picture.lanes.iter().filter_map(|lane| lane_trouble(lane, time)) {
+        add(Weight::Grave, text);
+    }
+    if let Some(error) = &picture.workflow.reload_error {
+        add(Weight::Grave, format!("WORKFLOW.md as it is now is not in force: {error}"));
+    }
+    for warning in &picture.workflow.warnings {
+        add(Weight::Doubtful, format!("WORKFLOW.md {warning}"));
+    }
+    for ticket in &picture.tracker.left_out {
+        add(Weight::Doubtful, format!("left out: {ticket}"));
+    }
+    for pool in &picture.pools {
+        if let Some(until) = pool.paused_until {
+            let text = format!("the usage limit of `{}` is reached until {}", pool.pool, time(until));
+            add(Weight::Doubtful, text);
+        }
+    }
+    if let Some(usage) = &picture.tracker.usage {
+        add(Weight::Told, format!("the board: {usage}"));
+    }
+    if !picture.totals.daily_budget.is_empty() {
+        add(Weight::Told, format!("today: {}", caps(&picture.totals.daily_budget)));
+    }
+    found
+}
+
+fn stops_all(switch: &SwitchView) -> bool {
+    matches!(switch.source, SwitchSource::File | SwitchSource::PauseAll)
+}
+
+/// A switch of one ticket must not read like a full stop.
+pub fn banner(switch: &SwitchView, time: fn(Timestamp) -> String) -> String {
+    let (source, subject, since) = (switch.source.name(), &switch.subject, time(switch.since));
+    match switch.source {
+        SwitchSource::File | SwitchSource::PauseAll => format!("STOPPED: {source} ({subject}) since {since}"),
+        SwitchSource::PauseTicket => format!("only {subject} is paused (dirigent pause {subject}) since {since}"),
+        SwitchSource::TicketLabel | SwitchSource::PrLabel => {
+            format!("only {subject} is held ({source}) since {since}")
+        }
+    }
+}
+
+/// What is wrong with the calls to one adapter, if anything is.
+fn lane_trouble(lane: &LaneView, time: fn(Timestamp) -> String) -> Option<String> {
+    let name = &lane.lane;
+    let error = lane.last_error.as_deref().unwrap_or("it said no more");
+    if lane.locked_out {
+        return Some(format!("the {name} refuses our access, and everything for it waits: {error}; mend the token"));
+    }
+    if let Some(until) = lane.paused_until {
+        return Some(format!("calls to the {name} wait until {}: {error}", time(until)));
+    }
+    // The board's own errors have a line of their own.
+    lane.last_error
+        .as_ref()
+        .filter(|_| name != "tracker")
+        .map(|error| format!("the last call to the {name} failed: {error}"))
+}
+
+/// `runs 3 of 5, cost 1.20 USD of 10 USD`.
+pub fn caps(caps: &[CapView]) -> String {
+    let one = |cap: &CapView| format!("{} {} of {}", cap.what, cap.spent, cap.cap);
+    caps.iter().map(one).collect::<Vec<_>>().join(", ")
+}
