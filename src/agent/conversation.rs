@@ -105,7 +105,7 @@ impl Turn {
         self.undelivered.push(text.to_owned());
     }
 
-    /// The agent shows that it took this up. False for words that were no steering.
+    /// Whether the agent shows that it took this up. False for words that were not meant to steer it.
     pub fn heard(&mut self, text: &str) -> bool {
         let found = self.undelivered.iter().position(|said| said == text);
         found.map(|at| self.undelivered.remove(at)).is_some()

@@ -125,7 +125,7 @@ pub(super) fn reset_of_wording(text: &str) -> Option<Reset> {
     span(lower.get(start..)?).map(Reset::In)
 }
 
-/// Unix seconds as agents give them; a value that cannot be a time of this century is no reset.
+/// Unix seconds as agents give them; a value that cannot be a time of this century is not taken for a reset.
 pub(super) fn unix_seconds(seconds: i64) -> Option<Reset> {
     (1_000_000_000..10_000_000_000).contains(&seconds).then(|| Reset::At(Timestamp(seconds * 1000)))
 }

@@ -31,7 +31,7 @@ pub trait Protocol: Send {
     /// The first lines to write once the process is there (handshake, new or resumed session).
     fn open(&mut self, opening: &Opening) -> Reaction;
 
-    /// A complete line without its newline. Unknown lines and fields are no error.
+    /// A complete line without its newline. Unknown lines and fields are not errors.
     fn line(&mut self, line: &[u8]) -> Reaction;
 
     /// Starts a turn with this text.

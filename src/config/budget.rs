@@ -24,7 +24,7 @@ pub struct BudgetSettings {
     pub prices: BTreeMap<String, Price>,
 }
 
-/// A key that is left out is no cap.
+/// A key that is left out sets no cap.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CapSettings {

@@ -265,7 +265,7 @@ pub struct BudgetPolicy {
     pub days: LocalDays,
 }
 
-/// `None` is no cap.
+/// `None` means that there is no cap.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Caps {
     pub max_turns: Option<u32>,

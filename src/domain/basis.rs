@@ -1,4 +1,4 @@
-//! What an observation rests on: when its question left, and which of our writes had been answered by then.
+//! What an observation rests on: when the question was sent, and which of our writes had been answered by then.
 
 use std::collections::BTreeSet;
 
@@ -19,17 +19,17 @@ impl Moment {
     }
 }
 
-/// When and after what a question left.
+/// When a question was sent, and after what.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Basis {
-    /// By the server's own clock where it tells the time, else by ours.
+    /// By the server's clock where it reports the time, otherwise by ours.
     pub asked_at: Timestamp,
     /// Every answer that the engine had taken in before this moment was known to whoever asked.
     pub after: Moment,
 }
 
 impl Basis {
-    /// Whether the question left after the engine had taken in what happened at `moment`.
+    /// Whether the question was sent after the engine had taken in what happened at `moment`.
     pub fn is_after(&self, moment: Moment) -> bool {
         self.after > moment
     }
@@ -40,7 +40,7 @@ impl Basis {
 #[serde(transparent)]
 pub struct Mark(pub String);
 
-/// How far the board has been read. It is kept, so that a new life asks only for what changed since.
+/// How far the board has been read. It is stored, so that the runner asks only for what has changed since when it starts again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardMark {
     pub mark: Mark,
@@ -64,7 +64,7 @@ pub struct Version(pub String);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is")]
 pub enum WriteStatus {
-    /// Decided, and perhaps sent; the answer is not there.
+    /// Decided, and perhaps sent; there is no answer yet.
     Sent,
     /// The other side said that it is done.
     Confirmed {

@@ -1,11 +1,11 @@
-//! What somebody wrote on a ticket or a pull request, and how they stand to the repository.
+//! What somebody wrote on a ticket or a pull request, and what standing they have in the repository.
 
 use serde::{Deserialize, Serialize};
 
 use super::ids::CommentId;
 use super::time::Timestamp;
 
-/// How an author stands to the repository. Decides whether their words count.
+/// What standing an author has in the repository. Decides whether their words count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrustLevel {
@@ -61,7 +61,7 @@ pub struct Comment {
 }
 
 impl Comment {
-    /// Which version of its text this is. An edit that changes nothing is not another one.
+    /// Which version of its text this is. An edit that changes nothing does not make a new one.
     pub fn version(&self) -> String {
         text_version(&self.body)
     }
@@ -75,7 +75,7 @@ pub enum Acknowledgement {
     Refused,
 }
 
-/// Stands for a text, so that another one is told apart.
+/// A hash that stands for a text, so that a different text is recognised.
 pub fn text_version(text: &str) -> String {
     format!("{:016x}", super::hash::stable_hash(&[text]))
 }

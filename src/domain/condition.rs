@@ -49,9 +49,9 @@ impl ConditionName {
 #[serde(rename_all = "snake_case")]
 pub enum ConditionStatus {
     Pass,
-    /// Time, CI or we ourselves bring it.
+    /// It comes with time, from CI, or by our own doing.
     Pending,
-    /// Work or a person has to.
+    /// It takes more work, or a person.
     Fail,
 }
 

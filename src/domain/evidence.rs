@@ -33,7 +33,7 @@ impl EvidenceKind {
     }
 }
 
-/// The end of a text: so many lines and characters at most.
+/// The end of a text, with at most this many lines and characters.
 pub fn tail(text: &str, lines: usize, characters: usize) -> String {
     let text = text.trim_end();
     let from = text.rmatch_indices('\n').nth(lines.saturating_sub(1)).map_or(0, |(at, _)| at + 1);
@@ -50,14 +50,14 @@ pub enum FileAction {
     Deleted,
 }
 
-/// Whether "done" was borne out by the facts.
+/// Whether the facts bear out the claim that the work is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verification {
     Verified,
     /// There was nothing to check with.
     Unverified,
-    /// It says done, the facts say no.
+    /// The worker says that it is done, and the facts say that it is not.
     Contradicted,
 }
 

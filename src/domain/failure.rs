@@ -1,4 +1,4 @@
-//! Why a run did not end well. The structure survives to the end: nobody matches on a message.
+//! Why a run did not end well. The structure is kept all the way: nobody matches on a message.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -116,7 +116,7 @@ impl RunFailure {
         )
     }
 
-    /// The agent never got a fair try, so this is no finished attempt.
+    /// The agent never got a fair try, so this is not a finished attempt.
     pub fn is_infrastructure(&self) -> bool {
         matches!(
             self,

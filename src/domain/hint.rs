@@ -1,4 +1,4 @@
-//! Word from outside that something may have changed. It is never believed, only a reason to look.
+//! News from outside that something may have changed. It is never believed; it is only a reason to look.
 
 use serde::{Deserialize, Serialize};
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub enum Lane {
     Tracker,
     Forge,
-    /// Verification commands of ours.
+    /// Our verification commands.
     Gates,
     /// Worktrees, fetches and pushes.
     Workspace,

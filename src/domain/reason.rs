@@ -15,7 +15,7 @@ pub struct Reason {
     pub code: &'static str,
     pub sentence: String,
     pub next: String,
-    /// What shows the cause, some lines of it.
+    /// A few lines that show the cause.
     pub detail: Option<String>,
 }
 
@@ -27,7 +27,7 @@ fn reason(code: &'static str, sentence: impl Into<String>, next: impl Into<Strin
 const IN_COMMENTS: [&str; 7] = ["approve", "reject", "retry", "stop", "pause", "resume", "explain"];
 
 impl Job {
-    /// Why it is where it is, as far as that is its own doing, with its own key in what there is to type.
+    /// Why it is where it is, as far as that is its own doing; commands to type carry its key.
     pub fn own_reason(&self, now: Timestamp) -> Reason {
         match &self.stage {
             Stage::WaitingForHuman { on: HumanWait::Remarks { head, .. }, .. } => words_stand(self, head).of(self),
@@ -38,7 +38,7 @@ impl Job {
         }
     }
 
-    /// What can be typed at a terminal, with what says the same in a comment to `name`.
+    /// The same reason, with each command that can be typed at a terminal followed by the comment to `name` that does the same.
     pub fn in_comments_too(&self, reason: Reason, name: &str) -> Reason {
         let head = self.current_head().map(|head| head.short());
         let mut next = String::new();
@@ -57,13 +57,13 @@ impl Job {
         Reason { next, ..reason }
     }
 
-    /// The same while something keeps it waiting that is not its own doing.
+    /// The same while something else keeps it waiting.
     pub fn hindered_reason(&self, hindrance: &Hindrance, now: Timestamp) -> Reason {
         self.stage.hindered_reason(hindrance, now).of(self)
     }
 }
 
-/// What says the same as this command in a comment, if something does.
+/// The comment that does the same as this command, if there is one.
 fn in_comment(command: &str, name: &str, head: Option<&str>) -> Option<String> {
     let mut words = command.split_whitespace();
     let verb = (words.next() == Some("dirigent")).then(|| words.next()).flatten()?;
@@ -118,7 +118,7 @@ fn became(remark: &Remark) -> String {
 }
 
 impl Reason {
-    /// With the job's own key in what there is to type.
+    /// With the job's key in the commands to type.
     fn of(self, job: &Job) -> Self {
         if !self.next.contains("TICKET") {
             return self;
@@ -497,7 +497,7 @@ fn blocked(cause: &BlockCause) -> Reason {
     }
 }
 
-/// `resume` is the round that there was no room for, with what asked for it.
+/// `resume` is the round that was one too many, with what asked for it.
 fn out_of_rounds(limit: u32, trigger: ReworkTrigger, resume: &Work) -> Reason {
     let cause = match resume {
         Work::Rework { cause } => Some(cause),

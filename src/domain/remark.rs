@@ -1,4 +1,4 @@
-//! Something that a trusted person wants and that is open until it is answered.
+//! Something that a trusted person asked for, which is open until it is answered.
 //!
 //! Remarks belong to a job, not to a head: a verdict on an old head still stands after a push.
 
@@ -45,7 +45,7 @@ pub struct RemarkKey {
 }
 
 impl RemarkKey {
-    /// What a worker calls it: short enough to be typed, the same in every prompt and every run.
+    /// What a worker calls it: short enough to type, and the same in every prompt and every run.
     pub fn handle(&self) -> String {
         if self.kind == RemarkKind::Finding {
             return self.id.to_string();
@@ -85,7 +85,7 @@ pub struct Remark {
     pub effect: RemarkEffect,
     pub urgent: bool,
     pub status: RemarkStatus,
-    /// What a run made of it was told where it was said.
+    /// What a run made of it was reported where it was written.
     #[serde(default)]
     pub told: bool,
 }
@@ -171,7 +171,7 @@ impl Remark {
         self.key.kind == RemarkKind::Verdict && !self.is_over()
     }
 
-    /// Whether nothing may be merged while it is as it is.
+    /// Whether nothing may be merged as long as it stands like this.
     pub fn holds_merge(&self) -> bool {
         if self.effect == RemarkEffect::None {
             return false;

@@ -46,7 +46,7 @@ pub struct LiveRun {
     /// The ticket's state when last seen; per-state slots count by it.
     pub ticket_state: String,
     pub started_at: Timestamp,
-    /// Where the branch stood when the process was there.
+    /// Where the branch stood when the process was started.
     pub head_before: Option<CommitId>,
     pub progress: Progress,
     pub life: Life,
@@ -126,7 +126,7 @@ pub enum Activity {
         tool_open_since: Option<Timestamp>,
         said: Option<String>,
     },
-    /// Which model works, and with which tool; told when one of them changes.
+    /// Which model is at work, and with which tool; reported when one of them changes.
     Doing {
         model: Option<String>,
         tool: Option<String>,
@@ -174,7 +174,7 @@ pub enum Activity {
     Delivered {
         remarks: Vec<super::remark::RemarkKey>,
     },
-    /// A message that was told and did not get through after all.
+    /// A message that was reported as delivered and did not get through after all.
     NotDelivered {
         remarks: Vec<super::remark::RemarkKey>,
     },
@@ -324,7 +324,7 @@ pub struct RunReport {
 }
 
 impl RunReport {
-    /// A report with an outcome and nothing else known.
+    /// A report of which only the outcome is known.
     pub fn bare(outcome: RunOutcome) -> Self {
         Self {
             outcome,

@@ -27,7 +27,7 @@ pub struct ApiScope {
     pub mark: String,
 }
 
-/// What a request would do. One that may do neither is refused before anything is sent.
+/// What a request would do. One that fits none of these is refused before anything is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApiDeed {
     Read,

@@ -25,7 +25,7 @@ pub struct Ticket {
     pub labels: Vec<String>,
     pub blocked_by: Vec<Blocker>,
     pub parent: Option<TicketId>,
-    /// The adapter's own word on whether this may be dispatched at all.
+    /// Whether the adapter lets this be dispatched at all.
     pub dispatchable: Dispatchable,
     pub created_at: Option<Timestamp>,
     pub updated_at: Option<Timestamp>,
@@ -44,7 +44,7 @@ pub struct Ticket {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateChange {
     pub at: Timestamp,
-    /// `None` where the tracker dates the move and does not name its actor.
+    /// `None` where the tracker dates the move but does not say who made it.
     pub by: Option<Author>,
 }
 

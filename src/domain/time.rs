@@ -27,7 +27,7 @@ const DAY: i64 = 86_400_000;
 /// Where the days of the local clock begin and end. Empty: those of UTC.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LocalDays {
-    /// By how many milliseconds the local clock is ahead of UTC, from which time on; oldest first.
+    /// From which time on the local clock is how many milliseconds ahead of UTC; oldest first.
     offsets: Vec<(Timestamp, i64)>,
 }
 

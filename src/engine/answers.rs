@@ -1,4 +1,4 @@
-//! What a run answered is told where it was said: in its conversation, and to the reviewer, who is asked to look again.
+//! What a run answered is reported where the question was asked: in its conversation, and to the reviewer, who is asked to look again.
 
 use super::decided::Decided;
 use super::effect::{Action, Said};

@@ -12,11 +12,11 @@ use crate::domain::ids::TicketId;
 use crate::domain::job::{Job, Stage};
 use crate::domain::ticket::state_in;
 
-/// How often the jobs that are over are looked through.
+/// How often the engine looks through the jobs that are over.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
 impl Step<'_> {
-    /// A job that has been over for a while, with nothing left to write and its ticket off the list, is not looked after any more.
+    /// A job that has been over for a while, with nothing left to write and its ticket off the list, no longer needs looking after.
     pub fn archive_what_is_over(&mut self) {
         let last = self.state.archived_at;
         if last <= self.now && self.now.since(last) < LOOK_EVERY {
@@ -68,7 +68,7 @@ impl Step<'_> {
         state.changes.archived.insert(id.clone(), Arc::unwrap_or_clone(job));
     }
 
-    /// The ledger's records of tickets that the next event is about. What they say of the board is old: nothing is started on it.
+    /// The ledger's records of tickets that the next event is about. What they say about the board is old, so nothing is started because of it.
     pub fn recalled(&mut self, jobs: Vec<Job>) {
         for job in jobs {
             let id = job.ticket.id.clone();

@@ -13,7 +13,7 @@ pub struct Decided<'a> {
     pub now: Timestamp,
     pub actions: Vec<Action>,
     pub notes: Vec<Note>,
-    /// The attempt that is over brought nothing: its like is not repeated before something is new.
+    /// The attempt that is over achieved nothing: it is not repeated until something is new.
     pub no_progress: bool,
 }
 

@@ -17,7 +17,7 @@ use crate::domain::job::{
 use crate::domain::pr::PrState;
 use crate::domain::run::StopReason;
 
-/// The work of a run is there: check it on that very commit, or go on to publish it.
+/// A run has delivered work: check exactly that commit, or go on and publish it.
 pub fn verify(job: &mut Job, head: CommitId, out: &mut Decided<'_>) {
     if out.policy.gates.has_task_gates {
         let branch = job.delivery.branch.name.clone();
@@ -189,7 +189,7 @@ pub fn pr_assessed(job: &mut Job, assessment: Assessment, asked_in_turn: bool, o
     }
 }
 
-/// Whoever gave up on a reviewer is not moved by checks that come and go.
+/// A job that gave up on its reviewer is not moved by checks that come and go.
 fn is_no_way_out(job: &Job, assessment: &Assessment) -> bool {
     let Stage::Blocked { cause: BlockCause::ReviewUnreadable { head, .. }, .. } = &job.stage else { return false };
     matches!(assessment, Assessment::Checks(_)) && job.current_head() == Some(head)
@@ -216,7 +216,7 @@ pub fn overtaken(job: &mut Job, head: &CommitId, out: &mut Decided<'_>) {
     }
 }
 
-/// A merge, by whomever, completes the job from any phase.
+/// A merge, no matter by whom, completes the job from any phase.
 pub fn pr_merged(job: &mut Job, commit: Option<CommitId>, by_us: bool, out: &mut Decided<'_>) {
     match job.stage {
         Stage::Done { .. } => {}

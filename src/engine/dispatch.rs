@@ -1,4 +1,4 @@
-//! Starts runs: whoever is first in the lines that are open, while there are slots.
+//! Starts runs: the jobs that are first in the lines that are open, as long as there are slots.
 
 use std::time::Duration;
 

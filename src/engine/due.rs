@@ -1,4 +1,4 @@
-//! When the machine wants to be woken: the earliest of all due times in the state.
+//! When the engine wants to be woken: the earliest of all due times in the state.
 
 use super::hindrance;
 use super::state::State;

@@ -1,4 +1,4 @@
-//! What the engine wants done. Imperative, plain data; each result comes back as an event.
+//! What the engine wants done, as plain data with names in the imperative. Each result comes back as an event.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ pub struct Effect {
     pub id: EffectId,
     /// `None` only for what concerns no single ticket.
     pub ticket: Option<TicketId>,
-    /// Nothing that was made before can be what it makes.
+    /// Nothing that existed before this moment can be its result.
     #[serde(default)]
     pub decided_at: Timestamp,
     pub action: Action,
@@ -57,7 +57,7 @@ pub enum Action {
         shows: String,
     },
     Comment {
-        /// Makes a repetition find the first one.
+        /// Lets a repetition find what the first one made.
         key: String,
         said: Said,
     },
@@ -84,7 +84,7 @@ pub enum Action {
         key: String,
         new: NewTicket,
     },
-    /// Links the pull request to the ticket; the same address again is no second link.
+    /// Links the pull request to the ticket; the same address again does not make a second link.
     AttachLink {
         url: String,
         title: String,

@@ -1,4 +1,4 @@
-//! What the engine is told. Past tense: all of it has happened already.
+//! What the engine is told. The names are in the past tense: all of it has happened already.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub enum Event {
         base: Option<CommitId>,
         basis: Basis,
     },
-    /// The last answer still holds, to the letter. No poll failed and no workflow was loaded in between. `basis` is that of
+    /// The last answer still holds, word for word. No poll failed and no workflow was loaded in between. `basis` is that of
     /// the answer that is repeated.
     PolledUnchanged {
         base: Option<CommitId>,
@@ -99,7 +99,7 @@ pub enum Event {
         lane: Lane,
         until: Option<Timestamp>,
         why: String,
-        /// Nobody gets in before a person mends the access.
+        /// Nobody gets in until a person restores our access.
         locked_out: bool,
     },
     /// A call of this lane went through.
@@ -234,7 +234,7 @@ impl OperatorCommand {
 #[serde(rename_all = "snake_case", tag = "result")]
 #[expect(clippy::large_enum_variant, reason = "one at a time, on its way into the engine")]
 pub enum EffectResult {
-    /// Nothing to say but that it is done.
+    /// It is done, and there is nothing else to report.
     Plain,
     Commented {
         comment: CommentId,

@@ -177,7 +177,7 @@ fn ended_well(job: &mut Job, work: Work, report: &RunReport, out: &mut Decided<'
         }
         _ => {
             // Progress without a declared end: the ticket is still active, so the work goes on, but not for ever.
-            // Words alone are no progress that would justify a third run.
+            // Words alone are not progress that would justify a third run.
             if !report.made_commits() {
                 out.no_progress = true;
             }
@@ -192,7 +192,7 @@ fn ended_well(job: &mut Job, work: Work, report: &RunReport, out: &mut Decided<'
     }
 }
 
-/// A claim that does not hold moves no ticket: it goes back to where the work goes on.
+/// A claim that does not hold does not move the ticket: it goes back to where the work goes on.
 fn take_back_workers_move(job: &mut Job, out: &mut Decided<'_>) {
     let Some(mut moved) = job.moved_by_worker.clone() else { return };
     if !select::is_live(&job.ticket.state, out.policy) {
@@ -202,7 +202,7 @@ fn take_back_workers_move(job: &mut Job, out: &mut Decided<'_>) {
     }
 }
 
-/// What was made in a directory is none of ours to deliver. The ticket is where the worker has put it, or waits for a person.
+/// Delivering what was made in a directory is not our task. The ticket is where the worker has put it, or waits for a person.
 fn hand_over(job: &mut Job, out: &mut Decided<'_>) {
     job.evidence.no_progress_with = None;
     job.continuations = 0;
@@ -220,7 +220,7 @@ fn hand_over(job: &mut Job, out: &mut Decided<'_>) {
     }
 }
 
-/// Says done; what do the facts say?
+/// The run says that it is done; this asks the facts.
 fn contradictions(job: &Job, work: &Work, report: &RunReport, out: &Decided<'_>) -> Vec<String> {
     let mut found = Vec::new();
     let declared_done = matches!(report.declared, Some(Declared::Done { .. }));

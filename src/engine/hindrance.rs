@@ -1,4 +1,4 @@
-//! What keeps jobs waiting that is not their own doing, derived from what is true of all of them.
+//! What keeps jobs waiting through no fault of their own, derived from what is true of all of them.
 
 use super::budget::{self, Level};
 use super::jobs::StartLine;

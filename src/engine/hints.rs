@@ -1,5 +1,5 @@
-//! What somebody says may have changed: that alone is read, and until a reading reaches what was spoken of, older ones start
-//! and merge nothing.
+//! Hints that something may have changed: only that is read again, and until a reading is as new as the hint, older readings
+//! start and merge nothing.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ impl Step<'_> {
         self.emit(Some(&ticket), Action::InspectPr { number });
     }
 
-    /// Whether this reading is older than what was spoken of. One that stays so for long is believed all the same.
+    /// Whether this reading is older than the hint. If that lasts for long, it is believed all the same.
     pub fn is_below_floor(&mut self, ticket: &Ticket, basis: Basis) -> bool {
         let Some(floor) = self.state.floors.get(&ticket.id) else { return false };
         // A board that does not date its tickets does not lag either.
@@ -69,7 +69,7 @@ impl Step<'_> {
         }
     }
 
-    /// Whether a look lacks something that was spoken of a moment ago.
+    /// Whether a look lacks something that a recent hint named.
     pub fn lacks_something(&mut self, pr: &PullRequest) -> bool {
         let now = self.now;
         self.state.pr_floors.retain(|floor| {

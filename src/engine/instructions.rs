@@ -1,4 +1,4 @@
-//! What people tell us in comments: heard once, carried out by the rules of a command at the terminal, and answered where it was said.
+//! What people tell us to do in comments: heard once, carried out by the same rules as a command at the terminal, and answered in the same place.
 
 use super::effect::{Action, Said, ToldIn};
 use super::event::OperatorCommand;
@@ -39,7 +39,7 @@ pub fn told_in(comment: &Comment, kind: RemarkKind, policy: &Policy, now: Timest
     })
 }
 
-/// The head that somebody saw who wrote `comment` below what we had written.
+/// The head that the author of `comment` had seen, because it stands below what we had written.
 pub fn seen_before(comment: &Comment, all: &[Comment], place: RemarkKind, named: &[NamedHead]) -> Option<CommitId> {
     let named = named.iter().find(|named| named.place == place)?;
     let mut before = all.iter().take_while(|other| other.id != comment.id);
@@ -122,7 +122,7 @@ impl Step<'_> {
         fresh
     }
 
-    /// Does what was said, or says why not.
+    /// Carries an instruction out, or says why not.
     fn carry_out(&mut self, id: &TicketId, told: &Told, instruction: &Instruction) -> Result<String, String> {
         let ticket = id.clone();
         let command = match instruction {

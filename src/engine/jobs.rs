@@ -16,8 +16,8 @@ pub use index::JobIndex;
 pub use line::StartLine;
 use line::{PlaceInLine, StartLines};
 
-/// The jobs by ticket. Nobody gets hold of a job to change it but through [`Jobs::edit`]: whatever depends on a job is kept up to
-/// date there, and an event costs what it touches.
+/// The jobs by ticket. The only way to change one is [`Jobs::edit`], which keeps everything that depends on it up to
+/// date; so the cost of an event depends on what it touches, not on how many jobs there are.
 #[derive(Debug, Clone, Default)]
 pub struct Jobs {
     all: BTreeMap<TicketId, Filed>,
@@ -26,7 +26,7 @@ pub struct Jobs {
     lines: StartLines,
     /// Changed since the ledger was last told.
     changed: BTreeSet<TicketId>,
-    /// To be settled: changed, or something that they depend on has.
+    /// To be settled: they have changed, or something that they depend on has.
     dirty: BTreeSet<TicketId>,
     /// Changed since the board was last read: what it says may mean something else to them.
     unread: BTreeSet<TicketId>,
@@ -38,7 +38,7 @@ struct Filed {
     place: Option<Box<PlaceInLine>>,
 }
 
-/// What is still to be written or settled is no part of what the jobs are.
+/// What is still to be written or settled is not part of what the jobs are.
 impl PartialEq for Jobs {
     fn eq(&self, other: &Self) -> bool {
         self.len() == other.len() && self.iter().eq(other.iter())
@@ -220,12 +220,12 @@ impl Jobs {
         }
     }
 
-    /// Whoever comes first in the lines that are open.
+    /// The job that comes first in the lines that are open.
     pub(super) fn first_in_line(&self, open: impl FnMut(&StartLine) -> bool) -> Option<&TicketId> {
         self.lines.first(open)
     }
 
-    /// The lines that somebody stands in.
+    /// The lines that are not empty.
     pub fn lines(&self) -> impl Iterator<Item = &StartLine> {
         self.lines.iter()
     }

@@ -69,7 +69,7 @@ pub fn behind(job: &mut Job, number: PrNumber, head: CommitId, asked_in_turn: bo
     out.act(Action::UpdateBranch { number, head });
 }
 
-/// What has stepped aside comes again when a person says so, or with another head.
+/// A job that has stepped aside comes back when a person says so, or with another head.
 fn is_stuck(job: &Job, head: &CommitId) -> bool {
     matches!(&job.stage, Stage::WaitingForHuman { on: HumanWait::MergeStuck { head: stuck, .. }, .. } if stuck == head)
 }
@@ -152,7 +152,7 @@ pub fn hindered(job: &mut Job, because: String, counts: bool, out: &mut Decided<
     step_back(job, head, because, counts, out);
 }
 
-/// Behind whoever is ready, and after a bounded number of tries aside.
+/// Goes behind those that are ready, and after a bounded number of tries steps aside.
 fn step_back(job: &mut Job, head: CommitId, because: String, counts: bool, out: &mut Decided<'_>) {
     job.delivery.landing_since = None;
     job.delivery.in_line_since = None;

@@ -9,7 +9,7 @@ use crate::domain::job::Stage;
 use crate::domain::run::{Life, LiveRun, StopReason};
 use crate::domain::time::Timestamp;
 
-/// What a run may take its time for.
+/// What a run has a limited time for.
 #[derive(Clone, Copy)]
 enum Span {
     Start,
@@ -52,7 +52,7 @@ fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Every deadline that counts for this run as it is. A limit of zero is none.
+/// Every deadline that counts for this run in its present state. A limit of zero means that there is none.
 fn deadlines(run: &LiveRun, policy: &AgentPolicy) -> impl Iterator<Item = Deadline> {
     let deadline = |of, from, limit: Duration| (!limit.is_zero()).then_some(Deadline { of, from, limit });
     let whole = deadline(Span::Run, run.started_at, policy.max_run);

@@ -25,7 +25,7 @@ const FIRST_MINUTE: Duration = Duration::from_secs(60);
 
 /// What to do about a job that stands in the merge line.
 enum Next {
-    /// Its own doing keeps it: others pass.
+    /// Something of its own keeps it back: others pass.
     Pass,
     /// The forge says nothing about it: others go first for a while.
     StepBack,
@@ -52,7 +52,7 @@ impl Step<'_> {
         }
     }
 
-    /// Gives the turn to whoever is first, and takes it from whoever is not.
+    /// Gives the turn to the job that is first, and takes it from any other.
     pub fn merge_next(&mut self) {
         let stopped = hindrance::of_merges(self.state, self.policy).is_some();
         let merging = self.state.jobs.index().count(Phase::Merging) > 0;
@@ -112,7 +112,7 @@ impl Step<'_> {
         self.state.jobs.index().landing.iter().filter(waits).cloned().collect()
     }
 
-    /// Whoever waits longest of those after `last`, and may go.
+    /// The job that has waited longest of those after `last` and may go.
     fn next_to_merge(&mut self, last: Option<&(Timestamp, TicketId)>) -> Option<(Timestamp, TicketId)> {
         let mut last = last.cloned();
         while let Some(entry) = next_after(&self.state.jobs.index().merge_queue, last.as_ref()) {
@@ -124,7 +124,7 @@ impl Step<'_> {
         None
     }
 
-    /// Whether it goes or has its turn; whoever had it for too long steps back.
+    /// Whether it goes or has its turn; a job that has had the turn for too long steps back.
     fn may_go(&mut self, id: &TicketId) -> bool {
         match self.what_next(id) {
             Next::Go | Next::Wait => true,
@@ -149,7 +149,7 @@ impl Step<'_> {
         }
     }
 
-    /// Something changed for all: whoever is in the forge's queue is looked at again.
+    /// Something changed for all: jobs in the forge's queue are looked at again.
     pub fn mark_forge_queue(&mut self) {
         let waiting: Vec<TicketId> = self.state.jobs.index().forge_queue.iter().cloned().collect();
         for id in waiting {

@@ -33,7 +33,7 @@ const BECOMES_VISIBLE: Duration = Duration::from_secs(10);
 /// How often a call is tried again while our access is refused.
 const LOCKED_OUT: Duration = Duration::from_secs(60);
 const LONGEST_WAIT: Duration = Duration::from_secs(5 * 60);
-/// Even where the other side names a time.
+/// The longest wait, even where the other side names a time.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
 
 impl Step<'_> {
@@ -189,7 +189,7 @@ impl Step<'_> {
         self.emit(None, Action::RefreshTickets { ids: vec![id.clone()] });
     }
 
-    /// Whoever wants the ticket worked on has to add the label themselves.
+    /// A person who wants the ticket worked on has to add the label.
     fn labels_refused(&mut self, id: &TicketId, labels: &[String], told: &ToldIn, because: &str) {
         let text = format!("The label {} could not be added: {because}. Please add it yourself.", labels.join(", "));
         let key = format!("reply:{}:labels", told.comment);

@@ -20,7 +20,7 @@ pub struct Outbox {
     changed: BTreeSet<EffectId>,
 }
 
-/// What is still to be written is no part of what waits.
+/// What is still to be written is not part of what waits.
 impl PartialEq for Outbox {
     fn eq(&self, other: &Self) -> bool {
         self.all == other.all

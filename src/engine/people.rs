@@ -19,7 +19,7 @@ use crate::domain::remark::{Remark, RemarkEffect, RemarkKey};
 use crate::domain::run::StopReason;
 use crate::domain::time::Timestamp;
 
-/// What a command asks for is so already: nothing to do, and nothing wrong.
+/// What a command asks for is the case already: there is nothing to do, and nothing is wrong.
 pub fn is_so_already(state: &State, command: &OperatorCommand) -> Option<String> {
     let OperatorCommand::Approve { ticket, overrule, head: meant } = command else { return None };
     if !overrule.is_empty() {
@@ -122,7 +122,7 @@ fn is_at(job: &Job, head: &CommitId) -> bool {
     job.current_head().is_some_and(|current| current.is_called(head.as_str()))
 }
 
-/// In one sentence, for whoever has just told us something.
+/// The answer, in one sentence, for whoever has just told us something.
 pub fn where_it_stands(state: &State, policy: &Policy, job: &Job, now: Timestamp) -> String {
     if let Some(head) = job.people.approved_head().filter(|head| waits_for_what_it_has(job, head)) {
         return format!("{}: {} is approved; it is looked at once more and goes on", job.ticket.key, head.short());

@@ -1,4 +1,4 @@
-//! The one gate that every mutation of the outside passes: kill switch, preflight, rollout, ownership.
+//! The one gate that every change to the outside world passes: kill switch, preflight, rollout, ownership.
 //!
 //! It answers with a [`Permit`], and adapters do not write without one.
 
@@ -53,7 +53,7 @@ pub enum Reach {
     Mutates,
     /// Lands work on the base branch.
     Merges,
-    /// Takes back what would be merged without us: the one write that leaves under a switch, and without ownership.
+    /// Takes back what would be merged without us: the one write that is allowed under a switch, and without ownership.
     TakesBack,
 }
 
@@ -215,7 +215,7 @@ pub fn permit(effect: EffectKind, now: &Circumstances) -> Result<Permit, Refusal
     Ok(Permit::issue())
 }
 
-/// For what a person does with a command of their own. Only the command line may ask for this one.
+/// For what a person does by command. Only the command line may ask for this one.
 pub fn by_hand() -> Permit {
     Permit::issue()
 }

@@ -1,7 +1,7 @@
 //! The transition table: `(stage, observation) -> (stage, actions)`. Every change of a job's stage is decided here.
 //!
-//! One match on the observation, inside it on the stage. What an observation means nothing to stays as it is: late and
-//! duplicate news are harmless.
+//! One match on the observation, and inside it one on the stage. A stage to which an observation means nothing stays as it
+//! is, so late and duplicate news is harmless.
 
 pub mod moves;
 
@@ -21,7 +21,7 @@ use crate::domain::pr::PrState;
 use crate::domain::remark::{Remark, RemarkKey};
 use crate::domain::run::{RunReport, StopReason};
 
-/// What was learned about a job. Names are past tense; data is what the decision needs.
+/// What was learned about a job. Names are in the past tense; the data is what the decision needs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Observation {
     /// The live run of the job is over.
@@ -51,7 +51,7 @@ pub enum Observation {
     PrClosed {
         number: PrNumber,
     },
-    /// `counts`: as one of the tries that are bounded.
+    /// `counts`: whether it is one of the tries whose number is bounded.
     MergeHindered {
         because: String,
         counts: bool,
@@ -406,7 +406,7 @@ fn not_eligible(job: &mut Job, reason: StopReason, why: ReleaseReason, out: &mut
     leave_anywhere(job, reason, why, out);
 }
 
-/// Stages that an active ticket leads out of; to the others it is no news, and every look at the board brings it.
+/// Stages that an active ticket leads out of; to the others it is nothing new, and every look at the board brings it.
 pub fn comes_back(stage: &Stage) -> bool {
     matches!(
         stage,

@@ -33,7 +33,7 @@ pub fn preview(state: &State, policy: &Policy, now: Timestamp) -> Preview {
 }
 
 impl Preview {
-    /// What would leave for this ticket, in this order.
+    /// What would be done for this ticket, in this order.
     pub fn of<'a>(&'a self, ticket: &'a TicketId) -> impl Iterator<Item = &'a Action> {
         let of_ticket = move |effect: &&Effect| effect.ticket.as_ref() == Some(ticket);
         let actions = self.effects.iter().filter(of_ticket).map(|effect| &effect.action);

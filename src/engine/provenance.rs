@@ -1,6 +1,6 @@
-//! Whose words something is: ours, a trusted person's, or nobody's that counts.
+//! Whose words something is: ours, a trusted person's, or those of somebody who does not count.
 //!
-//! Provenance, not account: most people run it with their own token. A comment is ours if the tracker knows it as ours, or if
+//! What counts is where the words come from, not the account: most people run Dirigent with their own token. A comment is ours if the tracker knows it as ours, or if
 //! it carries our marker with a code that only our ledger can make.
 
 use sha2::{Digest, Sha256};

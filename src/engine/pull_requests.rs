@@ -352,7 +352,7 @@ impl Step<'_> {
         health.locked_out = false;
     }
 
-    /// A write to the job's pull request leaves.
+    /// A write to the job's pull request is sent.
     pub fn pr_write_sent(&mut self, ticket: &TicketId, what: PrWriteKind) {
         self.edit_pr(ticket, |facts| facts.write = Some(PrWrite::Sent { what }));
     }

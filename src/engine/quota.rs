@@ -7,7 +7,7 @@ use crate::domain::time::Timestamp;
 
 const FIRST_GUESS: Duration = Duration::from_secs(5 * 60);
 const LONGEST_GUESS: Duration = Duration::from_secs(60 * 60);
-/// The longest windows that are sold are a week. What is said to last longer was misread, or the clock has jumped.
+/// The longest windows on offer last a week. Anything longer was misread, or the clock has jumped.
 const LONGEST_LIMIT: Duration = Duration::from_secs(8 * 24 * 60 * 60);
 
 /// Pauses the pool until the reset the agent reported, else for a growing guess. A later reset wins.
@@ -36,7 +36,7 @@ pub fn paused_until(pool: Option<&Pool>, now: Timestamp) -> Option<Timestamp> {
     pool.and_then(|pool| pool.paused_until).filter(|until| is_ahead(*until, now))
 }
 
-/// Somebody works with it again. Whether that is news.
+/// Somebody works with it again. Answers whether that is new.
 pub fn got_through(pool: &mut Pool, now: Timestamp) -> bool {
     if !pool.limited || paused_until(Some(pool), now).is_some() {
         return false;

@@ -1,4 +1,4 @@
-//! The board as it is now against what we believed: closed, moved, relabelled, commented on, gone.
+//! Compares the board as it is now with what we believed: closed, moved, relabelled, commented on, gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -28,7 +28,7 @@ use crate::domain::run::Life;
 use crate::domain::ticket::{Blocker, Ticket, same_state, state_in};
 use crate::domain::time::Timestamp;
 
-/// How far two clocks may be apart without anybody noticing.
+/// By how much two clocks may differ without anybody noticing.
 const CLOCKS_APART: Duration = Duration::from_secs(10);
 /// So many tickets of which a list showed half are asked for at once; the rest of a large board waits for the next poll.
 const READ_AT_ONCE: usize = 100;
@@ -580,7 +580,7 @@ enum News {
     Reading(RemarkReading),
 }
 
-/// What a reading's column is to our own last move.
+/// How the column in a reading relates to our own last move.
 enum Column {
     /// None of our moves is under way.
     Plain,

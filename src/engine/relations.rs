@@ -8,7 +8,7 @@ use crate::domain::job::Job;
 
 #[derive(Debug, Clone, Default)]
 pub struct Relations {
-    /// Blocker to those who name it.
+    /// From each blocker to the tickets that name it.
     waiting: BTreeMap<TicketId, BTreeSet<TicketId>>,
     /// Blockers without a job of ours.
     foreign: BTreeSet<TicketId>,
@@ -99,7 +99,7 @@ impl Relations {
         concerned
     }
 
-    /// Those who wait for this ticket.
+    /// The tickets that wait for this one.
     pub fn waiting_for(&self, blocker: &TicketId) -> impl Iterator<Item = &TicketId> {
         self.waiting.get(blocker).into_iter().flatten()
     }

@@ -344,7 +344,7 @@ impl Step<'_> {
         });
     }
 
-    /// What was told did not get through: it is open again.
+    /// A message did not get through: the remark is open again.
     pub fn remarks_returned(&mut self, id: &TicketId, run: &RunId, keys: &[RemarkKey]) {
         self.state.jobs.edit(id, |job| {
             for remark in job.people.remarks.iter_mut().filter(|remark| keys.contains(&remark.key)) {

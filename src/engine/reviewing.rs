@@ -16,7 +16,7 @@ use crate::domain::pr::PrState;
 use crate::domain::remark::{Remark, RemarkEffect, RemarkKind, RemarkStatus};
 use crate::domain::run::{RunReport, StopReason};
 
-/// How it stands with the review of a head.
+/// Where the review of a head stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReviewState {
     /// Reviewed, or nobody asks for it.

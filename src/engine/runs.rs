@@ -83,7 +83,7 @@ impl Step<'_> {
         }
     }
 
-    /// The silence was ours: no agent is charged for what nobody could hear.
+    /// The silence was ours: no agent is blamed for what nobody could hear.
     pub fn was_away(&mut self, away: Duration) {
         let later = |at: Timestamp| (at + away).min(self.now);
         let runs: Vec<RunId> = self.state.runs.keys().cloned().collect();
@@ -98,7 +98,7 @@ impl Step<'_> {
         self.note(None, "away", format!("the runner itself did not run for {} s", away.as_secs()));
     }
 
-    /// Whoever starts the runner anew may have cleared the way just before.
+    /// Whoever restarts the runner may just have removed the cause.
     fn look_at_hindered_merges_again(&mut self) {
         let ready: Vec<TicketId> = self.state.jobs.index().in_phase(Phase::ReadyToMerge).cloned().collect();
         let now = self.now;
@@ -277,7 +277,7 @@ impl Step<'_> {
         self.brake(run);
     }
 
-    /// Whoever spends tokens, or ends a turn well, has got through: the others may follow.
+    /// A run that spends tokens, or ends a turn well, has got through: the others may follow.
     fn pool_works(&mut self, run: &RunId, usage: &Usage) {
         let Some(pool) = self.state.runs.get(run).map(|live| live.pool.clone()) else { return };
         let now = self.now;

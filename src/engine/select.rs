@@ -63,7 +63,7 @@ fn labels_that_let_in(policy: &Policy) -> Vec<String> {
     policy.tracker.required_labels.iter().chain(policy.orchestration.required_label.iter()).cloned().collect()
 }
 
-/// Labels that are demanded and not there. A blank one matches nothing, so it is always missing.
+/// Labels that are required and missing. A blank one matches nothing, so it is always missing.
 pub fn missing_labels(ticket: &TicketFacts, policy: &Policy) -> Vec<String> {
     let is_missing =
         |wanted: &String| wanted.trim().is_empty() || !ticket.labels.contains(&wanted.trim().to_lowercase());
@@ -95,7 +95,7 @@ pub fn reworded(ticket: &TicketFacts, policy: &Policy) -> Option<String> {
     ))
 }
 
-/// Why this ticket is none of ours, if it is none.
+/// Why this ticket is not ours, if it is not.
 pub fn not_ours(ticket: &TicketFacts, policy: &Policy) -> Option<String> {
     if let Dispatchable::No(because) = &ticket.dispatchable {
         return Some(because.clone());

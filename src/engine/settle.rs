@@ -1,6 +1,6 @@
 //! After each event: stop what must stop, redo what is due, merge what is ready, start what may start.
 //!
-//! Only what changed, what is due and what depends on a change for all is looked at: an event costs what it touches.
+//! It looks only at what changed, what is due, and what depends on something that changed for all.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::domain::ids::{RunId, TicketId};
 use crate::domain::job::{BlockCause, CheckWait, Job, Stage, Wait};
 
 const FIRST_MINUTE: Duration = Duration::from_secs(60);
-/// Settling one job may change another. Nothing is known that goes on for long; what would is left to the next event.
+/// Settling one job may change another. No chain of that kind is known to be long; the rest of one is left to the next event.
 const ROUNDS: usize = 32;
 
 impl Step<'_> {
@@ -126,7 +126,7 @@ impl Step<'_> {
         self.state.day_is_spent = spent.is_some();
     }
 
-    /// Live runs that something stops which is true of all, and those whose time is over.
+    /// Stops live runs for a reason that holds for all of them, and those whose time is over.
     fn stop_what_must_stop(&mut self) {
         let all = self.state.global_switch().is_some()
             || self.policy.rollout.mode == RolloutMode::Observe
@@ -171,7 +171,7 @@ impl Step<'_> {
     }
 
     fn unblock_by_new_evidence(&mut self, id: &TicketId) {
-        // Before the first poll the base is not known, which is no news.
+        // Before the first poll the base is not known, which is nothing new.
         if self.state.tracker.last_ok.is_none() {
             return;
         }

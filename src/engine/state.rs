@@ -25,7 +25,7 @@ pub struct State {
     pub jobs: Jobs,
     pub runs: Runs,
     pub outbox: Outbox,
-    /// The small rest, kept as one record.
+    /// Everything else, which is small and kept as one record.
     pub meta: Meta,
     /// The kill-switch file, as last seen. Read from disk, never stored.
     pub switch_file: Option<Timestamp>,
@@ -59,7 +59,7 @@ pub struct State {
     pub looked: BTreeMap<TicketId, Moment>,
     /// Pull requests whose last look was unsettled, and when they are looked at again.
     pub look_again: Timetable<TicketId>,
-    /// The last merge of ours into the base branch: looks that were asked before it say nothing about what can be merged.
+    /// Our last merge into the base branch: looks that were asked before it say nothing about what can be merged.
     pub base_written: Moment,
     /// Workpads that are out of date and rest for a while since they were last written.
     pub workpads: Timetable<TicketId>,
@@ -88,10 +88,10 @@ pub struct Meta {
     pub pause_all: Option<Pause>,
     pub pools: BTreeMap<PoolName, Pool>,
     pub daily: Daily,
-    /// Spent by all runs ever.
+    /// Spent by all runs since the ledger was made.
     pub total: Usage,
     pub total_run_ms: u64,
-    /// The hash of the workflow that was in force last; none is known of older ledgers.
+    /// The hash of the workflow that was in force last; unknown in older ledgers.
     #[serde(default)]
     pub workflow: Option<String>,
     /// Proves that a comment is ours; made with the ledger and never shown.

@@ -16,7 +16,7 @@ use crate::domain::lane::Lane;
 use crate::domain::remark::{Remark, RemarkEffect, RemarkKey, RemarkKind, RemarkStatus};
 use crate::domain::time::Timestamp;
 
-/// Advances the machine by one event. Never panics, whatever the order; late news change nothing.
+/// Advances the engine by one event. It never panics, whatever the order, and late news changes nothing.
 pub fn step(state: &mut State, policy: &Policy, now: Timestamp, event: Event) -> Vec<Effect> {
     let mut step = Step { state, policy, now, effects: Vec::new(), settle_all_the_same: false };
     // What is recalled is settled with the event that it is recalled for.
@@ -253,7 +253,7 @@ impl Step<'_> {
         }
     }
 
-    /// Whoever retries what waits for a usage limit knows better: another key, a larger plan. If not, the next run says so.
+    /// A person who retries what waits for a usage limit knows something new: another key, a larger plan. If not, the next run will show it.
     fn doubt_the_limit(&mut self, ticket: &TicketId) {
         let Some(job) = self.state.jobs.get(ticket) else { return };
         let Some(Hindrance::Quota { pool, .. }) = hindrance::of_job(self.state, self.policy, job, self.now) else {

@@ -1,4 +1,4 @@
-//! What is due when: one time per thing, and the earliest at hand.
+//! What is due when: one time per thing, with the earliest at hand.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -70,7 +70,7 @@ impl<K: Ord + Clone> Timetable<K> {
     }
 }
 
-/// The keys of a set that come after this one, for whoever changes the set on the way.
+/// The keys of a set that come after this one, for callers that change the set while walking through it.
 pub fn next_after<K: Ord + Clone>(set: &BTreeSet<K>, last: Option<&K>) -> Option<K> {
     let from = last.map_or(Bound::Unbounded, Bound::Excluded);
     set.range((from, Bound::Unbounded)).next().cloned()

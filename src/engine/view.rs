@@ -57,7 +57,7 @@ pub fn general(state: &State, policy: &Policy, now: Timestamp) -> Snapshot {
     }
 }
 
-/// The day's account; an old one is nobody's today.
+/// What was spent on this day; the account of another day does not count.
 fn today(state: &State, policy: &Policy, now: Timestamp) -> Daily {
     let known = &state.meta.daily;
     if policy.budget.days.day(now) > known.day { Daily::default() } else { known.clone() }
@@ -117,7 +117,7 @@ fn counts(state: &State) -> Counts {
     }
 }
 
-/// Why a job is where it is, its own doing or not.
+/// Why a job is where it is, whether or not that is its own doing.
 pub fn reason(state: &State, policy: &Policy, job: &Job, now: Timestamp) -> Reason {
     reason_given(job, hindrance::of_job(state, policy, job, now).as_ref(), policy, now)
 }

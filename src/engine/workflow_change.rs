@@ -1,4 +1,4 @@
-//! What another workflow lets be tried again without a word from anybody: the correction is the new evidence.
+//! What a changed workflow allows to be tried again without a word from anybody: the correction is the new evidence.
 
 use super::budget::{self, Level};
 use super::delivery::verify;
@@ -15,7 +15,7 @@ impl Step<'_> {
         self.state.meta.workflow.as_ref() != Some(&self.policy.hash)
     }
 
-    /// Un-blocks what the workflow itself was in the way of, and remembers which one is in force.
+    /// Un-blocks what the workflow itself had prevented, and remembers which one is in force.
     pub fn retry_after_workflow_change(&mut self) {
         let known = self.state.meta.workflow.is_some();
         let another = known && self.is_another_workflow();

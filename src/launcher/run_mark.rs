@@ -52,7 +52,7 @@ pub struct Surrounding {
     pub owner: Option<PathBuf>,
 }
 
-/// Where the process `pid` comes from. `us` is the run that this process is itself a part of, if any: its mark is no sign.
+/// Where the process `pid` comes from. `us` is the run that this process is itself a part of, if any: its mark tells nothing.
 pub fn origin_of(pid: i32, us: Option<&str>) -> Origin {
     if pid <= 0 || !procfs::is_ours() {
         return Origin::Unclear("its process cannot be seen from here");

@@ -1,7 +1,7 @@
 //! The unix socket through which commands reach a running instance. Only the owner may open it, and nothing that a run, a gate
 //! or a hook has started is listened to (see `peer`).
 //!
-//! One JSON object a line, one request a connection.
+//! One JSON object per line, one request per connection.
 
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;

@@ -43,7 +43,7 @@ const PUBLISH_PER_JOB: Duration = Duration::from_micros(100);
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
 const RETRY_WRITE_EVERY: Duration = Duration::from_secs(1);
 const PULSE: Duration = Duration::from_secs(2);
-/// So much more than a pulse that it was no mere delay.
+/// So much longer than a pulse that it cannot have been a mere delay.
 const ABSENCE: Duration = Duration::from_secs(6);
 /// What is beyond its days is dropped at the start and then this often; a batch at a time, with a pause in between.
 const PRUNE_EVERY: Duration = Duration::from_secs(24 * 60 * 60);

@@ -1,6 +1,6 @@
 //! Durations as people write them: `30s`, `5m`, `2h`, `1h30m`, `250ms`, `1d`.
 
-/// Whole milliseconds; `None` where the text is no duration or too long.
+/// Whole milliseconds; `None` where the text is not a duration, or too long a one.
 pub fn parse_millis(text: &str) -> Option<i64> {
     let text = text.trim();
     if let Ok(millis) = text.parse::<i64>() {

@@ -111,7 +111,7 @@ fn read(repo: &Repository, notes: &str, about: Oid) -> Result<Option<String>, gi
     }
 }
 
-/// Somebody who writes a note at the same moment is no reason to fail, nor to lose theirs.
+/// That somebody else writes a note at the same moment is no reason to fail, or to lose theirs.
 fn in_spite_of_others(mut attempt: impl FnMut() -> Result<(), git2::Error>) -> Result<(), git2::Error> {
     for _ in 1..PATIENCE {
         match attempt() {

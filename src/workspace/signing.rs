@@ -170,7 +170,9 @@ pub async fn check(place: &RepoPlace, payload: &str, signature: &str) -> Result<
     match Format::of_signature(signature) {
         Some(Format::Ssh) => check_ssh(place, payload, &file, scratch.path()).await,
         Some(format) => check_gpg(format, payload, &file, scratch.path()).await,
-        None => Ok(SignatureVerdict::Unreadable { because: "it is no signature of a kind that git has".to_owned() }),
+        None => {
+            Ok(SignatureVerdict::Unreadable { because: "it is not a signature of any kind that git has".to_owned() })
+        }
     }
 }
 

@@ -288,7 +288,7 @@ impl ScratchIndex {
         let Some(path) = &self.path else { return Ok(()) };
         let mut held = match std::fs::File::create_new(&lock) {
             Ok(held) => held,
-            // The tree goes soon; an index behind the branch is no loss.
+            // The tree goes soon; an index behind the branch does not matter.
             Err(_) => return Ok(()),
         };
         let moved = std::fs::File::open(path)

@@ -33,10 +33,10 @@ pub struct TicketFacts {
     pub history: History,
     pub created_at: Option<Timestamp>,
     pub updated_at: Option<Timestamp>,
-    /// Comments that were taken in, each in the version that was: others are news.
+    /// Comments that were taken in, with the version of each; any other comment or version is new.
     #[serde(default)]
     pub known_comments: Vec<u64>,
-    /// Comments that are no younger were taken in by a version that did not keep each of them.
+    /// Comments from before this were taken in by a version that did not keep each of them.
     #[serde(default)]
     pub known_until: Option<Timestamp>,
     /// A list showed it, and what was said on it before that is not known yet.
@@ -84,7 +84,7 @@ impl TicketFacts {
         self.remember(comment_hash(comment));
     }
 
-    /// A run's prompt carried a comment that no reading has brought yet: it is not news when one does.
+    /// A run's prompt carried a comment that no reading has brought yet; when one does, it is not new.
     pub fn deliver_early(&mut self, key: &RemarkKey) {
         self.remember(stable_hash(&[key.id.as_str(), &key.version]));
     }

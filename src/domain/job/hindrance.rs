@@ -1,11 +1,11 @@
-//! What keeps a job waiting that is not its own doing: true of all jobs, or of all that need the same thing.
+//! What keeps a job waiting through no fault of its own: it holds for all jobs, or for all that need the same thing.
 
 use crate::domain::ids::{PoolName, TicketKey};
 use crate::domain::time::Timestamp;
 
 use super::stage::SwitchSource;
 
-/// Derived when somebody looks, never stored with a job: it comes and goes for all of them at once.
+/// Worked out when somebody looks, never stored with a job: it comes and goes for all of them at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hindrance {
     /// A switch that stops everything.

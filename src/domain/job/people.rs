@@ -38,7 +38,7 @@ pub struct Pause {
     pub by: String,
 }
 
-/// A person's word that a head may be merged.
+/// A person's consent that a head may be merged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approval {
     pub head: CommitId,

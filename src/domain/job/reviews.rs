@@ -17,7 +17,7 @@ pub struct Reviews {
     pub findings: Vec<ReviewFinding>,
     /// What the ones before it found, and what became of that.
     pub settled: Vec<SettledFinding>,
-    /// Why the last one could not be read; gone with the next that can.
+    /// Why the last one could not be read; cleared by the next one that can.
     pub unreadable: Option<UnreadableReview>,
     /// The reviewer's own conversation, gone on with only to ask for the same review once more.
     pub session: Option<SessionId>,
@@ -27,7 +27,7 @@ pub struct Reviews {
 
 unwritten!(Reviews);
 
-/// A review that says nothing that counts.
+/// A review that contains nothing that counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnreadableReview {
     pub head: CommitId,

@@ -197,15 +197,15 @@ pub enum HumanWait {
     Approval { head: CommitId },
     /// There is no forge: the branch is the result.
     Branch { branch: String },
-    /// The worker says done; what it made is in the ticket's directory, and none of ours to deliver.
+    /// The worker says that it is done; what it made is in the ticket's directory, and delivering it is not our task.
     Directory,
-    /// Nothing to check with, and the workflow does not take that for a pass.
+    /// There is nothing to check it with, and the workflow does not count that as a pass.
     NoChecks { head: CommitId },
     /// The worker wants its plan approved.
     Plan,
     /// The pull request is a draft.
     Draft,
-    /// The reviews that one ticket gets are used up, and this head is not reviewed.
+    /// The reviews that a ticket gets are used up, and this head has not been reviewed.
     ReviewLimit { head: CommitId, limit: u32 },
     /// Somebody's words stand against a merge. Names those who wrote them.
     Remarks { head: CommitId, by: Vec<String> },
@@ -230,7 +230,7 @@ pub enum BlockCause {
     NoNewEvidence {
         fingerprint: Box<Fingerprint>,
     },
-    /// Run after run was lost with the runner.
+    /// One run after another was lost with the runner.
     LostAgain {
         times: u32,
     },
@@ -252,7 +252,7 @@ pub enum BlockCause {
     StoppedByOperator,
     /// Stopped by a person while its finished work was being judged: a retry goes on with that work.
     SetAside,
-    /// Ledgers of before hold used-up reviews under a name of their own.
+    /// Older ledgers have a name of its own for used-up reviews.
     #[serde(alias = "review_passes")]
     MergeRefused {
         #[serde(default = "reviews_used_up")]
@@ -268,7 +268,7 @@ pub enum BlockCause {
         head: CommitId,
         because: String,
     },
-    /// Run after run ended well, and the ticket is still active.
+    /// One run after another ended well, and the ticket is still active.
     NoEnd {
         runs: u32,
     },

@@ -7,7 +7,7 @@ use crate::domain::ids::CommitId;
 use crate::domain::phase::Phase;
 use crate::domain::run::RunKind;
 
-/// What the next or current run has to do.
+/// What the current run, or the next one, has to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "do")]
 pub enum Work {

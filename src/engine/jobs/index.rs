@@ -1,4 +1,4 @@
-//! Where jobs are found without looking at all of them. Everything here follows from the jobs themselves.
+//! Finds jobs without looking at all of them. Everything here is derived from the jobs themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,11 +17,11 @@ pub struct JobIndex {
     retrying: usize,
     /// Retries, continuations, merges that are tried again, turns that pass.
     pub due: Timetable<TicketId>,
-    /// Ready to be merged, whoever waits longest first.
+    /// Ready to be merged; the one that has waited longest comes first.
     pub merge_queue: BTreeSet<(Timestamp, TicketId)>,
     /// Those whose turn to be merged has come.
     pub turns: BTreeSet<TicketId>,
-    /// Over, whoever has been so for longest first.
+    /// Over; the one that has been over for longest comes first.
     pub over: BTreeSet<(Timestamp, TicketId)>,
     /// Not over, and with a pull request.
     pub with_pr: BTreeSet<TicketId>,

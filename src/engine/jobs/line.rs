@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::domain::ids::{PoolName, TicketId};
 use crate::engine::select::Rank;
 
-/// Jobs that need the same: an agent with these credentials, and a slot for this column.
+/// Jobs that need the same things: an agent with these credentials, and a slot for this column.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StartLine {
     pub pool: PoolName,
@@ -41,7 +41,7 @@ impl StartLines {
         }
     }
 
-    /// Whoever comes first in all lines that are open.
+    /// The job that comes first among all lines that are open.
     pub fn first(&self, mut open: impl FnMut(&StartLine) -> bool) -> Option<&TicketId> {
         let heads = self.lines.iter().filter(|(line, _)| open(line)).filter_map(|(_, waiting)| waiting.first());
         heads.min().map(|(_, id)| id)

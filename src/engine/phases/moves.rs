@@ -9,7 +9,7 @@ use crate::engine::effect::{Action, Said};
 use crate::engine::state::Note;
 
 impl Decided<'_> {
-    /// To another stage: with a note, and with the ticket's column following along.
+    /// Moves to another stage, with a note; the ticket's column follows.
     pub fn move_to(&mut self, job: &mut Job, stage: Stage) {
         let from = job.stage.phase();
         self.leave_queues(job, &stage);
@@ -33,7 +33,7 @@ impl Decided<'_> {
         }
     }
 
-    /// Whoever steps aside loses the place in line, and is taken out of the forge's own queue.
+    /// A job that steps aside loses its place in line, and is taken out of the forge's own queue.
     fn leave_queues(&mut self, job: &mut Job, stage: &Stage) {
         let lands =
             matches!(stage, Stage::WaitingForChecks { .. } | Stage::ReadyToMerge { .. } | Stage::Merging { .. });
@@ -51,7 +51,7 @@ impl Decided<'_> {
         }
     }
 
-    /// The same place with other data: neither news nor another column.
+    /// The same stage with other data: no note, and no other column.
     pub fn amend(&mut self, job: &mut Job, stage: Stage) {
         job.stage = stage;
         job.updated_at = self.now;
@@ -85,7 +85,7 @@ impl Decided<'_> {
         });
     }
 
-    /// Another round, or the end of patience.
+    /// Another round, or a block if there have been enough.
     pub fn rework(&mut self, job: &mut Job, cause: ReworkCause) {
         let limit = self.policy.orchestration.max_rework_cycles;
         if job.rework_cycles >= limit {
@@ -108,7 +108,7 @@ impl Decided<'_> {
     }
 }
 
-/// What a queued job waits for: neither news nor another column.
+/// What a queued job waits for: no note, and no other column.
 pub fn set_wait(job: &mut Job, want: Wait) {
     if let Stage::Queued { wait, .. } = &mut job.stage {
         *wait = want;

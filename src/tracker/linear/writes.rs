@@ -278,7 +278,7 @@ impl LinearTracker {
     }
 }
 
-/// Labels of these names, whatever team they belong to. No name is no label.
+/// Labels of these names, whatever team they belong to. Without names there are no labels.
 fn named(names: &[String]) -> IssueLabelFilter {
     let named = |name: &String| IssueLabelFilter {
         name: Some(StringComparator { eq_ignore_case: Some(name.clone()), ..Default::default() }),

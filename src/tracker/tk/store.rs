@@ -248,7 +248,7 @@ pub fn id_of_file(name: &str) -> Option<&str> {
     name.strip_suffix(".md").filter(|id| !id.is_empty() && !id.starts_with('.'))
 }
 
-/// A README beside the tickets is no broken ticket.
+/// A README beside the tickets is not a broken ticket.
 pub fn is_readme(id: &str) -> bool {
     id.eq_ignore_ascii_case("readme")
 }
