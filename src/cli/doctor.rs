@@ -122,7 +122,8 @@ fn print(report: &Report) -> Result<(), Failure> {
     lines.push(if report.has_problems() {
         "\nnot ready: mend the problems above".into()
     } else if warnings > 0 {
-        format!("\nready, with {warnings} warning(s): start with `dirigent run` (or `dirigent run --once`)")
+        let warnings = output::count(warnings, "warning", "warnings");
+        format!("\nready, with {warnings}: start with `dirigent run` (or `dirigent run --once`)")
     } else {
         "\nready: start with `dirigent run` (or `dirigent run --once`)".into()
     });

@@ -59,7 +59,11 @@ fn run_line(finished: &FinishedRun) -> String {
         line.push_str(&format!("  head {} ({} ahead)", head.short(), finished.report.commits_ahead));
     }
     if let Some(salvage) = &finished.report.salvage {
-        line.push_str(&format!("  saved {} file(s) in {}", salvage.files, salvage.reference));
+        line.push_str(&format!(
+            "  saved {} in {}",
+            output::count(salvage.files as usize, "file", "files"),
+            salvage.reference
+        ));
     }
     line
 }

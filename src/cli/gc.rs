@@ -192,8 +192,9 @@ async fn collect_branches(
         let Some((_, key, since)) = closed.iter().find(|(branch, ..)| *branch == spent.branch) else { continue };
         let fate = if spent.unmerged > 0 {
             Err(format!(
-                "{} commit(s) are not in {base}: merge them, or `git branch -D {}` if nobody wants them",
-                spent.unmerged, spent.branch
+                "{} not in {base}: merge them, or `git branch -D {}` if nobody wants them",
+                output::count(spent.unmerged, "commit is", "commits are"),
+                spent.branch
             ))
         } else if runtime::now().since(*since) < max_age {
             Err("it was not so for long enough (--max-age)".into())

@@ -166,7 +166,10 @@ impl Visit for Sentence {
 
 impl Sentence {
     fn line(&self, time: &str, level: Level, colour: bool) -> String {
-        let own = self.text.strip_prefix(&self.key).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(&self.text);
+        // The line begins with the key already.
+        let rest = self.text.strip_prefix(&self.key).filter(|_| !self.key.is_empty());
+        let own =
+            rest.and_then(|rest| rest.strip_prefix(": ").or_else(|| rest.strip_prefix(' '))).unwrap_or(&self.text);
         let mut text = output::short_run_ids(&output::line(&without_needless_words(own)));
         if let Some(error) = &self.error {
             text = format!("{text}: {}", output::line(error));
@@ -182,13 +185,15 @@ impl Sentence {
     }
 }
 
-/// A move to a place where nobody has to do anything needs no reason: `a → b: because` becomes `a → b`.
+/// A move to a place where nothing is wrong and nobody has to do anything needs no reason: `a → b: because` becomes `a → b`.
 fn without_needless_words(text: &str) -> String {
     let Some((moved, _)) = text.split_once(": ") else { return text.to_owned() };
     let Some((from, to)) = moved.split_once(" → ") else { return text.to_owned() };
     let phase = |words: &str| Phase::ALL.into_iter().find(|phase| phase.words() == words);
     match (phase(from), phase(to)) {
-        (Some(_), Some(Phase::Blocked | Phase::WaitingForHuman | Phase::Released | Phase::Done)) => text.to_owned(),
+        (Some(_), Some(Phase::Rework | Phase::Blocked | Phase::WaitingForHuman | Phase::Released | Phase::Done)) => {
+            text.to_owned()
+        }
         (Some(_), Some(_)) => moved.to_owned(),
         _ => text.to_owned(),
     }

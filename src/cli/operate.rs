@@ -177,13 +177,29 @@ fn write_down(loaded: &Loaded, place: &RunnerFolder, request: &Request) -> Resul
     if let Some(objection) = objection(&state, &command) {
         return Err(Failure::Plain(objection));
     }
+    let done = done(&command);
     // The state is not recovered, so nothing is started here: the effects wait in the outbox for the next run.
     let effects = step(&mut state, &policy, now, Event::Operator { command, by: "operator".into() });
     let waiting = effects.len();
     let changes = state.take_changes();
     ledger.commit(&state, &changes)?;
     let later = if waiting == 0 { String::new() } else { "; the rest follows with the next `dirigent run`".to_owned() };
-    Ok(format!("written down (no runner is up){later}"))
+    Ok(format!("{done}; written down (no runner is up){later}"))
+}
+
+/// What a command comes to, in a word or two.
+fn done(command: &OperatorCommand) -> &'static str {
+    match command {
+        OperatorCommand::PauseAll => "everything is paused",
+        OperatorCommand::ResumeAll => "everything goes on",
+        OperatorCommand::Pause { .. } => "paused",
+        OperatorCommand::Resume { .. } => "resumed",
+        OperatorCommand::Stop { .. } => "stopped",
+        OperatorCommand::Retry { .. } => "starts again",
+        OperatorCommand::Approve { .. } => "approved",
+        OperatorCommand::Reject { .. } => "changes are asked for",
+        OperatorCommand::Forget { .. } => "given back",
+    }
 }
 
 fn no_runner() -> Failure {

@@ -149,10 +149,7 @@ pub fn short_run(id: &str) -> &str {
     id.len().checked_sub(SHORT_RUN).and_then(|start| id.get(start..)).unwrap_or(id)
 }
 
-/// `1 ticket`, `2 tickets`.
-pub fn count(number: usize, one: &str, many: &str) -> String {
-    if number == 1 { format!("1 {one}") } else { format!("{number} {many}") }
-}
+pub use crate::domain::words::count;
 
 pub fn time_of_day(at: Timestamp) -> String {
     time(at).split(' ').next_back().unwrap_or_default().to_owned()

@@ -74,8 +74,9 @@ impl TranscriptView {
     fn unfold(&mut self, out: &mut String) {
         if self.folded > 0 {
             out.push_str(&format!(
-                "{:8} in   … {} more line(s) of the prompt (--verbose shows them)\n",
-                "", self.folded
+                "{:8} in   … {} of the prompt (--verbose shows them)\n",
+                "",
+                output::count(self.folded, "more line", "more lines")
             ));
             self.folded = 0;
         }
@@ -100,7 +101,7 @@ mod tests {
         let lines: Vec<&str> = shown.lines().collect();
         assert_eq!(lines.len(), 5, "{shown}");
         assert!(lines[0].ends_with(" in   Do it.") && lines[0].as_bytes()[2] == b':', "{shown}");
-        assert!(lines[1].contains("2 more line(s) of the prompt"), "{shown}");
+        assert!(lines[1].contains("2 more lines of the prompt"), "{shown}");
         assert!(lines[2].ends_with(" out  yes"), "{shown}");
         assert_eq!(lines[3], "         note left out");
         assert!(lines[4].ends_with(" in   again"), "{shown}");

@@ -31,3 +31,4 @@ pub mod statement;
 pub mod ticket;
 pub mod time;
 pub mod usage;
+pub mod words;

@@ -16,6 +16,7 @@ use crate::domain::job::{BlockCause, HumanWait, Job, ReleaseReason, ReworkCause,
 use crate::domain::pr::PrState;
 use crate::domain::remark::RemarkStatus;
 use crate::domain::run::{Declared, RunOutcome, RunReport, StopReason};
+use crate::domain::words::count;
 
 /// How long a well-ended run without a declared result waits before it goes on.
 const CONTINUATION_DELAY: std::time::Duration = std::time::Duration::from_secs(1);
@@ -251,11 +252,12 @@ fn contradictions(job: &Job, work: &Work, report: &RunReport, out: &Decided<'_>)
 }
 
 fn facts(report: &RunReport, contradictions: &[String]) -> Vec<String> {
-    let mut facts = vec![format!("{} commit(s) beyond the base", report.commits_ahead)];
+    let commits = count(report.commits_ahead as usize, "commit", "commits");
+    let mut facts = vec![format!("{commits} beyond the base")];
     if let Some(head) = &report.head {
         facts.push(format!("head {}", head.short()));
     }
-    facts.push(format!("{} evidence record(s)", report.evidence.len()));
+    facts.push(count(report.evidence.len(), "evidence record", "evidence records"));
     facts.extend(contradictions.iter().cloned());
     facts
 }

@@ -310,6 +310,15 @@ pub fn operator_retried(job: &mut Job, out: &mut Decided<'_>) {
     }
 }
 
+/// A person pushed to a branch that no agent could bring any further: their head is judged like any other. The rounds stay used up,
+/// so what is still wrong blocks it again, with the reason of this head.
+pub fn pushed(job: &mut Job, out: &mut Decided<'_>) {
+    let stuck = matches!(&job.stage, Stage::Blocked { cause: BlockCause::ReworkLimitExceeded { .. }, .. });
+    if let Some(pr) = job.delivery.pr.clone().filter(|_| stuck && !may_have_opened_another(job)) {
+        look_again(job, &pr, out);
+    }
+}
+
 /// Finished work that did not get past a check of this machine.
 fn awaits_a_check(cause: &BlockCause) -> bool {
     match cause {

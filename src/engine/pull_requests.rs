@@ -9,6 +9,7 @@ use super::delivery;
 use super::effect::Action;
 use super::instructions::{Told, seen_before, told_in};
 use super::landing;
+use super::people;
 use super::phases::{self, Observation};
 use super::provenance::{is_ours, is_trusted};
 use super::remarks;
@@ -309,7 +310,8 @@ impl Step<'_> {
             delivery.remote_head.replace(head.clone()).filter(|_| !ours && !by_worker)
         });
         if known.flatten().is_some() {
-            self.note(Some(ticket), "head_adopted", format!("somebody pushed {}; it is judged next", head.short()));
+            self.note(Some(ticket), "head_adopted", format!("somebody pushed {}", head.short()));
+            self.decide_with(ticket, people::pushed);
         }
     }
 

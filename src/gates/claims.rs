@@ -1,6 +1,7 @@
 //! The claims in a run's evidence that can be held against the facts.
 
 use crate::domain::evidence::{Evidence, EvidenceKind, FileAction};
+use crate::domain::words::count;
 
 /// A file that the branch changes, as git tells it.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +39,9 @@ fn contradiction(claim: &EvidenceKind, changes: &[Changed<'_>]) -> Option<String
                 (FileAction::Created | FileAction::Modified, Some(_)) => None,
             }
         }
-        EvidenceKind::Test { failed, .. } if *failed > 0 => Some(format!("by its own evidence {failed} test(s) fail")),
+        EvidenceKind::Test { failed, .. } if *failed > 0 => {
+            Some(format!("by its own evidence {}", count(*failed as usize, "test fails", "tests fail")))
+        }
         EvidenceKind::Command { .. } | EvidenceKind::Test { .. } | EvidenceKind::Note { .. } => None,
     }
 }

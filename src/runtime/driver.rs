@@ -25,6 +25,7 @@ use crate::domain::ids::TicketId;
 use crate::domain::job::Job;
 use crate::domain::run::{RunOutcome, RunReport};
 use crate::domain::time::Timestamp;
+use crate::domain::words::count;
 use crate::engine::effect::{Action, Effect, Said};
 use crate::engine::event::{Event, OperatorCommand};
 use crate::engine::permit::Reach;
@@ -608,7 +609,8 @@ impl Driver {
             }
             Command::Shutdown => {
                 self.step(Event::Shutdown);
-                Ok(format!("shutting down; {} run(s) are being stopped", self.state.runs.len()))
+                let runs = count(self.state.runs.len(), "run is being stopped", "runs are being stopped");
+                Ok(format!("shutting down; {runs}"))
             }
         }
     }

@@ -171,7 +171,7 @@ fn gc_names_branches_of_closed_tickets_and_removes_only_what_is_merged() {
     // One is squashed by hand after all.
     board.scratch.git(["checkout", "-q", "dirigent/t-1-one", "--", "t-1.txt"]);
     board.scratch.git(["commit", "-qm", "by hand", "--", "t-1.txt"]);
-    let kept = "kept: t-2 is closed, but 1 commit(s) are not in main";
+    let kept = "kept: t-2 is closed, but 1 commit is not in main";
     let gc = board.ok(&["gc", "--dry-run", "--max-age", "0s"]);
     holds(&gc, &["branch dirigent/t-2-one", kept, "git branch -D dirigent/t-2-one"]);
     holds(&gc, &["would be removed: t-1 is closed, and the base has all of it"]);

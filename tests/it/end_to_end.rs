@@ -32,7 +32,7 @@ fn a_ticket_becomes_a_branch_a_note_and_no_worktree() {
     let again = board.fails(&["init"], 1);
     assert!(again.contains("is there already and stays as it is"), "{again}");
     let doctor = board.ok(&["doctor"]);
-    assert!(doctor.contains("ready, with 2 warning(s): start with"), "{doctor}");
+    assert!(doctor.contains("ready, with 2 warnings: start with"), "{doctor}");
     let id = board.ok(&["tk", "create", "Write something"]).trim().to_owned();
     board.ok(&["run", "--once"]);
 

@@ -69,3 +69,33 @@ fn a_ticket_without_a_commit_has_nothing_to_look_at() {
         assert!(said.contains("t-1 has no commit to look at yet"), "{said}");
     }
 }
+
+/// Both tickets write the same line, and no agent can reconcile them.
+#[test]
+fn a_conflict_that_a_person_solved_on_the_branch_is_judged_without_a_word() {
+    let agent = "set -eu
+if [ \"$DIRIGENT_PHASE\" = rework ]; then git commit -q --allow-empty -m 'no idea'
+else echo \"$DIRIGENT_TICKET_KEY\" > shared.txt; git add -A; git commit -qm change; fi
+tk done x
+";
+    let board = Board::new(agent, &format!("{APPROVED}orchestration: {{max_rework_cycles: 1}}\n"));
+    board.ticket("t-1", "One");
+    board.ticket("t-2", "Two");
+    board.run(&["run", "--once"]);
+    board.ok(&["approve", "t-1"]);
+    board.run(&["run", "--once"]);
+    assert_eq!((board.phase("t-1").as_str(), board.phase("t-2").as_str()), ("done", "blocked"));
+    assert_eq!(board.status(&["t-2"])["reason"], "rework_limit_exceeded");
+
+    let branch = board.status(&["t-2"])["branch"].as_str().unwrap().to_owned();
+    board.scratch.git(["checkout", "-q", &branch]);
+    board.scratch.git(["merge", "-q", "-s", "ours", "-m", "Both of them", "main"]);
+    board.scratch.git(["checkout", "-q", "main"]);
+    let attempts = board.status(&["t-2"])["attempts"].clone();
+    board.run(&["run", "--once"]);
+    assert_eq!(board.phase("t-2"), "waiting_for_human", "{}", board.ok(&["explain", "t-2"]));
+    assert_eq!(board.status(&["t-2"])["attempts"], attempts, "no agent was paid for it");
+    board.ok(&["approve", "t-2"]);
+    board.run(&["run", "--once"]);
+    assert_eq!(board.phase("t-2"), "done");
+}
