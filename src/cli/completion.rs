@@ -137,9 +137,12 @@ complete -F _dirigent_tickets -o bashdefault -o default dirigent
 "#;
 
 const ZSH: &str = r#"_dirigent_tickets() {
-    local -a found
+    local -a found typed
     local line
-    for line in ${(f)"$(dirigent __complete "${(@)words[1,CURRENT]}" 2>/dev/null)"}; do
+    # What clap's own script leaves of the words depends on the command.
+    typed=(${(z)LBUFFER})
+    [[ $LBUFFER == *[[:space:]] ]] && typed+=("")
+    for line in ${(f)"$(dirigent __complete "${(@)typed[2,-1]}" 2>/dev/null)"}; do
         found+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")
     done
     _describe 'ticket' found

@@ -72,7 +72,7 @@ _dirigent_tickets dirigent sta dirigent && echo \"commands: ${COMPREPLY[*]}\"";
     }
     // Its completion works only inside of its line editor: here, that it is a script, and that it asks for tickets.
     let zsh = "autoload -U compinit; compinit -u -D; eval \"$(dirigent completion zsh)\"
-_describe() { print -l -- \"${found[@]}\" }; words=(approve d); CURRENT=2; _dirigent_tickets";
+_describe() { print -l -- \"${found[@]}\" }; LBUFFER='dirigent approve d'; _dirigent_tickets";
     if let Some(said) = in_shell(&board, "zsh", zsh) {
         assert_eq!(said, "door-1:Paint the door\n");
     }
