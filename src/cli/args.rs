@@ -55,15 +55,15 @@ pub enum CliCommand {
     Run(RunArgs),
     /// Show where every ticket stands
     Status(StatusArgs),
-    /// The board on the whole terminal, live, with keys to act on it
+    /// Show the board on the whole terminal, live, with keys to act on it
     Top,
-    /// Tell why a ticket is where it is, and what would move it
+    /// Tell why a ticket is where it is, and what would move it on
     Explain(ExplainArgs),
     /// Stop everything (or one ticket) at once; nothing is forgotten
     Pause(SwitchArgs),
-    /// Go on where it was paused
+    /// Go on where things were paused
     Resume(SwitchArgs),
-    /// Stop a ticket's run and keep the ticket aside; without a ticket, end the runner
+    /// Stop a ticket's run and set the ticket aside; without a ticket, end the runner
     Stop(SwitchArgs),
     /// Start tickets again, with fresh counters
     Retry(RetryArgs),
@@ -75,15 +75,15 @@ pub enum CliCommand {
     Message(MessageArgs),
     /// Show what a ticket's head has beyond the base branch
     Diff(DiffArgs),
-    /// Put a ticket's head into a throw-away tree, and print where
+    /// Check a ticket's head out in a throw-away tree, and print its path
     Try(TicketArgs),
     /// Show what an agent printed
     Logs(LogsArgs),
     /// Remove what finished runs left behind, and branches of closed tickets that hold nothing unmerged
     Gc(GcArgs),
-    /// Uncommitted work that was saved from runs that did not end well
+    /// List, show or restore uncommitted work of runs that did not end well
     Salvage(SalvageArgs),
-    /// What was checked before a commit was merged, and whether that still holds
+    /// Show or verify what was checked before a commit was merged
     Receipt(ReceiptArgs),
     /// Take back what was done for a ticket
     Undo(TicketArgs),
@@ -144,10 +144,10 @@ pub struct DoctorArgs {
     /// Machine-readable output
     #[arg(long)]
     pub json: bool,
-    /// Make what is missing and can be made, such as labels on GitHub, after asking
+    /// Create what is missing and can be created, such as labels on GitHub, after asking
     #[arg(long)]
     pub fix: bool,
-    /// Do not ask before making it
+    /// Do not ask first
     #[arg(long, requires = "fix")]
     pub yes: bool,
     /// Pack findings, configuration, ledger and log into a tar file for a bug report; secrets are cut out
@@ -183,10 +183,10 @@ pub struct RunArgs {
     /// The workflow file [default: WORKFLOW.md here or in the nearest folder above]
     #[arg(value_name = "WORKFLOW")]
     pub path: Option<PathBuf>,
-    /// Do what can be done now, then end: the next attempt of a ticket that failed is not waited for
+    /// Do what can be done now, then end; do not wait for the next attempt of a ticket that failed
     #[arg(long, group = "ends", conflicts_with = "until_idle")]
     pub once: bool,
-    /// End when nothing runs and nothing can go on without somebody outside; next attempts are waited for
+    /// End when nothing runs and nothing can go on without somebody outside; wait for next attempts
     #[arg(long, group = "ends")]
     pub until_idle: bool,
     /// With --until-idle: do not wait for next attempts, as --once does not
@@ -198,13 +198,13 @@ pub struct RunArgs {
     /// What log lines look like [default: observability.log]
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub log: Option<LogChoice>,
-    /// Say only what is wrong
+    /// Print only warnings and errors
     #[arg(long, short, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Also say what is only of use to whoever looks for a fault
+    /// Also print what only helps to find a fault
     #[arg(long, short)]
     pub verbose: bool,
-    /// Log lines instead of the live table, also on a terminal
+    /// Print log lines instead of the live table, even on a terminal
     #[arg(long)]
     pub plain: bool,
     /// Add every event and decision to this file, for `dirigent replay`
@@ -249,7 +249,7 @@ pub struct StatusArgs {
     /// More columns, and tickets that were given back
     #[arg(long, short)]
     pub verbose: bool,
-    /// Every ticket that ever was, also those that are over and archived
+    /// All tickets there have ever been, archived ones included
     #[arg(long)]
     pub all: bool,
     /// Show it again every second until interrupted
@@ -281,7 +281,7 @@ pub struct Selection {
     /// Every ticket in this phase, as `status` names it
     #[arg(long, value_name = "PHASE", value_parser = parse_phase)]
     pub phase: Option<Phase>,
-    /// Every ticket that is where it is for this reason, as `status --json` names it
+    /// Every ticket with this reason, as `status --json` names it
     #[arg(long, value_name = "REASON")]
     pub cause: Option<String>,
 }
@@ -302,7 +302,7 @@ pub struct ApproveArgs {
     /// The commit that you looked at, or at least seven characters of its name; for one ticket
     #[arg(long, value_name = "COMMIT")]
     pub head: Option<String>,
-    /// Overrule the remarks that stand against it now, and nothing that comes later
+    /// Overrule the remarks that stand against it now, but nothing that comes later
     #[arg(long)]
     pub anyway: bool,
 }
@@ -377,14 +377,14 @@ pub struct MessageArgs {
 #[command(after_help = "Examples:
   dirigent logs                 the newest run
   dirigent logs app-x3f9        the newest run of a ticket
-  dirigent logs -f app-x3f9     and what is still to come")]
+  dirigent logs -f app-x3f9     the same, and go on as the run does")]
 pub struct LogsArgs {
     /// A ticket or a run [default: the newest run]
     pub name: Option<String>,
-    /// Go on as the run goes on
+    /// Follow the run as it goes on
     #[arg(long, short)]
     pub follow: bool,
-    /// Every line of the prompt too
+    /// Show every line of the prompt, too
     #[arg(long, short)]
     pub verbose: bool,
     /// One JSON object per line, times in milliseconds since the epoch
@@ -397,7 +397,7 @@ pub struct LogsArgs {
   dirigent gc --dry-run
   dirigent gc --max-age 7d")]
 pub struct GcArgs {
-    /// Only say what would go
+    /// Only say what would be removed
     #[arg(long)]
     pub dry_run: bool,
     /// Only what is older: 30m, 12h, 7d
