@@ -11,7 +11,7 @@ use super::Failure;
 use super::snapshot_source::{self, SnapshotSource};
 use crate::runtime::RunnerFolder;
 
-/// A ticket by its name: among those that are looked after, else among those that are over.
+/// Finds a ticket by its name: among those that are looked after, otherwise among those that are over.
 pub fn job(seen: &SnapshotSource, loaded: &Loaded, place: &RunnerFolder, name: &str) -> Result<JobView, Failure> {
     let missing = match snapshot_source::job(&seen.snapshot, name) {
         Err(Failure::NotFound(missing)) => missing,
@@ -28,7 +28,7 @@ pub fn job(seen: &SnapshotSource, loaded: &Loaded, place: &RunnerFolder, name: &
     }
 }
 
-/// Puts every ticket that is over into the picture.
+/// Adds every ticket that is over to the picture.
 pub fn add_all(snapshot: &mut Snapshot, loaded: &Loaded, place: &RunnerFolder) -> Result<(), Failure> {
     let archived = views(loaded, place.read_ledger()?.archived(usize::MAX)?);
     // A ticket that came back a moment ago may be in both.

@@ -12,7 +12,7 @@ use crate::workflow::{Finding, WorkflowError};
 
 pub const FAILED: u8 = 1;
 pub const USAGE: u8 = 2;
-/// As a shell says that a command cannot be run.
+/// The code with which a shell says that a command cannot be run.
 pub const SHIELD: u8 = 126;
 const INVALID_WORKFLOW: u8 = 3;
 const ANOTHER_RUNNER: u8 = 4;
@@ -40,9 +40,9 @@ pub enum Failure {
     ProblemsFound,
     /// A receipt that is not what it says.
     Contradicted(String),
-    /// A receipt that nothing speaks for or against.
+    /// A receipt that can neither be proven nor disproven.
     Unproven(String),
-    /// A run came to its end, and not everything to its.
+    /// A run came to its end before all of its tickets did.
     Ended(RunEnd),
 }
 
@@ -106,7 +106,7 @@ impl Failure {
     }
 }
 
-/// Where nobody can be told any more, the exit code is left.
+/// If nobody can read it any more, the exit code still tells.
 fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }

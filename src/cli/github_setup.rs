@@ -96,7 +96,7 @@ async fn labels(tracker: &GithubTracker, args: &DoctorArgs) -> Result<Labels, Tr
     Ok(labels)
 }
 
-/// Nobody is asked who cannot answer.
+/// Whoever cannot answer is not asked.
 fn agreed(missing: &[String]) -> bool {
     if !std::io::stdin().is_terminal() {
         return false;

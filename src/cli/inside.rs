@@ -1,5 +1,5 @@
 //! Whether we were started inside of a run. There, whatever changes something is refused: a worker is never an operator. A nested
-//! `dirigent` with a state folder of its own is another matter: what it operates is its own.
+//! `dirigent` with a state folder of its own is another matter: it operates only what is its own.
 
 use crate::launcher::run_mark::{self, Surrounding};
 use crate::workflow::resolve::{canonical, dirigent_home, has_own_home};

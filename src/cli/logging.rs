@@ -26,17 +26,17 @@ use super::recent_lines::RecentLines;
 /// Beside the ledger.
 const FILE: &str = "dirigent.log";
 const LARGEST: u64 = 10 << 20;
-/// Older ones than this many are dropped.
+/// How many older files are kept.
 const KEPT: u32 = 5;
 
-/// How much is said.
+/// How much is printed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Loudness {
     /// Warnings and errors.
     Quiet,
     #[default]
     Usual,
-    /// Also what is only of use to whoever looks for a fault.
+    /// Also what only helps to find a fault.
     Verbose,
 }
 
@@ -90,8 +90,8 @@ fn layer<S: Subscriber + for<'a> LookupSpan<'a>>() -> tracing_subscriber::fmt::L
     tracing_subscriber::fmt::layer().with_target(false).log_internal_errors(false).with_ansi(false)
 }
 
-/// The sentence as it is, then what is worth a field: an empty one says nothing, but that a ticket's line belongs to no
-/// session is something its readers look for.
+/// The sentence as it is, then the fields that say something. Empty ones are left out, except for `session_id`: readers look
+/// for lines of a ticket that belong to no session.
 fn write_field(out: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> fmt::Result {
     match (field.name(), format!("{value:?}")) {
         ("message", text) => write!(out, "{text}"),
@@ -141,7 +141,7 @@ fn key_in(fields: &str) -> Option<String> {
     (!key.is_empty()).then(|| key.to_owned())
 }
 
-/// What of an event is for people.
+/// The part of an event that is for people.
 #[derive(Debug, Default)]
 struct Sentence {
     key: String,
@@ -199,7 +199,7 @@ fn without_needless_words(text: &str) -> String {
     }
 }
 
-/// Green where it is over well, yellow where a person is needed.
+/// Green where it has ended well, yellow where a person is needed.
 fn painted_phase(text: &str, colour: bool) -> String {
     let Some((from, to)) = text.split_once(" → ") else { return text.to_owned() };
     let code = match to.split(':').next() {

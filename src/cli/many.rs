@@ -76,7 +76,7 @@ impl<'a> Many<'a> {
     }
 }
 
-/// Where a phase or a cause is named, it alone decides; `--all` is for whom the command is for.
+/// A phase or a cause decides alone where one is named; `--all` means every ticket that the command is for.
 fn is_meant(
     selection: &Selection,
     picture: &Snapshot,

@@ -75,7 +75,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
     print_part(&format!("{text}\n"))
 }
 
-/// The same without a line's end of its own.
+/// The same, without adding a line end.
 pub fn print_part(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     let shown = if out.is_terminal() { harmless(text) } else { text.into() };
@@ -85,7 +85,7 @@ pub fn print_part(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Writes to stderr; where nobody listens any more, nothing is lost.
+/// Writes to stderr; it does not matter if nobody listens any more.
 pub fn complain(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
@@ -127,12 +127,12 @@ pub fn time(at: Timestamp) -> String {
     }
 }
 
-/// One line of it, however many there are.
+/// All of its lines as one.
 pub fn line(text: &str) -> String {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" · ")
 }
 
-/// Letters of a run's id that people are shown; commands that take a run take them.
+/// How many letters of a run's id people are shown; commands that take a run accept them.
 pub const SHORT_RUN: usize = 6;
 const RUN_ID: usize = 26;
 

@@ -1,4 +1,4 @@
-//! What a run tells the outside besides its adapters: `agent-state.json`, and notifications.
+//! What a run tells the outside world besides what its adapters do: `agent-state.json` and notifications.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::workspace::exclude::keep_out_of_git;
 
 use super::context::Context;
 
-/// A disk or a receiver that takes longer is not waited for.
+/// Nobody waits longer than this for a slow disk or receiver.
 const LAST_WORDS: Duration = Duration::from_secs(6);
 
 /// Starts everything that tells the outside something.

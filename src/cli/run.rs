@@ -1,4 +1,4 @@
-//! `run`: works the board, shows what happens, ends when told.
+//! `run`: works the board, shows what happens, and ends when told to.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;

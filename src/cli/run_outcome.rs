@@ -1,4 +1,4 @@
-//! What a run that ended by itself came to, told apart by exit code: for scripts that do not read tables.
+//! What a run that ended by itself came to, as an exit code, for scripts that do not read tables.
 
 use crate::domain::job::SwitchSource;
 use crate::domain::phase::Phase;

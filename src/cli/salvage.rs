@@ -78,7 +78,7 @@ fn list(entries: &[SalvageEntry], json: bool) -> Result<(), Failure> {
     ))
 }
 
-/// A run by its id, by an ending of it that fits only one, or by its ticket: the newest of that.
+/// A run by its id, by an ending of it that fits only one, or by its ticket, which means its newest run.
 fn find(place: &RunnerFolder, loaded: &Loaded, entries: &[SalvageEntry], name: &str) -> Result<RunId, Failure> {
     let upper = name.to_uppercase();
     let found: Vec<_> = entries.iter().filter(|entry| entry.run.as_str().ends_with(&upper)).collect();

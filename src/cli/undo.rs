@@ -70,7 +70,7 @@ fn branch_of(loaded: &Loaded, job: &JobView) -> String {
     format!("{}undo-{}", loaded.settings.workspace.branch_prefix, crate::workspace::path::sanitise(&job.key))
 }
 
-/// That a merged ticket was taken back, for whoever looks at it.
+/// Says that a merged ticket was taken back, to whoever looks at it.
 pub fn taken_back(loaded: &Loaded, job: &JobView) -> Option<String> {
     let branch = branch_of(loaded, job);
     let workspaces = assembly::workspaces(&loaded.settings).ok().filter(|_| job.phase == Phase::Done)?;

@@ -9,7 +9,7 @@ use crate::workflow::Loaded;
 
 use super::Failure;
 
-/// One line for each thing; empty where the mode lets things be done.
+/// One line for each thing; empty where the mode allows them to be done.
 pub fn lines(loaded: &Loaded, place: &RunnerFolder, ticket: &TicketId) -> Result<Vec<String>, Failure> {
     if loaded.settings.rollout.mode != RolloutMode::Observe {
         return Ok(Vec::new());

@@ -14,7 +14,7 @@ use crate::workspace::command::{self, Input, Invocation};
 const PATIENCE: Duration = Duration::from_secs(20);
 const OUTPUT_LIMIT: usize = 4096;
 
-/// What `--version` is asked with: enough to find an interpreter and a home, no keys.
+/// The environment for asking `--version`: enough to find an interpreter and a home, without keys.
 const VARIABLES: [&str; 8] = ["PATH", "HOME", "USER", "LANG", "TERM", "TMPDIR", "SHELL", "XDG_CONFIG_HOME"];
 
 #[derive(Debug, Clone, Serialize)]
