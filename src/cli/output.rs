@@ -8,6 +8,7 @@ use comfy_table::{ContentArrangement, Table, TableStyle};
 use serde::Serialize;
 
 use crate::domain::time::Timestamp;
+pub use crate::domain::words::{SHORT_RUN, count, short_run, short_run_ids};
 
 use super::Failure;
 
@@ -131,25 +132,6 @@ pub fn time(at: Timestamp) -> String {
 pub fn line(text: &str) -> String {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" · ")
 }
-
-/// How many letters of a run's id people are shown; commands that take a run accept them.
-pub const SHORT_RUN: usize = 6;
-const RUN_ID: usize = 26;
-
-/// The last letters of every run id in the text.
-pub fn short_run_ids(text: &str) -> String {
-    let is_id = |word: &&str| {
-        word.len() == RUN_ID && word.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
-    };
-    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(is_id);
-    words.fold(text.to_owned(), |text, id| text.replace(id, short_run(id)))
-}
-
-pub fn short_run(id: &str) -> &str {
-    id.len().checked_sub(SHORT_RUN).and_then(|start| id.get(start..)).unwrap_or(id)
-}
-
-pub use crate::domain::words::count;
 
 pub fn time_of_day(at: Timestamp) -> String {
     time(at).split(' ').next_back().unwrap_or_default().to_owned()

@@ -1,6 +1,23 @@
-//! Numbers in sentences.
+//! Numbers and names in sentences for people.
 
 /// `1 ticket`, `2 tickets`.
 pub fn count(number: usize, one: &str, many: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {many}") }
+}
+
+/// How many letters of a run's id people are shown; commands that take a run accept them.
+pub const SHORT_RUN: usize = 6;
+const RUN_ID: usize = 26;
+
+/// The last letters of every run id in the text.
+pub fn short_run_ids(text: &str) -> String {
+    let is_id = |word: &&str| {
+        word.len() == RUN_ID && word.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
+    };
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(is_id);
+    words.fold(text.to_owned(), |text, id| text.replace(id, short_run(id)))
+}
+
+pub fn short_run(id: &str) -> &str {
+    id.len().checked_sub(SHORT_RUN).and_then(|start| id.get(start..)).unwrap_or(id)
 }

@@ -49,7 +49,22 @@ pub fn compact(picture: &Snapshot, view: &CompactView<'_>) -> Vec<Line<'static>>
         lines.extend([Line::default(), footer]);
     }
     lines.truncate(height);
-    lines
+    lines.into_iter().map(|line| cut(line, width)).collect()
+}
+
+/// On a terminal that is narrower than the columns.
+fn cut(line: Line<'static>, width: usize) -> Line<'static> {
+    if line.width() <= width {
+        return line;
+    }
+    let mut left = width;
+    let spans = line.spans.into_iter().map(|span| {
+        let text = fitting(&span.content, left);
+        let span = Span::styled(text, span.style);
+        left = left.saturating_sub(span.width());
+        span
+    });
+    Line::from(spans.collect::<Vec<_>>()).style(line.style)
 }
 
 /// What is zero is left out, so that it fits where it matters most.
@@ -57,8 +72,7 @@ fn counts(picture: &Snapshot) -> String {
     let counts = &picture.counts;
     let parts = [
         (counts.running, "running"),
-        (counts.queued, "queued"),
-        (counts.retrying, "retrying"),
+        (counts.queued + counts.retrying, "queued"),
         (counts.waiting, "waiting"),
         (counts.blocked, "blocked"),
         (counts.done, "done"),

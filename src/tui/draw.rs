@@ -11,6 +11,7 @@ use super::state::{Asking, Screen, TopState};
 use super::troubles::{Weight, troubles};
 use crate::domain::snapshot::{JobView, Snapshot};
 use crate::domain::time::Timestamp;
+use crate::domain::words::short_run_ids;
 
 /// `time` words a point in time; `colour` is off where nobody wants any.
 pub fn draw(frame: &mut Frame<'_>, state: &TopState, time: fn(Timestamp) -> String, colour: bool) {
@@ -97,7 +98,7 @@ fn ticket(job: &JobView, at: Timestamp) -> Vec<Line<'static>> {
     let mut lines = vec![
         field("ticket", &format!("{} {}", job.key, job.title)),
         field("phase", &format!("{} for {}", job.phase.words(), span(at, job.since))),
-        field("why", &job.sentence),
+        field("why", &short_run_ids(&job.sentence)),
         field("next", &job.next),
         field("branch", &job.branch),
     ];

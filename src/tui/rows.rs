@@ -5,6 +5,7 @@ use ratatui::style::Color;
 use crate::domain::phase::Phase;
 use crate::domain::snapshot::{JobView, Snapshot};
 use crate::domain::time::Timestamp;
+use crate::domain::words::short_run_ids;
 
 /// What waits for a person comes first, then what is moving, and last what is over.
 pub fn order(phase: Phase) -> u8 {
@@ -32,7 +33,7 @@ pub fn doing(job: &JobView, at: Timestamp) -> String {
         Some(since) => Some(format!("quiet for {}", span(at, since))),
         None => run.tool.clone().or_else(|| run.said.clone()),
     });
-    harmless(&said.unwrap_or_else(|| job.sentence.clone()))
+    harmless(&said.unwrap_or_else(|| short_run_ids(&job.sentence)))
 }
 
 /// Yellow needs a person, green has ended well, blue moves.

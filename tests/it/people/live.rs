@@ -54,12 +54,10 @@ fn the_table_at_eighty_columns() {
 fn what_has_no_room_is_counted_and_no_line_is_too_long() {
     let lines = compact(&crowded(), &view(80, 12));
     let shown = text(&lines);
-    assert!(shown.contains("+48 more: dirigent status"), "{shown}");
+    assert!(shown.contains("+47 more: dirigent status"), "{shown}");
     assert_eq!(lines.len(), 12, "{shown}");
-    assert!(
-        shown.contains("mode observe · 12 running · 100 queued · 10 retrying · 12 waiting · 12 blocked"),
-        "{shown}"
-    );
+    let counts = "mode observe · 12 running · 110 queued · 12 waiting · 12 blocked · 1000 done\n";
+    assert!(shown.starts_with(counts), "{shown}");
     for (width, height) in [(80, 24), (44, 10), (20, 6), (5, 3), (1, 1), (200, 2)] {
         for board in [crowded(), troubled(), Snapshot::default()] {
             let lines = compact(&board, &view(width, height));

@@ -34,7 +34,14 @@ const APPROVED: &str = "rollout: {mode: merge}\npr: {forge: local}\nmerge: {mode
 fn settled(shown: &str) -> String {
     let mut out = String::new();
     for line in shown.lines() {
-        let words: Vec<String> = line.split(' ').map(settled_word).collect();
+        let mut words: Vec<String> = line.split(' ').map(settled_word).collect();
+        // How long a pause lasts is left to chance.
+        for at in 2..words.len() {
+            let unit = words[at].trim_end_matches([';', ':', ',', '.']);
+            if words[at - 2] == "in" && ["s", "min", "h"].contains(&unit) {
+                words[at - 1] = "SOME".into();
+            }
+        }
         // Columns are as wide as what stands in them.
         let mut line = words.join(" ");
         while line.contains("   ") {
