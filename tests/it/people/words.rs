@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use dirigent::domain::failure::{RunFailure, TurnError};
-use dirigent::domain::fingerprint::Fingerprint;
 use dirigent::domain::ids::{CommitId, PrNumber};
 use dirigent::domain::job::{
     BlockCause, CheckWait, DoneHow, Hindrance, HumanWait, MergeHold, ReleaseReason, ReworkCause, ReworkTrigger, Stage,
@@ -91,7 +90,7 @@ fn stages() -> Vec<Stage> {
             failure: RunFailure::Launch { detail: "`agent` is not there".into(), permanent: true },
         },
         BlockCause::Permanent { failure: RunFailure::WorktreeGone },
-        BlockCause::NoNewEvidence { fingerprint: Fingerprint::default() },
+        BlockCause::NoNewEvidence { fingerprint: Box::default() },
         BlockCause::LostAgain { times: 10 },
         BlockCause::ReworkLimitExceeded { limit: 3, trigger: ReworkTrigger::MergeConflict },
         BlockCause::BudgetExceeded { what: "cost".into(), figure: "10.20 USD".into(), cap: "10 USD".into() },
