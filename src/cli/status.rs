@@ -305,7 +305,7 @@ pub fn one(job: &JobView, seen: &SnapshotSource, would: &[String]) -> String {
     }
     rows.push((
         "spent",
-        format!("{} tokens, {:.4} USD, {} turns", job.spent.tokens(), job.spent.cost_usd(), job.spent.turns),
+        format!("{} tokens, {:.4} USD, turns: {}", job.spent.tokens(), job.spent.cost_usd(), job.spent.turns),
     ));
     if !job.budget.is_empty() {
         rows.push(("budget", caps(&job.budget)));

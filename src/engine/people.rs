@@ -41,7 +41,7 @@ pub fn is_so_already(state: &State, command: &OperatorCommand) -> Option<String>
         _ => false,
     };
     let (key, phase) = (&job.ticket.key, job.stage.phase());
-    judged.then(|| format!("{key} was approved already ({}); it is {phase}", head.short()))
+    judged.then(|| format!("{key} was approved already ({}); it is {}", head.short(), phase.words()))
 }
 
 /// The remarks that stand against a merge of this ticket.

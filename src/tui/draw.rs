@@ -106,7 +106,7 @@ fn ticket(job: &JobView, at: Timestamp) -> Vec<Line<'static>> {
         lines.push(field("pull request", &format!("#{} {}, checks {}", pr.number, pr.state, pr.checks)));
     }
     lines.push(field("runs", &format!("{}, {} rework rounds", job.attempts, job.rework_cycles)));
-    let spent = format!("{} tokens, {:.4} USD, {} turns", job.spent.tokens(), job.spent.cost_usd(), job.spent.turns);
+    let spent = format!("{} tokens, {:.4} USD, turns: {}", job.spent.tokens(), job.spent.cost_usd(), job.spent.turns);
     lines.push(field("spent", &spent));
     if let Some(run) = &job.run {
         lines.push(field("running", &format!("{} for {}", run.kind.name(), span(at, run.started_at))));

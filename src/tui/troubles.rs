@@ -16,15 +16,15 @@ pub enum Weight {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trouble {
+pub struct Concern {
     pub weight: Weight,
     pub text: String,
 }
 
 /// `time` words a point in time for people.
-pub fn troubles(picture: &Snapshot, time: fn(Timestamp) -> String) -> Vec<Trouble> {
+pub fn troubles(picture: &Snapshot, time: fn(Timestamp) -> String) -> Vec<Concern> {
     let mut found = Vec::new();
-    let mut add = |weight, text| found.push(Trouble { weight, text });
+    let mut add = |weight, text| found.push(Concern { weight, text });
     if let Some(error) = &picture.ledger_error {
         add(Weight::Grave, format!("STOPPED: nothing is changed until the ledger can be written: {error}"));
     }

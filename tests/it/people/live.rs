@@ -112,6 +112,7 @@ fn in_a_real_terminal_keys_pause_show_the_log_and_end_it() {
     );
     tmux.sees("implementing");
     tmux.sees("which colour?");
+    tmux.sees("I am at it");
     insta::assert_snapshot!("live_recording", settled(&tmux.screen()));
     tmux.press("l");
     tmux.sees("t-1  queued → implementing");

@@ -34,6 +34,11 @@ const APPROVED: &str = "rollout: {mode: merge}\npr: {forge: local}\nmerge: {mode
 fn settled(shown: &str) -> String {
     let mut out = String::new();
     for line in shown.lines() {
+        // What comments of ours are known by holds ids and times.
+        if line.starts_with("<!-- dirigent:") {
+            out.push_str("<!-- dirigent:MARK -->\n");
+            continue;
+        }
         let mut words: Vec<String> = line.split(' ').map(settled_word).collect();
         // How long a pause lasts is left to chance.
         for at in 2..words.len() {
