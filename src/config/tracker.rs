@@ -113,7 +113,7 @@ pub struct Provider {
     /// github, linear: what a worker may ask the API for. Default: `read`; for linear `write` in a file without `orchestration.states` and
     /// `pr`, whose prompt moves the ticket itself.
     pub agent_tool: AgentTool,
-    /// github: whether a person uses our account as well. Default: an app's is its own, any other is shared.
+    /// github, linear: whether a person uses our account as well. Default: an app's is its own, any other is shared.
     pub account: Option<AccountUse>,
 }
 
@@ -293,6 +293,11 @@ impl TrackerKind {
         }
     }
 
+    /// Whether people have accounts there, so that they can be named and are told.
+    pub fn has_accounts(self) -> bool {
+        matches!(self, Self::Github | Self::Linear)
+    }
+
     /// Whether a ticket has a place for links of its own. GitHub shows a pull request that names the issue by itself.
     pub fn keeps_links(self) -> bool {
         matches!(self, Self::Linear)
@@ -316,9 +321,16 @@ impl TrackerKind {
                 "agent_tool",
                 "account",
             ],
-            Self::Linear => {
-                &["api_key", "endpoint", "team_key", "project_slug", "assignee", "create_labels", "agent_tool"]
-            }
+            Self::Linear => &[
+                "api_key",
+                "endpoint",
+                "team_key",
+                "project_slug",
+                "assignee",
+                "create_labels",
+                "agent_tool",
+                "account",
+            ],
             Self::Memory => &[],
         }
     }

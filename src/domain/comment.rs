@@ -67,6 +67,11 @@ impl Comment {
     }
 }
 
+/// Whether a text may tell us to do something. What it tells is read later, by the name that we listen to.
+pub fn has_command_line(body: &str) -> bool {
+    body.lines().any(|line| line.trim_start().starts_with('/'))
+}
+
 /// How a comment that tells us to do something is answered in short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

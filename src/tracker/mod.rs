@@ -2,6 +2,7 @@
 
 mod addresses;
 mod agent_api;
+mod below;
 mod error;
 pub mod github;
 pub mod linear;

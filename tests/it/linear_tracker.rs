@@ -32,7 +32,7 @@ fn config(linear: &Linear, scope: Scope) -> LinearConfig {
     let active = active();
     LinearConfig {
         endpoint: linear.endpoint().to_owned(),
-        states: NamedStates { active, terminal: vec!["Done".to_owned()], targets: Vec::new() },
+        states: NamedStates { active, terminal: vec!["Done".to_owned()], ..NamedStates::default() },
         ..LinearConfig::new(KEY.to_owned().into(), scope)
     }
 }

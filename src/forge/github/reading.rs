@@ -11,7 +11,7 @@ use super::documents::{MORE_CHECKS, MORE_COMMENTS, MORE_IN_THREAD, MORE_REVIEWS,
 use super::rules::{self, Demands};
 use super::wire::{ByNode, GraphCheck, GraphComment, GraphPull, GraphReview, GraphThread, Page, time};
 use super::{Inner, checks};
-use crate::domain::comment::Comment;
+use crate::domain::comment::{Comment, has_command_line};
 use crate::domain::ids::{CommentId, CommitId, PrNumber};
 use crate::domain::pr::{Check, CheckStatus, Mergeability, PrState, PullRequest, Review, ReviewThread, Verdict};
 use crate::domain::ticket::normalise_labels;
@@ -297,11 +297,6 @@ fn taken<T>(page: Page<T>) -> Result<(Vec<T>, Option<String>), GithubError> {
         return Err(GithubError::Pages("an item of the list may not be read".to_owned()));
     }
     Ok((items, page.page_info.end_cursor.filter(|_| page.page_info.has_next_page)))
-}
-
-/// Whether a comment may tell us to do something: an approval among its lines must not rest on what its author once was.
-fn has_command_line(body: &str) -> bool {
-    body.lines().any(|line| line.trim_start().starts_with('/'))
 }
 
 /// What a review says; nothing for one that is not submitted, or in a word that we do not know.

@@ -81,6 +81,7 @@ pub fn github_board(settings: &Settings) -> Result<GithubTracker, AssemblyError>
         assignee: provider.assignee.clone(),
         milestone: provider.milestone.clone(),
         required_labels: tracker.required_labels.clone(),
+        approval_states: settings.merge.approval_states.clone(),
         done: Done {
             state: settings.completion_state().to_owned(),
             add_labels: on_done.add_labels.clone(),

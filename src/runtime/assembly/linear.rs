@@ -3,6 +3,7 @@
 use secrecy::ExposeSecret;
 
 use crate::config::Settings;
+use crate::config::tracker::AccountUse;
 use crate::tracker::TrackerError;
 use crate::tracker::linear::{Assignee, ENDPOINT, LinearConfig, LinearTracker, NamedStates, Scope};
 
@@ -27,7 +28,9 @@ pub fn linear_board(settings: &Settings) -> Result<LinearTracker, TrackerError> 
             active: tracker.active_states.clone(),
             terminal: tracker.terminal_states.clone(),
             targets,
+            approval: settings.merge.approval_states.clone(),
         },
+        own_account: provider.account.map(|whose| whose == AccountUse::Own),
         create_labels: provider.create_labels.unwrap_or(false),
         ..LinearConfig::new(api_key, scope)
     })

@@ -6,12 +6,13 @@ use serde_json::json;
 use super::GithubTracker;
 use super::error::about;
 use super::ids::{IssueRef, shown, time};
-use super::marks::{carries, mark_of, marked, marker};
-use super::wire::{GraphqlComment, RestComment};
-use crate::domain::comment::Comment;
+use super::marks::{carries, mark_within, marked, marker};
+use super::wire::{GraphqlComment, RestComment, RestUser};
+use crate::domain::comment::{Comment, has_command_line};
 use crate::domain::ids::{CommentId, TicketId};
 use crate::domain::time::Timestamp;
 use crate::github::{GithubError, Purpose, segment, with_query};
+use crate::tracker::below::renewed;
 use crate::tracker::{Acknowledgement, CommentFound, Edited, TrackerError, Written};
 
 /// Our clock and GitHub's are not the same one.
@@ -58,6 +59,10 @@ impl GithubTracker {
         comments.sort_by_key(|comment| comment.id);
         let authors: Vec<_> = comments.iter().filter_map(|comment| comment.user.as_ref()).collect();
         self.meet(&authors).await?;
+        let may_tell_us = |one: &&RestComment| one.body.as_deref().is_some_and(has_command_line);
+        let approvers: Vec<RestUser> =
+            comments.iter().filter(may_tell_us).filter_map(|comment| comment.user.clone()).collect();
+        self.meet_anew(&approvers).await?;
         let comment = |one: &RestComment| Comment {
             id: CommentId::new(one.id.to_string()),
             author: self.author(one.user.as_ref()),
@@ -138,10 +143,10 @@ impl GithubTracker {
         let Some(known) = self.comment_by_id(number, comment).await? else { return Ok(Edited::Gone) };
         // With a shared account the server would let us change a person's words.
         let words = known.body.unwrap_or_default();
-        let Some(mark) = mark_of(&words).filter(|_| self.is_our_account(known.user.as_ref())) else {
+        let Some(mark) = mark_within(&words).filter(|_| self.is_our_account(known.user.as_ref())) else {
             return Err(TrackerError::Refused(format!("comment {comment} is not ours to edit")));
         };
-        let text = marked(body, mark);
+        let text = marked(&renewed(&words, body), mark);
         if text == words {
             return Ok(Edited::Done);
         }

@@ -1,5 +1,7 @@
 //! What we hide in our own texts, so that a repetition finds the first one.
 
+use crate::tracker::below::is_end;
+
 /// As the engine's provenance reads it.
 const MARKER: &str = "<!-- dirigent:";
 const PRIORITY: &str = "<!-- dirigent-priority: ";
@@ -23,6 +25,12 @@ pub fn marked(body: &str, marker: &str) -> String {
 pub fn mark_of(body: &str) -> Option<&str> {
     let last = body.trim_end().lines().next_back()?;
     (last.starts_with(MARKER) && last.ends_with(END)).then_some(last)
+}
+
+/// The mark of a comment that is known to be ours by its id: people may have written below it.
+pub fn mark_within(body: &str) -> Option<&str> {
+    let is_mark = |line: &&str| line.starts_with(MARKER) && line.ends_with(END) && !is_end(line);
+    body.lines().map(str::trim_end).rfind(is_mark)
 }
 
 pub fn carries(body: &str, key: &str) -> bool {

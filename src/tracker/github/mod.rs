@@ -47,6 +47,8 @@ pub struct GithubBoard {
     pub milestone: Option<String>,
     /// The labels that a ticket needs before anything happens to it.
     pub required_labels: Vec<String>,
+    /// The states that approve when a person moves a ticket there.
+    pub approval_states: Vec<String>,
     /// What happens to the labels of a ticket that is moved to this state.
     pub done: Done,
 }

@@ -1,6 +1,6 @@
 //! Who is who: our own account, and how others stand to the repository.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::domain::comment::{Author, TrustLevel};
 use crate::github::{GithubError, Purpose, segment, with_query};
 use crate::tracker::TrackerError;
 
-/// How long a permission is believed. Before an approval counts it is asked for anew.
+/// How long a permission is believed. Whoever approves is asked about anew ([`GithubTracker::meet_anew`]).
 const BELIEVED: Duration = Duration::from_secs(600);
 /// More strangers than this are not remembered one by one.
 const MOST_KNOWN: usize = 2000;
@@ -112,8 +112,19 @@ impl GithubTracker {
         if !unlisted {
             self.list_collaborators().await?;
         }
+        self.ask_each(self.strangers(users)).await
+    }
+
+    /// Asks anew about whoever may approve something: an approval must not rest on what its author once was.
+    pub(super) async fn meet_anew(&self, users: &[RestUser]) -> Result<(), TrackerError> {
+        let people = users.iter().filter(|user| !is_bot(user));
+        let logins: BTreeSet<String> = people.map(|user| user.login.to_lowercase()).collect();
+        self.ask_each(logins.into_iter().collect()).await
+    }
+
+    async fn ask_each(&self, logins: Vec<String>) -> Result<(), TrackerError> {
         let mut hidden = None;
-        for login in self.strangers(users) {
+        for login in logins {
             if hidden.is_none() {
                 match self.ask_permission(&login).await {
                     Ok(_) => continue,

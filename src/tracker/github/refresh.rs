@@ -12,8 +12,8 @@ use super::columns::{CLOSED, Columns, OPEN};
 use super::comments::comment_of_graphql;
 use super::ids::{IssueRef, time};
 use super::ticket::Issue;
-use super::wire::{ColumnValue, GraphqlIssue, RestIssue, RestUser, TimelineItem};
-use crate::domain::comment::{Author, TrustLevel};
+use super::wire::{Actor, ColumnValue, GraphqlIssue, RestIssue, RestUser, TimelineItem};
+use crate::domain::comment::{Author, TrustLevel, has_command_line};
 use crate::domain::ids::TicketId;
 use crate::domain::ticket::{Doing, History, Labelled, StateChange, Ticket, same_state, state_in};
 use crate::domain::time::Timestamp;
@@ -211,16 +211,36 @@ impl GithubTracker {
     }
 
     async fn meet_all(&self, told: &[(IssueRef, Told)]) -> Result<(), TrackerError> {
-        let mut users: Vec<RestUser> = Vec::new();
-        for (_, told) in told {
+        let (mut users, mut approvers): (Vec<RestUser>, Vec<RestUser>) = (Vec::new(), Vec::new());
+        for (which, told) in told {
             let Told::Issue(issue, column) = told else { continue };
             let comments = issue.comments.iter().flat_map(|all| all.each()).filter_map(|one| one.author.as_ref());
             let actors = issue.timeline_items.iter().flat_map(|all| all.each()).filter_map(|one| one.actor.as_ref());
             let mover = column.iter().filter_map(|column| column.creator.as_ref());
             let all = issue.author.iter().chain(&issue.editor).chain(comments).chain(actors).chain(mover);
             users.extend(all.map(|actor| actor.as_user()));
+            if which.elsewhere.is_none() {
+                approvers.extend(self.approvers(issue, column.as_ref()));
+            }
         }
-        self.meet(&users.iter().collect::<Vec<_>>()).await
+        self.meet(&users.iter().collect::<Vec<_>>()).await?;
+        self.meet_anew(&approvers).await
+    }
+
+    /// Whoever tells us something in a comment, and whoever moved the ticket where moving it approves.
+    fn approvers(&self, issue: &GraphqlIssue, column: Option<&ColumnValue>) -> Vec<RestUser> {
+        let all = issue.comments.iter().flat_map(|all| all.each());
+        let telling = all.filter(|one| has_command_line(&one.body)).filter_map(|one| one.author.as_ref());
+        let mut found: Vec<RestUser> = telling.map(|actor| actor.as_user()).collect();
+        let name = column.and_then(|column| column.name.clone());
+        if let Ok(read) = self.issue_of_graphql(issue, name)
+            && state_in(&self.state_of(&read), &self.board.approval_states)
+        {
+            let events: Vec<&TimelineItem> = issue.timeline_items.iter().flat_map(|all| all.each()).collect();
+            let moved = self.last_move(&read, &self.state_of(&read), &events, column);
+            found.extend(moved.and_then(|(_, by)| by).map(|actor| actor.as_user()));
+        }
+        found
     }
 
     async fn found(&self, which: &IssueRef, told: Told) -> Result<Found, TrackerError> {
@@ -338,6 +358,18 @@ impl GithubTracker {
         events: &[&TimelineItem],
         column: Option<&ColumnValue>,
     ) -> Option<StateChange> {
+        let (at, by) = self.last_move(issue, state, events, column)?;
+        let by = by.map(|actor| self.author(Some(&actor.as_user())));
+        Some(StateChange { at: time(at?)?, by })
+    }
+
+    fn last_move<'a>(
+        &self,
+        issue: &Issue,
+        state: &str,
+        events: &[&'a TimelineItem],
+        column: Option<&'a ColumnValue>,
+    ) -> Option<(Option<&'a str>, Option<&'a Actor>)> {
         let by_name = match &self.board.columns {
             Columns::OpenClosed => None,
             Columns::Labels(known) => {
@@ -355,9 +387,7 @@ impl GithubTracker {
             let event = events.iter().rev().find(|event| event.kind == kind)?;
             Some((event.created_at.as_deref(), event.actor.as_ref()))
         };
-        let (at, by) = by_name.or_else(by_event)?;
-        let by = by.map(|actor| self.author(Some(&actor.as_user())));
-        Some(StateChange { at: time(at?)?, by })
+        by_name.or_else(by_event)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Whole issues: the list of a board, and issues by their ids.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
@@ -8,6 +8,7 @@ use super::LinearTracker;
 use super::client::DatedReply;
 use super::documents::issues::{IssueFilter, IssuesIssuesNodes as Node, Variables};
 use super::documents::{Issues, issues};
+use super::people::Mentioned;
 use super::scope::{by_ids, is_uuid};
 use super::ticket::{is_cut_off, lacks_history, people_in, ticket};
 use crate::domain::ids::TicketId;
@@ -154,9 +155,9 @@ impl LinearTracker {
     }
 
     pub(super) async fn tickets(&self, nodes: &[Node]) -> Result<Vec<Ticket>, TrackerError> {
-        let mut ids = BTreeSet::new();
-        nodes.iter().for_each(|node| people_in(node, &mut ids));
-        self.people.meet(&self.client, ids).await?;
+        let mut people = Mentioned::default();
+        nodes.iter().for_each(|node| people_in(node, &self.states.approval, &mut people));
+        self.people.meet(&self.client, people).await?;
         Ok(nodes.iter().map(|node| ticket(node, &self.scope, &self.people)).collect())
     }
 

@@ -1,6 +1,5 @@
 //! Comments: read, written once per key, edited, looked for, acknowledged.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::LinearTracker;
@@ -10,12 +9,14 @@ use super::documents::comments::{
 };
 use super::documents::{Comments, EditComment, React, WriteComment, edit_comment, react, write_comment};
 use super::keys::own_id;
+use super::people::Mentioned;
 use super::refusals::WriteFailure;
 use super::scope::{is_uuid, time_of, time_text};
 use super::ticket::oldest_first;
-use crate::domain::comment::Comment;
+use crate::domain::comment::{Comment, has_command_line};
 use crate::domain::ids::{CommentId, TicketId};
 use crate::domain::time::Timestamp;
+use crate::tracker::below::{is_end, renewed};
 use crate::tracker::{Acknowledgement, CommentFound, Edited, TrackerError, Written};
 
 pub(super) const MARKER: &str = "<!-- dirigent:";
@@ -84,9 +85,12 @@ impl LinearTracker {
     ) -> Result<Vec<Comment>, TrackerError> {
         let since = since.map(|since| DateComparator { gte: Some(time_text(since)), ..Default::default() });
         let nodes = self.comment_nodes(id, CommentFilter { updated_at: since, ..Default::default() }).await?;
-        let authors: BTreeSet<String> =
-            nodes.iter().filter_map(|node| node.user.as_ref()).map(|user| user.id.clone()).collect();
-        self.people.meet(&self.client, authors).await?;
+        let mut people = Mentioned::default();
+        for (user, body) in nodes.iter().filter_map(|node| Some((node.user.as_ref()?, &node.body))) {
+            let group = if has_command_line(body) { &mut people.approving } else { &mut people.named };
+            group.insert(user.id.clone());
+        }
+        self.people.meet(&self.client, people).await?;
         let mut comments: Vec<Comment> = nodes.into_iter().map(|node| self.comment_of(node)).collect();
         oldest_first(&mut comments);
         Ok(comments)
@@ -182,11 +186,11 @@ impl LinearTracker {
         };
         // With a shared account Linear would let us change a person's words.
         let ours = node.user.as_ref().is_some_and(|user| self.people.is_our_account(&user.id));
-        let marker = node.body.lines().rfind(|line| line.starts_with(MARKER));
+        let marker = node.body.lines().rfind(|line| line.starts_with(MARKER) && !is_end(line));
         let Some(marker) = marker.filter(|_| ours) else {
             return Err(TrackerError::Refused(format!("comment {comment} is not ours to edit")));
         };
-        let text = format!("{}\n\n{marker}", body.replace('\0', ""));
+        let text = format!("{}\n\n{marker}", renewed(&node.body, &body.replace('\0', "")));
         let input = edit_comment::CommentUpdateInput { body: Some(text) };
         match self.client.tell::<EditComment>(edit_comment::Variables { id: node.id, input }).await {
             Ok(_) => Ok(Edited::Done),

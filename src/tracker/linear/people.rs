@@ -37,6 +37,14 @@ pub struct Us {
     pub app: bool,
 }
 
+/// Accounts that a reading names, by their ids.
+#[derive(Debug, Default)]
+pub struct Mentioned {
+    pub named: BTreeSet<String>,
+    /// Those among them who tell us something, or moved a ticket where moving it approves.
+    pub approving: BTreeSet<String>,
+}
+
 #[derive(Debug, Default)]
 pub struct Accounts {
     known: Mutex<HashMap<String, Person>>,
@@ -60,14 +68,16 @@ impl Accounts {
         self.us.get_or_try_init(|| who_we_are(client)).await
     }
 
-    /// Makes sure that these are known.
-    pub async fn meet(&self, client: &LinearClient, ids: BTreeSet<String>) -> Result<(), TrackerError> {
+    /// Makes sure that these are known. Those who may approve something are asked about anew: an approval must not rest on what
+    /// its author once was.
+    pub async fn meet(&self, client: &LinearClient, people: Mentioned) -> Result<(), TrackerError> {
         self.us(client).await?;
-        let unknown: Vec<String> = {
+        let unknown: BTreeSet<String> = {
             let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
             let fresh = |id: &String| known.get(id).is_some_and(|person| person.asked.elapsed() < KEPT);
-            ids.into_iter().filter(|id| !fresh(id)).collect()
+            people.named.into_iter().filter(|id| !fresh(id)).chain(people.approving).collect()
         };
+        let unknown: Vec<String> = unknown.into_iter().collect();
         for ids in unknown.chunks(AT_ONCE) {
             let by_id = IDComparator { in_: Some(ids.to_vec()), ..Default::default() };
             let found = self.look(client, UserFilter { id: Some(by_id), ..Default::default() }).await?;

@@ -13,6 +13,8 @@ pub struct NamedStates {
     pub terminal: Vec<String>,
     /// Those that we move tickets to.
     pub targets: Vec<String>,
+    /// Those that approve when a person moves a ticket there.
+    pub approval: Vec<String>,
 }
 
 impl LinearTracker {

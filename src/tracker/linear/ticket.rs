@@ -1,27 +1,34 @@
 //! From Linear's issue to a ticket.
 
-use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::documents::issues::{
     IssuesIssuesNodes as Node, IssuesIssuesNodesCommentsNodes as CommentNode,
     IssuesIssuesNodesHistoryNodes as HistoryNode,
 };
-use super::people::Accounts;
+use super::people::{Accounts, Mentioned};
 use super::scope::{Scope, time_of};
-use crate::domain::comment::{Author, Comment};
+use crate::domain::comment::{Author, Comment, has_command_line};
 use crate::domain::ids::{CommentId, TicketId};
-use crate::domain::ticket::{Blocker, Dispatchable, History, Labelled, StateChange, Ticket, normalise_labels};
+use crate::domain::ticket::{
+    Blocker, Dispatchable, History, Labelled, StateChange, Ticket, normalise_labels, state_in,
+};
 use crate::domain::time::Timestamp;
 
 /// How many relations a digest looks at; more than that are told by the issue's other changes.
 const DIGESTED_RELATIONS: usize = 5;
 
-/// Everybody who is named in it.
-pub fn people_in(node: &Node, ids: &mut BTreeSet<String>) {
-    ids.extend(node.creator.iter().map(|user| user.id.clone()));
-    ids.extend(node.comments.nodes.iter().filter_map(|comment| comment.user.as_ref()).map(|user| user.id.clone()));
-    ids.extend(node.history.nodes.iter().filter_map(|entry| entry.actor_id.clone()));
+/// Everybody who is named in it, and who of them approves by words or by having moved it to one of these states.
+pub fn people_in(node: &Node, approval_states: &[String], people: &mut Mentioned) {
+    let comments = || node.comments.nodes.iter().filter_map(|comment| Some((comment.user.as_ref()?, &comment.body)));
+    people.named.extend(node.creator.iter().map(|user| user.id.clone()));
+    people.named.extend(comments().map(|(user, _)| user.id.clone()));
+    people.named.extend(node.history.nodes.iter().filter_map(|entry| entry.actor_id.clone()));
+    let telling = comments().filter(|(_, body)| has_command_line(body));
+    people.approving.extend(telling.map(|(user, _)| user.id.clone()));
+    if state_in(&node.state.name, approval_states) {
+        people.approving.extend(last_mover(node).and_then(|entry| entry.actor_id.clone()));
+    }
 }
 
 /// What is missing from the inner lists of a reading.
@@ -133,13 +140,17 @@ pub fn oldest_first(comments: &mut [Comment]) {
 /// The last move into the state that the issue is in. Unknown where the history does not fit the state: they may come from
 /// different moments.
 fn last_move(node: &Node, people: &Accounts) -> Option<StateChange> {
+    let last = last_mover(node)?;
+    Some(StateChange { at: time_of(&last.created_at)?, by: Some(actor(last, people)) })
+}
+
+fn last_mover(node: &Node) -> Option<&HistoryNode> {
     if lacks_history(node) {
         return None;
     }
     let moves = node.history.nodes.iter().filter(|entry| entry.to_state_id.is_some());
     let last = moves.max_by(|a, b| a.created_at.cmp(&b.created_at))?;
-    (last.to_state_id.as_ref() == Some(&node.state.id)).then_some(())?;
-    Some(StateChange { at: time_of(&last.created_at)?, by: Some(actor(last, people)) })
+    (last.to_state_id.as_ref() == Some(&node.state.id)).then_some(last)
 }
 
 /// An integration that acts for a person is still not a person.

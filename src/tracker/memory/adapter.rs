@@ -11,6 +11,7 @@ use crate::domain::ids::{CommentId, TicketId};
 use crate::domain::permit::Permit;
 use crate::domain::ticket::{NewTicket, Ticket, same_state, state_in};
 use crate::domain::time::Timestamp;
+use crate::tracker::below::{is_end, renewed};
 use crate::tracker::{
     Account, Acknowledgement, BoardAnswer, BoardReading, Capabilities, CommentFound, Edited, Found, Mark, Move,
     Tracker, TrackerError, Written,
@@ -129,11 +130,11 @@ impl Tracker for MemoryTracker {
                 return Ok(Edited::Gone);
             };
             // With a shared account the server would let us change a person's words.
-            let marker = known.body.lines().rfind(|line| line.starts_with(MARKER));
+            let marker = known.body.lines().rfind(|line| line.starts_with(MARKER) && !is_end(line));
             let Some(marker) = marker.filter(|_| known.author.name == board.ourselves().name) else {
                 return Err(TrackerError::Refused(format!("comment {comment} is not ours to edit")));
             };
-            let text = format!("{body}\n{marker}");
+            let text = format!("{}\n{marker}", renewed(&known.body, body));
             board.reword(id, comment, text);
             Ok(Edited::Done)
         })

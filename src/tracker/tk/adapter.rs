@@ -20,6 +20,7 @@ use crate::domain::ids::{CommentId, TicketId};
 use crate::domain::permit::Permit;
 use crate::domain::ticket::{NewTicket, Ticket, same_state, state_in};
 use crate::domain::time::Timestamp;
+use crate::tracker::below::renewed;
 use crate::tracker::{
     Account, Acknowledgement, BoardAnswer, BoardReading, Capabilities, CommentFound, Edited, Found, Mark, Move,
     Tracker, TrackerError, Written,
@@ -150,7 +151,7 @@ impl Tracker for TkTracker {
                 let note = doc.notes().into_iter().find(|note| note.id == comment.as_str());
                 match note {
                     Some(note) if note.key.is_some() => {
-                        doc.reword_note(&note, &body);
+                        doc.reword_note(&note, &renewed(&note.text, &body));
                         Ok(Edited::Done)
                     }
                     Some(_) => Err(StoreError::Invalid(format!("note {comment} is not ours to change"))),

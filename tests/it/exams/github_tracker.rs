@@ -48,6 +48,7 @@ fn adapter<B: Board>(hub: &Hub) -> Arc<GithubTracker> {
         assignee: None,
         milestone: None,
         required_labels: Vec::new(),
+        approval_states: Vec::new(),
         done: Done::default(),
     };
     Arc::new(GithubTracker::new(Github::new(access).unwrap(), board))

@@ -4,9 +4,11 @@ mod agent_api;
 mod bad_input;
 mod client;
 mod commands;
+mod keys;
 mod once;
 mod reading;
 mod requests;
+mod rights;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +36,7 @@ pub fn plain_board() -> GithubBoard {
         assignee: None,
         milestone: None,
         required_labels: Vec::new(),
+        approval_states: Vec::new(),
         done: Done::default(),
     }
 }

@@ -3,6 +3,7 @@
 mod bad_input;
 mod end_to_end;
 mod hourly;
+mod keys;
 mod landing;
 mod people;
 mod remote;

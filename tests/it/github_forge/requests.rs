@@ -48,7 +48,7 @@ impl Scene {
         CommitId::new(head)
     }
 
-    fn new_pr(&self, branch: &str, head: &CommitId) -> NewPr {
+    pub fn new_pr(&self, branch: &str, head: &CommitId) -> NewPr {
         NewPr {
             title: "Do it".to_owned(),
             body: "What was done.\n\nCloses #1".to_owned(),

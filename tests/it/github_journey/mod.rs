@@ -4,6 +4,7 @@
 mod foundations;
 mod journey;
 mod own_clone;
+mod rights;
 mod scene;
 mod tables;
 mod triggers;

@@ -83,3 +83,31 @@ async fn an_app_has_an_account_of_its_own_and_a_person_shares_theirs() {
     let app = tracker(&linear, team("ENG")).whoami().await.unwrap();
     assert!(!app.shared_with_person);
 }
+
+#[tokio::test]
+async fn whoever_tells_us_something_or_approves_by_a_move_is_asked_about_anew() {
+    let linear = Linear::start();
+    let mut settings = config(&linear, team("ENG"));
+    settings.states.approval = vec!["In Review".to_owned()];
+    let tracker = LinearTracker::new(settings).unwrap();
+    let id = linear.add_issue("one", "Todo", &[]);
+    let ben = linear.user("ben");
+    let trust = async || {
+        let ticket = whole(&tracker, &id).await;
+        let listed = tracker.comments(&ticket.id, None).await.unwrap().pop().unwrap().author.trust;
+        (ticket.comments.unwrap().pop().unwrap().author.trust, listed)
+    };
+    linear.say(&ben, &id, "I had a look");
+    assert_eq!(trust().await, (TrustLevel::Member, TrustLevel::Member));
+    linear.set_role("ben", Role::Guest);
+    linear.say(&ben, &id, "more words");
+    assert_eq!(trust().await, (TrustLevel::Member, TrustLevel::Member), "who only talks is remembered");
+    linear.say(&ben, &id, "/dirigent approve 0123456");
+    assert_eq!(trust().await, (TrustLevel::Stranger, TrustLevel::Stranger));
+    linear.set_role("ben", Role::Member);
+    linear.say(&linear.user("ada"), &id, "words of somebody else");
+    linear.shift(&ben, &id, "In Progress");
+    linear.shift(&ben, &id, "In Review");
+    let mover = whole(&tracker, &id).await.state_changed.unwrap().by.unwrap();
+    assert_eq!(mover.trust, TrustLevel::Member);
+}
