@@ -29,6 +29,8 @@ pub struct OrchestrationSettings {
     pub rework_states: Vec<String>,
     /// What a trusted comment does to a ticket that waits for people.
     pub on_comment: OnComment,
+    /// Who is named in comments that need somebody.
+    pub mention: MentionWhom,
     pub ownership: Ownership,
     /// The state a ticket is moved to as its phase changes.
     #[schemars(schema_with = "states")]
@@ -45,6 +47,16 @@ pub enum PhaseStore {
     Workpad,
     #[default]
     Ledger,
+}
+
+/// Who is named in comments that need somebody, where the board has accounts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MentionWhom {
+    #[default]
+    Author,
+    Assignees,
+    None,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -68,6 +80,7 @@ impl Default for OrchestrationSettings {
             max_rework_cycles: 3,
             rework_states: vec!["Rework".to_owned()],
             on_comment: OnComment::default(),
+            mention: MentionWhom::default(),
             ownership: Ownership::default(),
             states: BTreeMap::new(),
             comment_min_interval: Duration::from_secs(30),

@@ -28,6 +28,12 @@ impl Job {
             {
                 (format!("{} is approved; it goes on when a runner is up", head.short()), START.to_owned())
             }
+            // What stood against it was accepted or overruled with the approval.
+            Stage::WaitingForHuman { on: HumanWait::Remarks { head, .. }, .. }
+                if self.people.is_approved(head) && self.people.holding().next().is_none() =>
+            {
+                (format!("{} is approved; it goes on when a runner is up", head.short()), START.to_owned())
+            }
             stage if a_runner_alone_moves(stage) && hindrance.is_none_or(passes_by_itself) => {
                 (format!("{} (when a runner is up)", reason.sentence), START.to_owned())
             }

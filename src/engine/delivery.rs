@@ -11,8 +11,8 @@ use crate::config::policy::{ClosedPrPolicy, ForgeKind};
 use crate::domain::evidence::{Evidence, EvidenceKind, GateResult, Receipt, Verification};
 use crate::domain::ids::{CommitId, PrNumber};
 use crate::domain::job::{
-    BlockCause, CheckWait, DoneHow, HumanWait, Job, PrWrite, PrWriteKind, ReleaseReason, ReworkCause, ReworkTrigger,
-    Stage, Work,
+    Announced, BlockCause, CheckWait, DoneHow, HumanWait, Job, PrWrite, PrWriteKind, ReleaseReason, ReworkCause,
+    ReworkTrigger, Stage, Work,
 };
 use crate::domain::pr::PrState;
 use crate::domain::run::StopReason;
@@ -163,7 +163,8 @@ pub fn pr_opened(job: &mut Job, number: PrNumber, url: Option<String>, out: &mut
             verification: job.evidence.receipt.as_ref().map(|receipt| receipt.verification),
             head: Some(head.clone()),
         };
-        job.delivery.announced = Some(Box::new(phases::to_announce(job, &head)));
+        // What stands against it is told with the first look.
+        job.delivery.announced = Some(Box::new(Announced { held: false, ..phases::to_announce(job, &head) }));
         out.act(Action::Comment { key: format!("pr:{number}"), said });
     }
     out.act(Action::InspectPr { number });

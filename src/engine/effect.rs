@@ -204,9 +204,6 @@ pub enum Said {
         run: RunId,
         attempt: u32,
         branch: String,
-        rework: bool,
-        #[serde(default)]
-        review: bool,
     },
     Blocked {
         cause: BlockCause,

@@ -39,6 +39,7 @@ mod quota;
 mod reconcile;
 mod relations;
 mod remarks;
+mod restore;
 mod retry;
 pub mod review_format;
 mod reviewing;

@@ -331,23 +331,23 @@ pub fn wait_for_human(job: &mut Job, on: HumanWait, out: &mut Decided<'_>) {
 /// One comment for each thing that people have to decide on: an approval below it is about that, and about nothing that came later.
 fn announce(job: &mut Job, head: &CommitId, out: &mut Decided<'_>) {
     let new = to_announce(job, head);
-    if job.delivery.announced.as_deref() == Some(&new) {
+    let told = |known: &Announced| known.head == new.head && known.run == new.run && (known.held || !new.held);
+    if job.delivery.announced.as_deref().is_some_and(told) {
         return;
     }
-    let key = match &new.run {
-        Some(run) => format!("waiting:{head}:{run}"),
-        None => format!("waiting:{head}"),
-    };
+    let run = new.run.as_ref().map(|run| format!(":{run}")).unwrap_or_default();
+    let key = format!("waiting:{head}{run}{}", if new.held { ":held" } else { "" });
     let reason = job.in_comments_too(job.own_reason(out.now), &out.policy.tracker.mention);
     job.delivery.announced = Some(Box::new(new));
     let said = Said::Waiting { head: head.clone(), sentence: reason.sentence, next: reason.next };
     out.act(Action::Comment { key, said });
 }
 
-/// A head, with the last run that dealt with somebody's words.
+/// A head, with the last run that dealt with somebody's words, and whether others stand against it.
 pub fn to_announce(job: &Job, head: &CommitId) -> Announced {
     let run = job.people.dealt_with().filter_map(Remark::dealt_with_by).max().cloned();
-    Announced { head: head.clone(), run }
+    let held = job.people.holding().any(|remark| !remark.is_accepted_by_approval());
+    Announced { head: head.clone(), run, held }
 }
 
 fn ticket_terminal(job: &mut Job, state: String, out: &mut Decided<'_>) {

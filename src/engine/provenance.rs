@@ -41,6 +41,12 @@ pub fn is_marked(body: &str) -> bool {
     body.contains(MARKER)
 }
 
+/// The keys of all markers, whoever made them.
+pub fn marks(body: &str) -> impl Iterator<Item = &str> {
+    let marked = body.split(MARKER).skip(1).filter_map(|rest| rest.split_once(MARKER_END));
+    marked.map(|(marked, _)| marked.rsplit_once('#').map_or(marked, |(key, _)| key))
+}
+
 /// The keys of the markers that only we can have made for this ticket.
 fn proven_keys<'a>(secret: &'a str, ticket: &'a TicketId, body: &'a str) -> impl Iterator<Item = &'a str> {
     let marked = body.split(MARKER).skip(1).filter_map(|rest| rest.split_once(MARKER_END));

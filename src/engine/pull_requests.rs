@@ -289,7 +289,7 @@ impl Step<'_> {
             return false;
         }
         if job.delivery.remote_head.as_ref() != Some(&at_remote) {
-            self.adopt_head(ticket, at_remote);
+            self.adopt_head(ticket, at_remote, basis);
         }
         if !pr.shows_true_head() {
             self.look_again_soon(ticket);
@@ -299,11 +299,12 @@ impl Step<'_> {
     }
 
     /// A head that we did not push: a person's. It is judged as it is; no worker is started for what it makes unnecessary.
-    fn adopt_head(&mut self, ticket: &TicketId, head: CommitId) {
+    fn adopt_head(&mut self, ticket: &TicketId, head: CommitId, basis: Basis) {
         let local = self.policy.pr.forge == ForgeKind::Local;
         let known = self.state.jobs.edit(ticket, |job| {
-            // In this repository a worker's commits are on the branch as soon as they are made.
-            let by_worker = local && job.stage.run().is_some();
+            // In this repository a worker's commits are on the branch as soon as they are made; a look that was asked during its run
+            // may show one that is not the last, and be answered after the run.
+            let by_worker = local && (job.stage.run().is_some() || basis.asked_at < job.stage.since());
             let delivery = &mut job.delivery;
             let ours = [&delivery.head, &delivery.pushed_head].into_iter().flatten().any(|known| *known == head);
             delivery.remote_head.replace(head.clone()).filter(|_| !ours && !by_worker)

@@ -300,6 +300,7 @@ impl Step<'_> {
                 }
                 let told = self.told_by_people(&ticket, &secret);
                 self.adopt(facts, ticket.branch_name.as_deref());
+                self.restore(&ticket);
                 self.told_before(&ticket.id, &told);
             }
             return;
@@ -378,6 +379,9 @@ impl Step<'_> {
         }
         if says_nothing_new && !by_people {
             return;
+        }
+        if has_news {
+            self.restore(&ticket);
         }
         self.take_over(&ticket, facts, by_people, basis, &secret);
     }

@@ -7,7 +7,7 @@ use crate::config::Settings;
 use crate::config::exec::ExecEvents;
 use crate::config::gates::FailureAction;
 use crate::config::merge::MergeExecutor;
-use crate::config::orchestration::PhaseStore;
+use crate::config::orchestration::{MentionWhom, PhaseStore};
 use crate::config::policy::ForgeKind;
 use crate::config::tracker::TrackerKind;
 use crate::config::worker::Runtime;
@@ -151,6 +151,13 @@ const RULES: &[Rule] = &[
             let proposes = s.settings.tracker.kind == TrackerKind::Linear;
             (!proposes && s.settings.workspace.branch == BranchSource::Tracker)
                 .then_some("only Linear proposes branch names; `workspace.branch_prefix` is used")
+        },
+    },
+    Rule {
+        keys: &["orchestration.mention"],
+        why: |s, _| {
+            let none = s.settings.orchestration.mention == MentionWhom::None;
+            (!none && !s.settings.tracker.kind.has_accounts()).then_some("this board tells nobody that they are named")
         },
     },
     Rule {

@@ -5,6 +5,8 @@ use serde_json::{Value as Json, json};
 
 use super::error::RenderError;
 use super::templates::{TemplateName, Templates};
+use crate::config::orchestration::MentionWhom;
+use crate::domain::comment::TrustLevel;
 use crate::domain::ids::CommitId;
 use crate::domain::job::{Hindrance, Job};
 use crate::domain::pr::PrState;
@@ -22,11 +24,18 @@ pub struct Texts {
     review_marker: String,
     /// `owner/name` of the repository that pull requests are in: a ticket of the same one is closed by its merge.
     repository: Option<String>,
+    mention: MentionWhom,
 }
 
 impl Texts {
     pub fn new(templates: Templates, workpad_marker: impl Into<String>) -> Self {
-        Self { templates, workpad_marker: workpad_marker.into(), review_marker: String::new(), repository: None }
+        Self {
+            templates,
+            workpad_marker: workpad_marker.into(),
+            review_marker: String::new(),
+            repository: None,
+            mention: MentionWhom::None,
+        }
     }
 
     /// The same with this first line of comments about reviews.
@@ -37,6 +46,28 @@ impl Texts {
     /// The same with pull requests in this repository.
     pub fn in_repository(self, slug: Option<String>) -> Self {
         Self { repository: slug, ..self }
+    }
+
+    /// The same with these people named in comments that need somebody.
+    pub fn naming(self, mention: MentionWhom) -> Self {
+        Self { mention, ..self }
+    }
+
+    /// Who has to know of a comment that needs somebody, as a board notifies people.
+    fn mentioned(&self, job: &Job, said: &Said) -> Option<String> {
+        let name = match self.mention {
+            MentionWhom::None => None,
+            MentionWhom::Author => {
+                let author = job.ticket.author.as_ref()?;
+                let is_person = !author.ourselves && author.trust != TrustLevel::Bot;
+                is_person.then_some(author.name.as_str())
+            }
+            MentionWhom::Assignees => job.ticket.assignee.as_deref(),
+        };
+        let name = name.filter(|_| needs_somebody(said))?;
+        // What would be more than a name is nobody's.
+        let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c));
+        is_name.then(|| format!("@{name}"))
     }
 
     /// The number of the ticket, if it is an issue of the repository that the pull request is in.
@@ -55,6 +86,7 @@ impl Texts {
             fields.insert("key".into(), json!(job.ticket.key));
             fields.insert("title".into(), json!(job.ticket.title));
             fields.insert("summary".into(), json!(job.evidence.summary));
+            fields.insert("mention".into(), json!(self.mentioned(job, said)));
         }
         self.templates.comment(kind, &data)
     }
@@ -146,6 +178,27 @@ fn not_data(origin: &str, error: &serde_json::Error) -> RenderError {
 fn lines(block: &Json) -> String {
     let Json::Object(fields) = block else { return block.to_string() };
     fields.iter().map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether nothing goes on before a person has done something.
+fn needs_somebody(said: &Said) -> bool {
+    match said {
+        Said::Blocked { .. }
+        | Said::Waiting { .. }
+        | Said::Asked { .. }
+        | Said::GaveUp { .. }
+        | Said::BranchReady { .. }
+        | Said::HandedOver { .. } => true,
+        Said::Started { .. }
+        | Said::PrOpened { .. }
+        | Said::Rework { .. }
+        | Said::Done { .. }
+        | Said::Salvaged { .. }
+        | Said::DirectoryKept { .. }
+        | Said::Worker { .. }
+        | Said::Answer { .. }
+        | Said::Reply { .. } => false,
+    }
 }
 
 fn template(said: &Said) -> &'static str {

@@ -2,8 +2,10 @@
 
 use crate::cli::context::Context;
 use crate::cli::snapshot_source::{self, Behind};
+use crate::config::policy::OnComment;
 use crate::domain::instruction;
 use crate::domain::phase::Phase;
+use crate::engine::provenance::{is_acknowledgement, is_addressed};
 
 /// One sentence; `None` where no runner has ever seen the ticket, or the note is like any other.
 pub fn what_comes_of_it(id: &str, text: &str) -> Option<String> {
@@ -24,7 +26,18 @@ pub fn what_comes_of_it(id: &str, text: &str) -> Option<String> {
     if !told.is_empty() {
         return Some(format!("the runner reads {} and answers on the ticket", told.join(", ")));
     }
+    let policy = loaded.settings.policy(&loaded.hash, false);
+    let waits = matches!(job.phase, Phase::WaitingForHuman | Phase::WaitingForChecks | Phase::ReadyToMerge);
     match job.phase {
+        _ if waits && is_addressed(text, &policy) => {
+            Some(format!("{id} is {}: it is addressed to the agent, and starts a rework", job.phase))
+        }
+        _ if waits && is_acknowledgement(text, &policy) => {
+            Some(format!("{id} is {}: it says that you have seen it, and changes nothing", job.phase))
+        }
+        _ if waits && policy.orchestration.on_comment == OnComment::Rework => {
+            Some(format!("{id} is {}: it starts a rework (orchestration.on_comment)", job.phase))
+        }
         Phase::WaitingForHuman | Phase::WaitingForChecks | Phase::ReadyToMerge => Some(format!(
             "{id} is {}: nothing is merged over this note; `dirigent approve {id} --anyway` overrules it, `dirigent reject {id} WHY` asks for changes",
             job.phase

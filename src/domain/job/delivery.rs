@@ -62,6 +62,9 @@ pub struct Delivery {
 pub struct Announced {
     pub head: CommitId,
     pub run: Option<RunId>,
+    /// Words stand against it that no run has dealt with, and what to do about them was told.
+    #[serde(default)]
+    pub held: bool,
 }
 
 /// `generation` grows when a closed pull request asks for a new branch.

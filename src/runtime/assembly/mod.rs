@@ -188,7 +188,12 @@ async fn say_whether_receipts_are_signed(workspaces: Workspaces) {
 
 /// What Dirigent writes, as this workflow words it.
 pub fn texts(loaded: &Loaded) -> Texts {
-    let texts = Texts::new(loaded.prompts.templates().clone(), loaded.settings.orchestration.workpad_marker());
+    let orchestration = &loaded.settings.orchestration;
+    let texts = Texts::new(loaded.prompts.templates().clone(), orchestration.workpad_marker());
+    let texts = match loaded.settings.tracker.kind.has_accounts() {
+        true => texts.naming(orchestration.mention),
+        false => texts,
+    };
     let texts = texts.with_review_marker(&loaded.settings.pr.review_comment_marker);
     texts.in_repository(adapters::github_repository(&loaded.settings))
 }

@@ -40,6 +40,12 @@ fn a_note_on_a_ticket_that_waits_is_not_merged_over() {
     assert!(sentence(&board, "t-1").contains("words of tk"), "{}", sentence(&board, "t-1"));
     let shown = board.ok(&["status", "t-1"]);
     assert!(shown.contains("Please use a different file name (open)"), "{shown}");
+    // The ticket itself says whose words hold it and how to go on, once.
+    board.until("it is said on the ticket", || board.ticket_text("t-1").contains("words of tk stand against merging"));
+    let on_ticket = board.ticket_text("t-1");
+    assert!(on_ticket.contains("`dirigent reject t-1 WHY` (or comment `/dirigent reject WHY`)"), "{on_ticket}");
+    let seen = board.run(&["tk", "add-note", "t-1", "lgtm"]);
+    assert!(text(&seen.stderr).contains("changes nothing"), "{}", text(&seen.stderr));
     let refused = board.fails(&["approve", "t-1"], 1);
     assert!(refused.contains("Please use a different file name") && refused.contains("--anyway"), "{refused}");
     assert_eq!(merges(&board, "t-1"), 0);
@@ -171,4 +177,53 @@ tk done x
     assert_eq!(board.phase(lost), "done", "{}", board.ok(&["explain", lost]));
     assert_eq!(board.status(&[lost])["attempts"], runs, "{}", board.ok(&["explain", lost]));
     assert_eq!(board.scratch.read("README"), "both\n");
+}
+
+/// The workpad is ours, and what people write into it below its end is theirs.
+#[test]
+fn words_below_the_end_of_the_workpad_stay_and_one_that_was_deleted_or_spoilt_comes_back() {
+    let board =
+        Board::new(GOOD, &format!("{APPROVED}orchestration: {{phase_store: workpad, comment_min_interval_ms: 0}}\n"));
+    for id in ["t-below", "t-gone", "t-spoilt"] {
+        board.ticket(id, "Work");
+    }
+    board.ok(&["run", "--once"]);
+    let change = |id: &str, how: &dyn Fn(Vec<&str>) -> String| {
+        let text = board.ticket_text(id);
+        let changed = how(text.lines().collect());
+        assert_ne!(changed, text, "{id}");
+        std::fs::write(board.ticket_path(id), changed).unwrap();
+    };
+    let is_end = |line: &str| line.trim() == "<!-- dirigent:end -->";
+    change("t-below", &|lines| {
+        let lines = lines
+            .iter()
+            .map(|line| if is_end(line) { format!("{line}\nAnn: keep an eye on this.") } else { (*line).to_owned() });
+        lines.collect::<Vec<_>>().join("\n") + "\n"
+    });
+    change("t-spoilt", &|lines| {
+        let lines =
+            lines.iter().filter(|line| !is_end(line)).map(|line| line.replace("**waiting_for_human**", "nonsense"));
+        lines.collect::<Vec<_>>().join("\n") + "\n"
+    });
+    change("t-gone", &|lines| {
+        let end = lines.iter().position(|line| line.starts_with("<!-- dirigent:workpad")).unwrap();
+        let begin = lines[..end].iter().rposition(|line| line.starts_with("**20")).unwrap();
+        [&lines[..begin], &lines[end + 1..]].concat().join("\n") + "\n"
+    });
+    assert!(!board.ticket_text("t-gone").contains("Workpad"));
+    for id in ["t-below", "t-gone", "t-spoilt"] {
+        board.ok(&["approve", id]);
+    }
+    board.ok(&["run", "--once"]);
+    for (id, kept) in
+        [("t-below", "Ann: keep an eye on this."), ("t-gone", "Workpad"), ("t-spoilt", "What stood here before:")]
+    {
+        let text = board.ticket_text(id);
+        assert_eq!(board.phase(id), "done", "{}", board.ok(&["explain", id]));
+        assert!(text.contains("**done**") && text.matches(kept).count() == 1, "{id}: {text}");
+        assert_eq!(text.matches("<!-- dirigent:workpad").count(), 1, "{id}: {text}");
+    }
+    let spoilt = board.ticket_text("t-spoilt");
+    assert!(spoilt.find("**done**") < spoilt.find("nonsense"), "what stood there is kept: {spoilt}");
 }

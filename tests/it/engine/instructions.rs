@@ -499,3 +499,20 @@ fn an_approval_accepts_what_a_run_dealt_with_only_below_our_words_about_it() {
     assert!(is_approved(&machine), "{:?}", answers(&machine));
     assert_eq!(machine.job("a").people.holding().count(), 0);
 }
+
+#[test]
+fn a_comment_that_is_deleted_while_the_merge_is_under_way_neither_repeats_nor_undoes_it() {
+    let mut machine = waiting();
+    let said = member(1, &format!("/dirigent approve {}", head_of(&machine)));
+    reads(&mut machine, vec![said]);
+    machine.lands("a");
+    assert_eq!(machine.phase("a"), Phase::Merging);
+    reads(&mut machine, Vec::new());
+    machine.fail(
+        |action| matches!(action, Action::MergePr { .. }),
+        EffectError::MaybeDone { detail: "the answer was lost".into() },
+    );
+    reads(&mut machine, Vec::new());
+    assert_eq!((machine.phase("a"), is_approved(&machine)), (Phase::Merging, true));
+    assert_eq!(answers(&machine).len(), 1);
+}

@@ -27,6 +27,7 @@ mod spending;
 mod starts;
 mod switches;
 mod table;
+mod values;
 mod worker_moves;
 
 pub use invariants::{broken, newly_broken};

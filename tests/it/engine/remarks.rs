@@ -6,7 +6,7 @@ use dirigent::domain::phase::Phase;
 use dirigent::domain::pr::{CheckStatus, Mergeability, PullRequest, Review, ReviewThread, Verdict};
 use dirigent::domain::remark::{RemarkAnswer, RemarkKey, RemarkKind, RemarkStatus};
 use dirigent::domain::run::{Activity, RunReport};
-use dirigent::engine::effect::Action;
+use dirigent::engine::effect::{Action, Said};
 use dirigent::engine::event::{Event, OperatorCommand, RemarkFound};
 use dirigent::engine::objection;
 
@@ -358,4 +358,33 @@ fn what_a_run_answered_is_told_in_its_conversation_and_to_its_reviewer() {
     machine.run_starts("a");
     machine.run_delivers("a", "three");
     assert_eq!((machine.emitted(answered), machine.emitted(requested)), (1, 1), "once");
+}
+
+#[test]
+fn words_that_stand_against_a_merge_are_answered_on_the_ticket_once() {
+    let mut machine = Machine::with_pr(policy());
+    let told = |machine: &Machine| {
+        let waits = |action: &Action| match action {
+            Action::Comment { said: Said::Waiting { sentence, next, .. }, .. } => {
+                Some((sentence.clone(), next.clone()))
+            }
+            _ => None,
+        };
+        machine.effects.iter().filter_map(|effect| waits(&effect.action)).collect::<Vec<_>>()
+    };
+    let say = |machine: &mut Machine, count: u32| {
+        let comments = (1..=count).map(|number| comment(number, TrustLevel::Admin, &format!("words {number}")));
+        machine.refresh(with_comments(ticket("a"), comments.collect()));
+        machine.observe("a", machine.good_pr("a"));
+    };
+    say(&mut machine, 1);
+    assert_eq!(machine.code("a"), "remarks");
+    let first = told(&machine);
+    assert_eq!(first.len(), 1, "{first:?}");
+    assert!(first[0].0.contains("words of admin stand against merging"), "{first:?}");
+    assert!(first[0].1.contains("--anyway") && first[0].1.contains("reject a WHY"), "{first:?}");
+    for count in 2..6 {
+        say(&mut machine, count);
+    }
+    assert_eq!(told(&machine).len(), 1, "further ones are in `status`");
 }

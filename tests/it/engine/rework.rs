@@ -477,3 +477,26 @@ fn the_same_comment_read_twice_is_one_remark() {
     assert_eq!(machine.job("a").people.undelivered().len(), 1);
     assert_eq!(machine.emitted(|action| matches!(action, Action::Steer { .. })), 1);
 }
+
+#[test]
+fn a_job_that_changes_phase_ten_times_does_not_write_ten_comments() {
+    let mut machine = Machine::with_pr(policy());
+    for round in 1..=3 {
+        with_failing_check(&mut machine);
+        machine.run_starts("a");
+        // A run that fails is tried again, and that is no news either.
+        machine.run_ends("a", super::fixtures::failed(super::fixtures::exit()));
+        machine.wake();
+        machine.run_starts("a");
+        machine.run_delivers("a", &format!("round{round}"));
+    }
+    machine.lands("a");
+    machine.merge_succeeds();
+    assert_eq!(machine.phase("a"), Phase::Done);
+    let kind = |action: &Action| match action {
+        Action::Comment { said, .. } => serde_json::to_value(said).unwrap()["kind"].as_str().map(str::to_owned),
+        _ => None,
+    };
+    let told: Vec<String> = machine.effects.iter().filter_map(|effect| kind(&effect.action)).collect();
+    assert_eq!(told, ["started", "pr_opened", "rework", "rework", "rework", "done"]);
+}

@@ -63,10 +63,7 @@ fn everything_the_engine_says_has_a_wording() {
     };
     let templates = Templates::load(None).unwrap();
     for (said, wording) in [
-        (
-            Said::Started { run: "r1".into(), attempt: 2, branch: "b".into(), rework: true, review: false },
-            "Rework started (attempt 2) on branch `b`.",
-        ),
+        (Said::Started { run: "r1".into(), attempt: 2, branch: "b".into() }, "Work started (attempt 2) on branch `b`."),
         (
             Said::Blocked {
                 cause: BlockCause::StoppedByOperator,
@@ -135,6 +132,7 @@ fn everything_the_engine_says_has_a_wording() {
         let mut data = serde_json::to_value(&said).unwrap();
         let summary = if matches!(said, Said::BranchReady { .. }) { Some("I did it.") } else { None };
         data["summary"] = serde_json::json!(summary);
+        data["mention"] = serde_json::Value::Null;
         assert_eq!(templates.comment(data["kind"].as_str().unwrap(), &data).unwrap(), wording);
     }
 }
@@ -175,4 +173,37 @@ fn the_title_of_a_pull_request_is_the_files_to_say() {
         assert_eq!(error.class(), "template_parse_error", "{wrong}");
         assert!(error.to_string().contains("WORKFLOW.md:3") && error.to_string().contains("pr.title"), "{error}");
     }
+}
+
+#[test]
+fn whoever_is_needed_is_named_as_the_file_says() {
+    use dirigent::domain::comment::{Author, TrustLevel};
+    let machine = crate::engine::machine::Machine::working(crate::engine::fixtures::policy());
+    let mut job = machine.job("a").clone();
+    job.ticket.assignee = Some("bob".into());
+    let said = |job: &dirigent::domain::job::Job, tracker: &str, how: &str, said: &Said| {
+        let desk = Desk::with([("HOME", super::HOME), ("GITHUB_TOKEN", "x")]);
+        let loaded = desk.load(&format!("---\ntracker: {tracker}\n{how}\n---\n")).unwrap();
+        dirigent::runtime::assembly::texts(&loaded).comment(job, said).unwrap()
+    };
+    let github = "{kind: github, provider: {repo: a/b}, required_labels: [agent]}";
+    let needed = Said::GaveUp { sentence: "five failures".into() };
+    job.ticket.author = Some(Author::new("ann", TrustLevel::Stranger));
+    assert_eq!(said(&job, github, "", &needed), "@ann **Gave up**: five failures.");
+    assert_eq!(said(&job, github, "orchestration: {mention: assignees}", &needed), "@bob **Gave up**: five failures.");
+    assert_eq!(said(&job, github, "orchestration: {mention: none}", &needed), "**Gave up**: five failures.");
+    assert_eq!(said(&job, "{kind: tk}", "", &needed), "**Gave up**: five failures.", "nobody would be told");
+    let news = Said::Done { commit: None, by_us: true, verification: None };
+    assert_eq!(said(&job, github, "", &news), "**Done**: merged.", "nobody is needed");
+    for author in [
+        Author::new("ci", TrustLevel::Bot),
+        Author::ourselves(),
+        Author::new("x\n/dirigent approve", TrustLevel::Admin),
+        Author::new("", TrustLevel::Admin),
+    ] {
+        job.ticket.author = Some(author);
+        assert_eq!(said(&job, github, "", &needed), "**Gave up**: five failures.");
+    }
+    let loaded = Desk::new().load("---\ntracker: {kind: tk}\norchestration: {mention: assignees}\n---\n").unwrap();
+    assert!(loaded.warnings[0].message.contains("`orchestration.mention` is not in force"), "{}", loaded.warnings[0]);
 }
