@@ -19,7 +19,7 @@ use super::orchestration::{OrchestrationSettings, PhaseStore};
 use super::pi::PiSettings;
 use super::policy::{
     AgentPolicy, BudgetPolicy, ForgeKind, GatesPolicy, MergePolicy, OrchestrationPolicy, Policy, PrPolicy,
-    ReviewPolicy, RolloutPolicy, RoutePolicy, RuntimeTimeouts, TrackerPolicy,
+    ReviewPolicy, RolloutMode, RolloutPolicy, RoutePolicy, RuntimeTimeouts, TrackerPolicy,
 };
 use super::polling::PollingSettings;
 use super::pr::{DraftMode, PrSettings, ResolveThreads};
@@ -27,7 +27,7 @@ use super::problem::Problem;
 use super::review::ReviewSettings;
 use super::rollout::RolloutSettings;
 use super::server::ServerSettings;
-use super::tracker::TrackerSettings;
+use super::tracker::{TrackerKind, TrackerSettings};
 use super::waves::WavesSettings;
 use super::worker::{Runtime, WorkerSettings};
 use super::workspace::{BranchSource, WorkspaceMode, WorkspaceSettings};
@@ -293,6 +293,7 @@ impl Settings {
         problems.extend(self.pr.check());
         problems.extend(self.merge.check());
         problems.extend(self.check_executor());
+        problems.extend(self.check_whose());
         problems.extend(self.gates.check());
         problems.extend(self.observability.check());
         problems.extend(self.check_commands());
@@ -314,6 +315,21 @@ impl Settings {
         let executor = if self.merge.executor == MergeExecutor::Local { "local" } else { "prompt" };
         let message = format!("`merge.executor: {executor}` does not go with `pr.forge: {forge}`");
         vec![Problem::new("merge.executor", message).with_help(because).depending_on("pr.forge")]
+    }
+
+    /// Anybody can open an issue on GitHub. Without a word about whose are meant, nothing is done about any.
+    fn check_whose(&self) -> Option<Problem> {
+        let tracker = &self.tracker;
+        let said = !tracker.required_labels.is_empty()
+            || !tracker.authors.is_empty()
+            || tracker.provider.assignee.is_some()
+            || self.orchestration.ownership.required_label.is_some();
+        if tracker.kind != TrackerKind::Github || self.rollout.mode == RolloutMode::Observe || said {
+            return None;
+        }
+        let message = "`rollout.mode` lets issues be worked on, and nothing says which: anybody can open one on GitHub";
+        let help = "name a label in `tracker.required_labels` that only people with triage rights can put on, or say whose issues are meant with `tracker.authors` or `tracker.provider.assignee`";
+        Some(Problem::new("rollout.mode", message).with_help(help).depending_on("tracker.kind"))
     }
 
     fn check_commands(&self) -> Vec<Problem> {
@@ -343,7 +359,6 @@ fn lower(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::policy::RolloutMode;
 
     #[test]
     fn the_default_policy_is_careful() {
@@ -369,5 +384,31 @@ mod tests {
         let problems = settings.check();
         assert_eq!(problems.len(), 1, "{problems:?}");
         assert!(problems[0].message.contains("`exec.command` is not set"));
+    }
+
+    #[test]
+    fn an_open_tracker_needs_a_word_about_whose_issues_are_meant() {
+        type Say = fn(&mut Settings);
+        let problems = |mode: RolloutMode, say: Say| {
+            let mut settings = Settings::default();
+            settings.tracker.kind = TrackerKind::Github;
+            settings.rollout.mode = mode;
+            say(&mut settings);
+            settings.check_whose().map(|problem| problem.path)
+        };
+        let nothing: Say = |_| {};
+        assert_eq!(problems(RolloutMode::Mutate, nothing).as_deref(), Some("rollout.mode"));
+        assert_eq!(problems(RolloutMode::Merge, nothing).as_deref(), Some("rollout.mode"));
+        assert_eq!(problems(RolloutMode::Observe, nothing), None);
+        let ways: [Say; 4] = [
+            |settings| settings.tracker.required_labels = vec!["agent".into()],
+            |settings| settings.tracker.authors = vec!["ada".into()],
+            |settings| settings.tracker.provider.assignee = Some("me".into()),
+            |settings| settings.orchestration.ownership.required_label = Some("agent".into()),
+        ];
+        for say in ways {
+            assert_eq!(problems(RolloutMode::Merge, say), None);
+        }
+        assert_eq!(problems(RolloutMode::Merge, |settings| settings.tracker.kind = TrackerKind::Tk), None);
     }
 }

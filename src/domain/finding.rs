@@ -6,6 +6,9 @@ use super::hash::stable_hash;
 use super::ids::CommentId;
 use super::remark::{RemarkKey, RemarkKind};
 
+/// What the key of a conversation about a finding begins with.
+pub const NOTE: &str = "finding:";
+
 /// P0 is the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Severity {
@@ -54,6 +57,21 @@ impl ReviewFinding {
         format!("{:016x}", stable_hash(&parts))
     }
 
+    /// By which its conversation on the pull request is found again. The same words in a later review are the same one.
+    pub fn note_key(&self) -> String {
+        format!("{NOTE}{}:{}", self.id, self.version())
+    }
+
+    /// The file and the line that it is about, if its place names one: `path:12`, `path:12-20`, `path#L12`, `path line 12`.
+    pub fn line(&self) -> Option<(String, u32)> {
+        let place = self.place.as_deref()?.trim().trim_matches(['`', '(', ')']);
+        let (path, rest) = ["#L", ", line ", " line ", ":"].iter().find_map(|between| place.split_once(between))?;
+        let digits: String = rest.trim_start().chars().take_while(char::is_ascii_digit).collect();
+        let path = path.trim().trim_matches('`').trim_start_matches("./");
+        let line = digits.parse().ok().filter(|line| *line > 0)?;
+        (!path.is_empty()).then(|| (path.to_owned(), line))
+    }
+
     /// As a remark that is open until it is answered.
     pub fn key(&self) -> RemarkKey {
         RemarkKey { kind: RemarkKind::Finding, id: CommentId::new(self.id.clone()), version: self.version() }
@@ -69,5 +87,40 @@ impl ReviewFinding {
             self.why_it_matters,
             self.suggested_fix
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_read_where_it_names_a_line_and_not_guessed_where_it_does_not() {
+        let at = |place: &str| {
+            ReviewFinding {
+                id: "F1".into(),
+                severity: Severity::P1,
+                title: String::new(),
+                place: Some(place.into()),
+                summary: String::new(),
+                why_it_matters: String::new(),
+                suggested_fix: String::new(),
+            }
+            .line()
+        };
+        let found = Some(("src/a.rs".to_owned(), 12));
+        for place in [
+            "src/a.rs:12",
+            "`src/a.rs:12`",
+            "./src/a.rs:12-20",
+            "src/a.rs#L12-L20",
+            "src/a.rs line 12",
+            "src/a.rs:12:5",
+        ] {
+            assert_eq!(at(place), found, "{place}");
+        }
+        for place in ["src/a.rs", "the whole file", "src/a.rs:0", ":12", "src/a.rs:twelve", "src/a.rs:99999999999"] {
+            assert_eq!(at(place), None, "{place}");
+        }
     }
 }

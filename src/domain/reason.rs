@@ -566,6 +566,7 @@ impl ReworkTrigger {
             Self::ChangesRequested => "changes requested",
             Self::ReviewFinding => "review finding",
             Self::UnresolvedThread => "unresolved review thread",
+            Self::Bot => "remarks of a bot",
             Self::TicketComment => "comment on the ticket",
             Self::ReworkState => "ticket moved to a rework state",
             Self::GateFailed => "gate failed",

@@ -88,6 +88,9 @@ pub struct Remark {
     /// What a run made of it was told where it was said.
     #[serde(default)]
     pub told: bool,
+    /// By a bot of `review.bots`: it gets one round, and never stands against what people say.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_bot: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -149,6 +152,7 @@ impl Remark {
             urgent: false,
             status: RemarkStatus::Open,
             told: false,
+            by_bot: false,
         }
     }
 

@@ -23,9 +23,7 @@ pub fn tell(job: &mut Job, out: &mut Decided<'_>) {
                 said,
             },
             // No review can be asked of a bot.
-            RemarkKind::Verdict if !remark.author.ends_with("[bot]") => {
-                Action::RequestReview { number, reviewer: remark.author.clone() }
-            }
+            RemarkKind::Verdict if !remark.by_bot => Action::RequestReview { number, reviewer: remark.author.clone() },
             _ => continue,
         });
         remark.told = true;
@@ -35,7 +33,7 @@ pub fn tell(job: &mut Job, out: &mut Decided<'_>) {
     }
 }
 
-fn answer_of(remark: &Remark) -> Option<Said> {
+pub fn answer_of(remark: &Remark) -> Option<Said> {
     let (how, commit, words) = match &remark.status {
         RemarkStatus::Answered { commit, .. } => ("fixed", Some(commit.clone()), None),
         RemarkStatus::Explained { words, .. } => ("explained", None, Some(words.clone())),

@@ -15,7 +15,8 @@ pub fn of(job: &Job, base: Option<&CommitId>, policy: &Policy) -> Fingerprint {
         .people
         .remarks
         .iter()
-        .filter(|remark| !remark.is_over())
+        // What a bot says lets nothing be tried again.
+        .filter(|remark| !remark.is_over() && !remark.by_bot)
         .map(|remark| format!("{:?} {} {}", remark.key.kind, remark.key.id, remark.key.version))
         .collect();
     let checks = job.delivery.pr.as_ref().map(|pr| format!("{:?}", pr.checks)).unwrap_or_default();

@@ -376,6 +376,7 @@ fn wants_a_commit(work: &Work) -> bool {
                 | ReworkTrigger::Operator
                 | ReworkTrigger::ChangesRequested
                 | ReworkTrigger::UnresolvedThread
+                | ReworkTrigger::Bot
                 | ReworkTrigger::Landing
         )
     };

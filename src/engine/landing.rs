@@ -40,7 +40,9 @@ fn stand_in_line(job: &mut Job, head: CommitId, out: &mut Decided<'_>) {
 /// All merge conditions hold, but the base has gone on and the forge wants it in the branch first. In a queue that is done once, in
 /// the job's turn, and the line waits for the checks of the result: what is updated out of turn is behind again with the next merge.
 pub fn behind(job: &mut Job, number: PrNumber, head: CommitId, asked_in_turn: bool, out: &mut Decided<'_>) {
-    if is_stuck(job, &head) {
+    let steps_aside =
+        matches!(&job.stage, Stage::ReadyToMerge { head: known, hold: MergeHold::Forge { .. }, .. } if *known == head);
+    if is_stuck(job, &head) || steps_aside {
         return;
     }
     let asked =
@@ -57,8 +59,16 @@ pub fn behind(job: &mut Job, number: PrNumber, head: CommitId, asked_in_turn: bo
         return;
     }
     if job.delivery.update_attempts >= out.policy.merge.max_rebase_attempts {
-        let because = "the base kept moving on; the branch was updated as often as merge.max_rebase_attempts allows";
-        out.block(job, BlockCause::MergeRefused { because: because.into() }, Work::Implement);
+        let times = std::mem::take(&mut job.delivery.update_attempts);
+        let because = match asked {
+            true => {
+                format!("the branch was updated {times} times, and no update has shown (merge.max_rebase_attempts)")
+            }
+            false => {
+                format!("the base has gone on after each of {times} updates of the branch (merge.max_rebase_attempts)")
+            }
+        };
+        step_back(job, head, because, true, out);
         return;
     }
     job.delivery.update_attempts += 1;

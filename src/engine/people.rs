@@ -109,7 +109,8 @@ pub fn objection(state: &State, command: &OperatorCommand) -> Option<String> {
 
 /// Open remarks and standing verdicts that an approval does not name.
 fn stands_in_the_way(job: &Job, overrule: &[RemarkKey]) -> Vec<String> {
-    let stands = |remark: &&Remark| !remark.is_accepted_by_approval() && !overrule.contains(&remark.key);
+    let stands =
+        |remark: &&Remark| !remark.is_accepted_by_approval() && !remark.by_bot && !overrule.contains(&remark.key);
     job.people.holding().filter(stands).map(|remark| remarks::clipped(&remark.sentence())).collect()
 }
 

@@ -454,6 +454,7 @@ pub fn reset_counters(job: &mut Job) {
     job.delivery.merge_attempts = 0;
     job.delivery.reviews.passes = 0;
     job.delivery.reviews.unreadable = None;
+    job.people.bot_rounds = 0;
     job.evidence.no_progress_with = None;
     job.spending.since_reset = Default::default();
     job.spending.run_ms_since_reset = 0;

@@ -48,6 +48,11 @@ fn proven_keys<'a>(secret: &'a str, ticket: &'a TicketId, body: &'a str) -> impl
     keys.filter(move |(key, proof)| *proof == code(secret, ticket, key)).map(|(key, _)| key)
 }
 
+/// The key that the text carries, if only we can have made it for this ticket.
+pub fn proven_key<'a>(secret: &'a str, ticket: &'a TicketId, body: &'a str) -> Option<&'a str> {
+    proven_keys(secret, ticket, body).next()
+}
+
 /// Whether the text carries the mark of a worker of this ticket, and not one of the runner's own.
 pub fn is_workers(secret: &str, ticket: &TicketId, body: &str) -> bool {
     let marks: Vec<&str> =
@@ -74,7 +79,14 @@ pub fn is_ours(secret: &str, ticket: &TicketId, comment: &Comment, known: &OurCo
 /// Whether this person's words trigger, steer, approve and un-block.
 pub fn is_trusted(author: &Author, policy: &Policy) -> bool {
     let named = policy.tracker.trusted_accounts.iter().any(|name| name.eq_ignore_ascii_case(&author.name));
-    !author.ourselves && author.trust != TrustLevel::Bot && (named || policy.tracker.trusted.contains(&author.trust))
+    let is_bot = author.trust == TrustLevel::Bot || is_listed_bot(author, policy);
+    !author.ourselves && !is_bot && (named || policy.tracker.trusted.contains(&author.trust))
+}
+
+/// Whether it is one of `review.bots`. A machine's account that the forge takes for a person is a bot too once it is listed there.
+pub fn is_listed_bot(author: &Author, policy: &Policy) -> bool {
+    let plain = |name: &str| name.strip_suffix("[bot]").unwrap_or(name).to_lowercase();
+    !author.ourselves && policy.review.bots.iter().any(|bot| plain(bot) == plain(&author.name))
 }
 
 /// Whether it begins with our name: `@dirigent ...`.

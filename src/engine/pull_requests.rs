@@ -10,13 +10,14 @@ use super::effect::Action;
 use super::instructions::{Told, seen_before, told_in};
 use super::landing;
 use super::phases::{self, Observation};
-use super::provenance::{is_ours, is_trusted};
+use super::provenance::{is_ours, is_trusted, proven_key};
 use super::remarks;
-use super::reviewing;
+use super::reviewing::{self, OwnThread};
 use super::state::{LOOK_AGAIN_AFTER, SETTLE};
 use super::step::Step;
 use crate::config::policy::{ForgeKind, Policy};
 use crate::domain::basis::{Basis, Moment};
+use crate::domain::finding::NOTE;
 use crate::domain::ids::{CommentId, CommitId, PrNumber, TicketId};
 use crate::domain::instruction::Instruction;
 use crate::domain::job::{Approval, CheckWait, ChecksSummary, Job, PrFacts, PrWrite, PrWriteKind, Stage};
@@ -112,6 +113,7 @@ impl Step<'_> {
         }
         let approval = approval_by_review(job, &pr, self.policy, self.now);
         let judges = phases::judges_pr(&job.stage);
+        let by_others = job.delivery.head.as_ref() != Some(&pr.head);
         self.state.jobs.edit(ticket, |job| {
             if judges {
                 job.delivery.head = Some(pr.head.clone());
@@ -125,7 +127,10 @@ impl Step<'_> {
                 job.people.approval = approval;
             }
             if another_head {
-                job.delivery.merge_attempts = 0;
+                // With what somebody pushed everything begins anew; our own update of the branch is one of the tries.
+                if by_others {
+                    job.delivery.merge_attempts = 0;
+                }
                 job.delivery.reruns = 0;
                 job.delivery.rerun_at = None;
             }
@@ -236,6 +241,7 @@ impl Step<'_> {
     /// What reviewers and others wrote, whatever head they wrote it about. Answers whether looks disagree about it.
     fn take_in_remarks(&mut self, ticket: &TicketId, pr: &PullRequest) -> bool {
         let secret = self.state.meta.comment_key.clone();
+        self.know_own_threads(ticket, pr, &secret);
         let Some(job) = self.state.jobs.get(ticket) else { return false };
         let ours = |comment: &crate::domain::comment::Comment| is_ours(&secret, ticket, comment, &job.comments);
         let readings = remarks::from_look(pr, ours, self.policy, self.now);
@@ -268,6 +274,32 @@ impl Step<'_> {
             }
         }
         contested
+    }
+
+    /// The conversations that we began about findings of our review. Whoever quotes us in one of them is told apart from us by that, and what
+    /// became of the finding is said there, until somebody else has a word in it.
+    fn know_own_threads(&mut self, ticket: &TicketId, pr: &PullRequest, secret: &str) {
+        let mut own = Vec::new();
+        for thread in pr.threads.iter().flatten() {
+            let Some(first) = thread.comments.first() else { continue };
+            let Some(note) = proven_key(secret, ticket, &first.body).filter(|key| key.starts_with(NOTE)) else {
+                continue;
+            };
+            let Some(job) = self.state.jobs.get(ticket) else { return };
+            if !job.comments.contains_key(note) {
+                self.state.jobs.edit(ticket, |job| job.comments.insert(note.to_owned(), first.id.clone()));
+            }
+            let Some(job) = self.state.jobs.get(ticket) else { return };
+            let ours = thread.comments.iter().all(|comment| is_ours(secret, ticket, comment, &job.comments));
+            if ours && !thread.resolved {
+                own.push(OwnThread { id: thread.id.clone(), note: note.to_owned() });
+            }
+        }
+        let open = pr.state == PrState::Open
+            && self.state.jobs.get(ticket).is_some_and(|job| !job.stage.phase().is_terminal());
+        if open && !own.is_empty() {
+            self.decide_with(ticket, |job, out| reviewing::tell_in_threads(job, pr.number, &own, out));
+        }
     }
 
     /// Whether what the look says about the head can be believed. A head that a person pushed is adopted.

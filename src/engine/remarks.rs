@@ -2,7 +2,7 @@
 
 use super::effect::{Action, Steering};
 use super::phases::Observation;
-use super::provenance::{is_acknowledgement, is_addressed, is_trusted};
+use super::provenance::{is_acknowledgement, is_addressed, is_listed_bot, is_trusted};
 use super::state::SETTLE;
 use super::step::Step;
 use crate::config::policy::{OnComment, Policy};
@@ -70,6 +70,11 @@ pub fn is_contested(job: &Job, reading: &RemarkReading, now: Timestamp) -> bool 
 }
 
 fn said(job: &mut Job, remark: Remark, now: Timestamp) -> Option<Remark> {
+    // A bot has had its round, or a person has approved what it speaks of.
+    let approved = || job.current_head().is_some_and(|head| job.people.is_approved(head));
+    if remark.by_bot && (job.people.bot_rounds > 0 || approved()) {
+        return None;
+    }
     let Some(known) = job.people.remark_mut(&remark.key) else {
         job.people.remarks.push(remark.clone());
         return Some(remark);
@@ -140,12 +145,8 @@ pub fn from_comment(kind: RemarkKind, comment: &Comment, policy: &Policy, now: T
         urgent: false,
         status: RemarkStatus::Open,
         told: false,
+        by_bot: false,
     }
-}
-
-/// Whether this account's reviews are read at all.
-fn counts(author: &Author, policy: &Policy) -> bool {
-    is_trusted(author, policy)
 }
 
 /// Everything that a look at the pull request says about remarks, as far as it was read.
@@ -156,9 +157,10 @@ pub fn from_look(
     now: Timestamp,
 ) -> Vec<RemarkReading> {
     let mut found = Vec::new();
-    for review in last_reviews(pr, policy) {
+    let by_bots = last_words(pr, |author| is_listed_bot(author, policy)).into_iter().map(|review| (review, true));
+    for (review, by_bot) in last_reviews(pr, policy).into_iter().map(|review| (review, false)).chain(by_bots) {
         match review.verdict {
-            Verdict::ChangesRequested => found.push(RemarkReading::Said(from_review(review, now))),
+            Verdict::ChangesRequested => found.push(RemarkReading::Said(from_review(review, by_bot, now))),
             // Their own approval or a dismissal takes their verdict back.
             Verdict::Approved | Verdict::Dismissed => {
                 let how = if review.verdict == Verdict::Approved { "approved" } else { "dismissed" };
@@ -176,14 +178,14 @@ pub fn from_look(
         found.extend(from_thread(thread, pr, &is_ours, policy, now));
     }
     for comment in pr.comments.iter().flatten() {
-        if counts(&comment.author, policy) && !is_ours(comment) {
+        if is_trusted(&comment.author, policy) && !is_ours(comment) {
             found.extend(said_in(RemarkKind::PrComment, comment, policy, now));
         }
     }
     found
 }
 
-fn from_review(review: &Review, now: Timestamp) -> Remark {
+fn from_review(review: &Review, by_bot: bool, now: Timestamp) -> Remark {
     Remark {
         key: RemarkKey {
             kind: RemarkKind::Verdict,
@@ -199,6 +201,7 @@ fn from_review(review: &Review, now: Timestamp) -> Remark {
         urgent: false,
         status: RemarkStatus::Open,
         told: false,
+        by_bot,
     }
 }
 
@@ -217,7 +220,14 @@ fn from_thread(
             at: None,
         });
     }
-    let last = thread.comments.iter().rev().find(|comment| counts(&comment.author, policy) && !is_ours(comment))?;
+    let last = |counts: fn(&Author, &Policy) -> bool| {
+        thread.comments.iter().rev().find(|comment| counts(&comment.author, policy) && !is_ours(comment))
+    };
+    // Once a person has said something in it, it is theirs.
+    let (last, by_bot) = match last(is_trusted) {
+        Some(last) => (last, false),
+        None => (last(is_listed_bot)?, true),
+    };
     let is_nit = thread.review.as_ref().is_some_and(|id| {
         let reviews = pr.reviews.iter().flatten();
         reviews.into_iter().any(|review| review.id == *id && review.verdict == Verdict::Approved)
@@ -237,6 +247,7 @@ fn from_thread(
         urgent: false,
         status: RemarkStatus::Open,
         told: false,
+        by_bot,
     }))
 }
 
@@ -244,10 +255,14 @@ fn reviews_of<'a>(pr: &'a PullRequest, author: &'a str) -> impl Iterator<Item = 
     pr.reviews.iter().flatten().filter(move |review| review.author.name == author)
 }
 
-/// The last word of each trusted reviewer. A mere comment does not take an earlier verdict back.
+/// The last word of each trusted reviewer. A mere comment does not take an earlier verdict back. No bot is among them.
 pub fn last_reviews<'a>(pr: &'a PullRequest, policy: &Policy) -> Vec<&'a Review> {
+    last_words(pr, |author| is_trusted(author, policy))
+}
+
+fn last_words(pr: &PullRequest, counts: impl Fn(&Author) -> bool) -> Vec<&Review> {
     let mut last: Vec<&Review> = Vec::new();
-    for review in pr.reviews.iter().flatten().filter(|review| counts(&review.author, policy)) {
+    for review in pr.reviews.iter().flatten().filter(|review| counts(&review.author)) {
         if review.verdict == Verdict::Commented {
             continue;
         }
@@ -259,9 +274,16 @@ pub fn last_reviews<'a>(pr: &'a PullRequest, policy: &Policy) -> Vec<&'a Review>
 
 /// The rework that open remarks ask for, if any does.
 pub fn wanted_rework(job: &Job, now: Timestamp) -> Option<ReworkCause> {
-    let wanted = |remark: &&Remark| remark.effect == RemarkEffect::Rework && remark.is_open();
-    let asking: Vec<&Remark> = job.people.remarks.iter().filter(wanted).collect();
-    let trigger = match asking.first()?.key.kind {
+    // A bot gets nobody out of where a person is needed.
+    let blocked = matches!(job.stage, Stage::Blocked { .. });
+    let wanted =
+        |remark: &&Remark| remark.effect == RemarkEffect::Rework && remark.is_open() && !(remark.by_bot && blocked);
+    let mut asking: Vec<&Remark> = job.people.remarks.iter().filter(wanted).collect();
+    // People first: beside them what a bot says goes along, and alone it is a round of its own.
+    asking.sort_by_key(|remark| remark.by_bot);
+    let first = asking.first()?;
+    let trigger = match first.key.kind {
+        _ if first.by_bot => ReworkTrigger::Bot,
         RemarkKind::Verdict => ReworkTrigger::ChangesRequested,
         RemarkKind::Thread => ReworkTrigger::UnresolvedThread,
         RemarkKind::PrComment | RemarkKind::TicketComment => ReworkTrigger::TicketComment,
@@ -299,8 +321,10 @@ pub fn accept(job: &mut Job, by: &str, head: &CommitId, overruled: &[RemarkKey])
     for remark in &mut job.people.remarks {
         // Nor is what the live run makes of it.
         let dealt_with = saw_the_last && remark.is_accepted_by_approval() && remark.dealt_with_by() != live.as_ref();
+        // A bot never outranks a person.
+        let by_bot = remark.by_bot && !remark.is_over();
         // In that very version: an edit after the person looked is something else.
-        if dealt_with || overruled.contains(&remark.key) && !remark.is_over() {
+        if dealt_with || by_bot || overruled.contains(&remark.key) && !remark.is_over() {
             remark.status = RemarkStatus::Overruled { by: by.to_owned(), head: head.clone() };
         }
     }
@@ -340,6 +364,10 @@ impl Step<'_> {
                     remark.status = RemarkStatus::Delivered { run: run.clone() };
                     remark.told = false;
                 }
+            }
+            let from_bot = |remark: &Remark| remark.by_bot && keys.contains(&remark.key);
+            if job.people.bot_rounds == 0 && job.people.remarks.iter().any(from_bot) {
+                job.people.bots_are_heard();
             }
         });
     }
@@ -408,6 +436,8 @@ fn answered(job: &mut Job, run: &RunId, key: &RemarkKey, answer: RemarkAnswer, b
 /// Tells the live run at once; what cannot be told is in the next prompt.
 pub fn tell(job: &Job, remark: &Remark) -> Option<Action> {
     match &job.stage {
+        // Bots have the prompt of their round, and no line to a live agent.
+        _ if remark.by_bot => None,
         // A reviewer changes nothing: what people want is for the next worker.
         Stage::Working { work: Work::Review { .. }, .. } => None,
         Stage::Working { run, stopping: None, .. } => {

@@ -3,14 +3,15 @@
 //! A review happens when the pull request is open and its checks have passed: nobody is paid to read what CI rejects, and what was
 //! found stands where people look. It counts for the head that it read and for no other.
 
+use super::answers::answer_of;
 use super::decided::Decided;
-use super::effect::Action;
+use super::effect::{Action, Said};
 use super::phases::{look_again, stop};
 use super::review_format;
 use crate::config::policy::{ForgeKind, Policy, ReviewComment};
 use crate::domain::finding::ReviewFinding;
 use crate::domain::hash::stable_hash;
-use crate::domain::ids::{CommitId, SessionId};
+use crate::domain::ids::{CommentId, CommitId, PrNumber, SessionId};
 use crate::domain::job::{BlockCause, Job, SettledFinding, Stage, UnreadableReview, Wait, Work};
 use crate::domain::pr::PrState;
 use crate::domain::remark::{Remark, RemarkEffect, RemarkKind, RemarkStatus};
@@ -113,6 +114,7 @@ fn take_in(job: &mut Job, head: CommitId, findings: Vec<ReviewFinding>, out: &De
         urgent: false,
         status: RemarkStatus::Open,
         told: true,
+        by_bot: false,
     }));
     let reviews = &mut *job.delivery.reviews;
     let before = std::mem::replace(&mut reviews.findings, findings);
@@ -145,6 +147,46 @@ pub fn tell(job: &mut Job, out: &mut Decided<'_>) {
     };
     job.delivery.reviews.shown = Some(shows);
     out.act(Action::ReviewComment { number, key });
+}
+
+/// A conversation on the pull request that we began about a finding, and in which nobody else has said anything.
+pub struct OwnThread {
+    pub id: CommentId,
+    /// The finding's.
+    pub note: String,
+}
+
+/// Says in the conversations about findings what became of them, and resolves what is settled: a rule of the forge must not wait for us.
+pub fn tell_in_threads(job: &mut Job, number: PrNumber, threads: &[OwnThread], out: &mut Decided<'_>) {
+    for thread in threads {
+        let Some((said, resolve)) = became_of(job, &thread.note) else { continue };
+        let shows = stable_hash(&[&format!("{said:?}"), if resolve { "resolved" } else { "open" }]);
+        if job.delivery.reviews.told_in.insert(thread.id.clone(), shows) == Some(shows) {
+            continue;
+        }
+        let key = format!("settled:{shows:016x}");
+        out.act(Action::AnswerThread { number, thread: thread.id.clone(), key, said, resolve });
+    }
+}
+
+/// What is to be said about a finding by now, and whether nothing more comes of it.
+fn became_of(job: &Job, note: &str) -> Option<(Said, bool)> {
+    let words = |words: String| Said::Answer { how: "settled".to_owned(), commit: None, words: Some(words) };
+    let reviews = &job.delivery.reviews;
+    let Some(finding) = reviews.findings.iter().find(|finding| finding.note_key() == note) else {
+        let head = reviews.head.as_ref().map_or("the next head", |head| head.short());
+        return Some((words(format!("The review of {head} does not find this any more.")), true));
+    };
+    let remark = job.people.remark(&finding.key())?;
+    match &remark.status {
+        RemarkStatus::Open | RemarkStatus::Delivered { .. } => None,
+        RemarkStatus::Answered { .. } => Some((answer_of(remark)?, true)),
+        RemarkStatus::Overruled { .. } | RemarkStatus::Withdrawn { .. } => Some((words(job.answer_to(finding)), true)),
+        // A person has to accept it.
+        RemarkStatus::Addressed { .. } | RemarkStatus::Explained { .. } | RemarkStatus::Declined { .. } => {
+            Some((answer_of(remark)?, false))
+        }
+    }
 }
 
 /// Somebody pushed: what the reviewer is reading will not be merged.

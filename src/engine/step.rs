@@ -346,6 +346,7 @@ impl Step<'_> {
             urgent,
             status: RemarkStatus::Open,
             told: false,
+            by_bot: false,
         }
     }
 

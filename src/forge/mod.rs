@@ -95,6 +95,16 @@ pub trait Forge: Send + Sync {
         reaction: Acknowledgement,
     ) -> Result<(), ForgeError>;
 
+    /// Begins a conversation on each of these lines of `head`, once per key. Lines that the change does not show, and all of them if the
+    /// pull request has another head by now, are left out. Answers how many it began.
+    async fn begin_threads(
+        &self,
+        permit: &Permit,
+        number: PrNumber,
+        head: &CommitId,
+        notes: &[LineNote],
+    ) -> Result<usize, ForgeError>;
+
     async fn reply_in_thread(
         &self,
         permit: &Permit,
@@ -206,6 +216,15 @@ pub struct PrChange {
     pub body: Option<String>,
     pub draft: Option<bool>,
     pub add_labels: Vec<String>,
+}
+
+/// Something about one line of a head.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineNote {
+    pub key: String,
+    pub path: String,
+    pub line: u32,
+    pub body: String,
 }
 
 /// A result of ours on a commit, as the forge shows it.

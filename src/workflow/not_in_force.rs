@@ -177,7 +177,13 @@ fn review(scene: &Scene, path: &str) -> Option<&'static str> {
     let settings = &scene.settings.review;
     let runtime = settings.runtime.unwrap_or(scene.settings.worker.runtime);
     match path {
-        "review.bots" => Some("this version leaves out what bots say"),
+        "review.bots" => match scene.forge {
+            ForgeKind::Github => None,
+            // The remote decides, and it may be one of GitHub's.
+            ForgeKind::Local if scene.settings.pr.forge.is_none() => None,
+            ForgeKind::Local => Some(LOCAL_FORGE),
+            ForgeKind::None => Some(NO_PULL_REQUEST),
+        },
         "review.enabled" if !settings.enabled => None,
         _ if scene.forge == ForgeKind::None => Some(NO_PULL_REQUEST),
         _ if !settings.enabled => Some(NO_REVIEW),

@@ -57,6 +57,7 @@ templates! {
     GaveUp = "comments/gave_up.md",
     Salvaged = "comments/salvaged.md",
     ReviewMade = "comments/review.md",
+    Finding = "comments/finding.md",
     BranchReady = "comments/branch_ready.md",
     HandedOver = "comments/handed_over.md",
     DirectoryKept = "comments/directory_kept.md",

@@ -5,6 +5,7 @@ use serde_json::{Value as Json, json};
 
 use super::error::RenderError;
 use super::templates::{TemplateName, Templates};
+use crate::domain::finding::ReviewFinding;
 use crate::domain::ids::CommitId;
 use crate::domain::job::{Hindrance, Job};
 use crate::domain::pr::PrState;
@@ -76,6 +77,12 @@ impl Texts {
             "settled": reviews.settled,
         });
         self.templates.comment("review", &data)
+    }
+
+    /// One finding, where it stands on its line.
+    pub fn finding(&self, finding: &ReviewFinding) -> Result<String, RenderError> {
+        let data = serde_json::to_value(finding).map_err(|error| not_data("finding", &error))?;
+        self.templates.comment("finding", &data)
     }
 
     /// Title and body of the pull request.

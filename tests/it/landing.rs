@@ -122,3 +122,37 @@ fn a_base_branch_that_is_renamed_is_said_and_its_return_goes_on() {
     board.until("it goes on", || board.phase("t-1") == "done");
     runner.end();
 }
+
+/// `merge.executor: prompt`: the agent gets the merge prompt and makes the head ready; it has no way to merge, and what it made is approved first.
+#[test]
+fn a_run_prepares_the_head_and_the_merge_stays_ours() {
+    let agent = r#"set -eu
+if grep -q 'Before the merge' "$DIRIGENT_PROMPT_FILE"; then
+  git merge -q main || { printf 'both\n' > same.txt; git add same.txt; git commit -qm 'Merge main'; }
+  echo "- $DIRIGENT_TICKET_KEY" >> CHANGES
+  git add CHANGES
+  git commit -qm 'Write the changelog'
+  git push -q origin HEAD:main 2>/dev/null || true
+else
+  echo ours > same.txt
+  git add same.txt
+  git commit -qm work
+fi
+tk done x
+"#;
+    let more = "rollout: {mode: merge}\npr: {forge: local}\nmerge: {mode: auto, executor: prompt, no_checks: pass}\n";
+    let board = Board::new(agent, more);
+    board.ticket("t-1", "Do something");
+    board.ok(&["run", "--once"]);
+    let status = board.status(&["t-1"]);
+    assert_eq!((status["reason"].as_str(), status["attempts"].as_u64()), (Some("approval"), Some(2)), "{status}");
+    assert_eq!(status["rework_cycles"], 0, "a preparation is no round of rework");
+    let main = board.scratch.head("main");
+    let branch = status["branch"].as_str().unwrap().to_owned();
+    assert!(board.scratch.git(["log", "--format=%s", &format!("main..{branch}")]).contains("Write the changelog"));
+    assert_eq!(board.scratch.head("main"), main, "nothing is merged before somebody approves it");
+    board.ok(&["approve", "t-1"]);
+    board.ok(&["run", "--once"]);
+    assert_eq!(board.phase("t-1"), "done", "{}", board.ok(&["explain", "t-1"]));
+    assert_eq!(board.scratch.git(["show", "main:CHANGES"]).trim(), "- t-1");
+}

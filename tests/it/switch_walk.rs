@@ -27,7 +27,7 @@ use crate::support::driven::{Driven, Play, Stage, ticket};
 use crate::support::troubled::Trouble;
 
 /// Calls of board and forge that change something.
-const WRITES: [&str; 20] = [
+const WRITES: [&str; 21] = [
     "comment",
     "edit",
     "move",
@@ -42,6 +42,7 @@ const WRITES: [&str; 20] = [
     "dequeue",
     "update",
     "change",
+    "begin threads",
     "reply",
     "resolve",
     "request review",

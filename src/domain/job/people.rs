@@ -19,6 +19,13 @@ pub struct People {
     /// Our last comment that names a head, on the ticket and on the pull request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub named: Vec<NamedHead>,
+    /// Rounds of work that the bots of `review.bots` have had. They get one.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub bot_rounds: u32,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 unwritten!(People);
@@ -75,6 +82,14 @@ impl People {
         self.named.push(NamedHead { place, comment, head });
     }
 
+    /// The bots have their round. From now on what they say stands against nothing, and nothing more of them is taken in.
+    pub fn bots_are_heard(&mut self) {
+        self.bot_rounds += 1;
+        for remark in self.remarks.iter_mut().filter(|remark| remark.by_bot) {
+            remark.effect = RemarkEffect::None;
+        }
+    }
+
     /// What no run has taken up yet, as messages for the next one.
     pub fn undelivered(&self) -> Vec<HumanMessage> {
         self.remarks.iter().filter(|remark| remark.is_open()).map(HumanMessage::of).collect()
@@ -83,6 +98,7 @@ impl People {
     /// The ticket was opened again: what is still unanswered on it is part of the new task, the rest is settled.
     pub fn begin_anew(&mut self) {
         self.approval = None;
+        self.bot_rounds = 0;
         self.remarks.retain(|remark| {
             remark.is_open() && matches!(remark.key.kind, RemarkKind::TicketComment | RemarkKind::Message)
         });

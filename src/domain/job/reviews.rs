@@ -1,9 +1,11 @@
 //! What review runs have said about a job's work.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::domain::finding::{ReviewFinding, Severity};
-use crate::domain::ids::{CommitId, SessionId};
+use crate::domain::ids::{CommentId, CommitId, SessionId};
 use crate::domain::seldom::unwritten;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +25,9 @@ pub struct Reviews {
     pub session: Option<SessionId>,
     /// What the comment about it shows, so that it is written when that changes.
     pub shown: Option<u64>,
+    /// What was last told in each conversation about a finding.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub told_in: BTreeMap<CommentId, u64>,
 }
 
 unwritten!(Reviews);

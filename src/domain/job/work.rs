@@ -71,6 +71,8 @@ pub enum ReworkTrigger {
     ChangesRequested,
     ReviewFinding,
     UnresolvedThread,
+    /// A bot of `review.bots`. Counted by itself, once.
+    Bot,
     TicketComment,
     ReworkState,
     GateFailed,

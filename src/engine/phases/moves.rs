@@ -1,6 +1,6 @@
 //! The only place where a job's stage is written.
 
-use crate::domain::job::{BlockCause, CheckWait, Job, MergeHold, ReworkCause, Stage, Wait, Work};
+use crate::domain::job::{BlockCause, CheckWait, Job, MergeHold, ReworkCause, ReworkTrigger, Stage, Wait, Work};
 use crate::domain::run::StopReason;
 use crate::domain::ticket::same_state;
 use crate::domain::time::Timestamp;
@@ -87,13 +87,21 @@ impl Decided<'_> {
 
     /// Another round, or the end of patience.
     pub fn rework(&mut self, job: &mut Job, cause: ReworkCause) {
-        let limit = self.policy.orchestration.max_rework_cycles;
-        if job.rework_cycles >= limit {
+        let by_bot = cause.trigger == ReworkTrigger::Bot;
+        let limit = if by_bot { 1 } else { self.policy.orchestration.max_rework_cycles };
+        if !by_bot && job.rework_cycles >= limit {
             let trigger = cause.trigger;
             self.block(job, BlockCause::ReworkLimitExceeded { limit, trigger }, Work::Rework { cause });
             return;
         }
-        job.rework_cycles += 1;
+        // The round of the bots has a counter of its own.
+        let cycle = if by_bot {
+            job.people.bots_are_heard();
+            job.people.bot_rounds
+        } else {
+            job.rework_cycles += 1;
+            job.rework_cycles
+        };
         job.delivery.rework_head = None;
         job.failures = 0;
         // Another round is another landing.
@@ -102,7 +110,7 @@ impl Decided<'_> {
         self.act(Action::Comment {
             // With its time: a round that somebody's push made unnecessary is not counted, and the next one is news.
             key: format!("rework:{}:{}:{}", job.attempts, job.rework_cycles, self.now.0),
-            said: Said::Rework { cycle: job.rework_cycles, limit, cause: cause.clone() },
+            said: Said::Rework { cycle, limit, cause: cause.clone() },
         });
         self.queue(job, Work::Rework { cause }, Wait::Ready);
     }

@@ -59,6 +59,13 @@ impl Inner {
         }
     }
 
+    /// The branch of the pull request, its base, and the commit that git has for the branch.
+    pub(super) async fn ends(&self, number: PrNumber) -> Result<(String, String, Option<CommitId>), ForgeError> {
+        let standing = self.standing(number).await?;
+        let head = self.remote.head(&standing.head_ref_name).await?;
+        Ok((standing.head_ref_name, standing.base_ref_name, head))
+    }
+
     pub(super) fn not_shown(&self) -> ForgeError {
         ForgeError::Refused(format!(
             "GitHub does not show {} to our account\n  fix: check pr.repo_slug, and that the token may see the repository",
@@ -310,7 +317,7 @@ fn same_base(order: &MergeOrder, standing: &Standing) -> Result<(), ForgeError> 
     Err(ForgeError::OtherBase { expected: order.expected_base.clone(), actual: standing.base_ref_name.clone() })
 }
 
-fn oid(commit: &CommitId) -> Result<git2::Oid, ForgeError> {
+pub(super) fn oid(commit: &CommitId) -> Result<git2::Oid, ForgeError> {
     git2::Oid::from_str(commit.as_str()).map_err(|_| ForgeError::Git(format!("`{commit}` is not a commit id")))
 }
 

@@ -8,6 +8,7 @@ mod conversation;
 mod documents;
 mod errors;
 mod landing;
+mod line_notes;
 mod look;
 mod opening;
 mod people;
@@ -26,8 +27,8 @@ use secrecy::SecretString;
 use tokio::sync::OnceCell;
 
 use super::{
-    CommitStatus, Forge, ForgeCapabilities, ForgeError, MergeOrder, Merged, PrChange, PrLook, Pushed, RemarkPresence,
-    Updated,
+    CommitStatus, Forge, ForgeCapabilities, ForgeError, LineNote, MergeOrder, Merged, PrChange, PrLook, Pushed,
+    RemarkPresence, Updated,
 };
 use crate::domain::comment::Acknowledgement;
 use crate::domain::ids::{CommentId, CommitId, PrNumber};
@@ -229,6 +230,16 @@ impl Forge for GithubForge {
         reaction: Acknowledgement,
     ) -> Result<(), ForgeError> {
         self.inner.react(comment, reaction).await
+    }
+
+    async fn begin_threads(
+        &self,
+        _permit: &Permit,
+        number: PrNumber,
+        head: &CommitId,
+        notes: &[LineNote],
+    ) -> Result<usize, ForgeError> {
+        self.inner.begin_threads(number, head, notes).await
     }
 
     async fn reply_in_thread(

@@ -267,7 +267,12 @@ impl Inner {
             "BLOCKED" => {
                 let standing = rules::RuledFacts {
                     review_decision: pull.review_decision.as_deref(),
-                    open_conversations: threads.map_or(0, |all| all.iter().filter(|thread| !thread.resolved).count()),
+                    open_conversations: threads
+                        .into_iter()
+                        .flatten()
+                        .filter(|thread| !thread.resolved)
+                        .filter_map(|thread| thread.comments.first().map(|first| first.author.name.as_str()))
+                        .collect(),
                     missing_checks: missing_checks(demands, read.checks.as_deref()),
                 };
                 Mergeability::Refused { because: rules::because(demands, &pull.base_ref_name, &standing) }

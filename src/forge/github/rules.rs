@@ -134,9 +134,12 @@ pub fn because(demands: &Demands, branch: &str, found: &RuledFacts<'_>) -> Strin
     if demands.code_owners && found.review_decision != Some("APPROVED") {
         reasons.push("a code owner has to approve it".to_owned());
     }
-    if found.open_conversations > 0 && (demands.conversations_resolved || reasons.is_empty()) {
-        let open = found.open_conversations;
-        reasons.push(format!("every conversation has to be resolved ({open} open)"));
+    let open = found.open_conversations.len();
+    if open > 0 && (demands.conversations_resolved || reasons.is_empty()) {
+        let mut whose: Vec<&str> = found.open_conversations.clone();
+        whose.sort_unstable();
+        whose.dedup();
+        reasons.push(format!("every conversation has to be resolved ({open} open, begun by {})", whose.join(", ")));
     }
     if demands.signatures {
         reasons.push("every commit has to be signed".to_owned());
@@ -153,7 +156,8 @@ pub fn because(demands: &Demands, branch: &str, found: &RuledFacts<'_>) -> Strin
 /// What a look shows of the things that rules are about.
 pub struct RuledFacts<'a> {
     pub review_decision: Option<&'a str>,
-    pub open_conversations: usize,
+    /// Who began each of them.
+    pub open_conversations: Vec<&'a str>,
     pub missing_checks: Vec<String>,
 }
 
@@ -171,13 +175,19 @@ mod tests {
         ));
         demands.take_in(&rule("required_signatures", Value::Null));
         demands.take_in(&rule("something_new", serde_json::json!({"a": 1})));
-        let standing =
-            RuledFacts { review_decision: Some("REVIEW_REQUIRED"), open_conversations: 0, missing_checks: Vec::new() };
+        let standing = RuledFacts {
+            review_decision: Some("REVIEW_REQUIRED"),
+            open_conversations: Vec::new(),
+            missing_checks: Vec::new(),
+        };
         let words = because(&demands, "main", &standing);
         for part in ["`main` wants 2 approving reviews", "code owner", "signed"] {
             assert!(words.contains(part), "{words}");
         }
-        let nothing = RuledFacts { review_decision: None, open_conversations: 0, missing_checks: Vec::new() };
+        let nothing = RuledFacts { review_decision: None, open_conversations: Vec::new(), missing_checks: Vec::new() };
         assert!(because(&Demands::default(), "main", &nothing).contains("cannot read"));
+        let talking = RuledFacts { open_conversations: vec!["rabbit[bot]", "ada", "rabbit[bot]"], ..nothing };
+        let words = because(&Demands::default(), "main", &talking);
+        assert_eq!(words, "every conversation has to be resolved (3 open, begun by ada, rabbit[bot])");
     }
 }

@@ -20,8 +20,8 @@ use comparisons::Comparisons;
 pub use store::{Landing, PrBook, PrRecord, PrStoreError};
 
 use super::{
-    CommitStatus, Forge, ForgeCapabilities, ForgeError, MergeOrder, Merged, PrChange, PrLook, Pushed, RemarkPresence,
-    Updated, combine,
+    CommitStatus, Forge, ForgeCapabilities, ForgeError, LineNote, MergeOrder, Merged, PrChange, PrLook, Pushed,
+    RemarkPresence, Updated, combine,
 };
 use crate::domain::comment::Acknowledgement;
 use crate::domain::evidence::GateResult;
@@ -217,6 +217,16 @@ impl Forge for LocalForge {
         _reaction: Acknowledgement,
     ) -> Result<(), ForgeError> {
         Err(ForgeError::unsupported(KIND, "reactions"))
+    }
+
+    async fn begin_threads(
+        &self,
+        _permit: &Permit,
+        _number: PrNumber,
+        _head: &CommitId,
+        _notes: &[LineNote],
+    ) -> Result<usize, ForgeError> {
+        Err(ForgeError::unsupported(KIND, "conversations"))
     }
 
     async fn reply_in_thread(

@@ -7,14 +7,14 @@ use super::store::has_remark;
 use crate::domain::comment::{Acknowledgement, Author, Comment};
 use crate::domain::ids::{CommentId, CommitId, PrNumber};
 use crate::domain::permit::Permit;
-use crate::domain::pr::{CheckStatus, Mergeability, NewPr, PrState, PullRequest};
+use crate::domain::pr::{CheckStatus, Mergeability, NewPr, PrState, PullRequest, ReviewThread};
 use crate::domain::remark::RemarkKind;
 use crate::domain::statement::note_with;
 use crate::domain::ticket::normalise_labels;
 use crate::forge::markers::{mark, our_body, with_our_body};
 use crate::forge::{
-    CommitStatus, Forge, ForgeCapabilities, ForgeError, MergeOrder, Merged, PrChange, PrLook, Pushed, RemarkPresence,
-    Updated,
+    CommitStatus, Forge, ForgeCapabilities, ForgeError, LineNote, MergeOrder, Merged, PrChange, PrLook, Pushed,
+    RemarkPresence, Updated,
 };
 
 fn written(id: CommentId, author: Author, key: &str, body: &str) -> Comment {
@@ -241,6 +241,38 @@ impl Forge for MemoryForge {
                 store.reactions.push(known);
             }
             Ok(())
+        })
+        .await
+    }
+
+    async fn begin_threads(
+        &self,
+        _: &Permit,
+        number: PrNumber,
+        head: &CommitId,
+        notes: &[LineNote],
+    ) -> Result<usize, ForgeError> {
+        self.write(|store| {
+            let pr = store.find(number)?;
+            if pr.head != *head {
+                return Ok(0);
+            }
+            let said: Vec<&str> =
+                pr.threads.iter().flatten().flat_map(|thread| &thread.comments).map(|one| one.body.as_str()).collect();
+            let new: Vec<&LineNote> =
+                notes.iter().filter(|note| !said.iter().any(|body| body.contains(&mark(&note.key)))).collect();
+            for note in &new {
+                let thread = ReviewThread {
+                    id: store.fresh_id("thread"),
+                    resolved: false,
+                    review: None,
+                    path: Some(note.path.clone()),
+                    line: Some(note.line),
+                    comments: vec![written(store.fresh_id("note"), store.ourselves(), &note.key, &note.body)],
+                };
+                store.change(number, |pr| pr.threads.get_or_insert_default().push(thread));
+            }
+            Ok(new.len())
         })
         .await
     }

@@ -18,13 +18,14 @@ use crate::domain::job::{Hindrance, Job};
 use crate::domain::lane::Lane;
 use crate::domain::permit::Permit;
 use crate::domain::pr::NewPr;
+use crate::domain::remark::{RemarkEffect, RemarkStatus};
 use crate::domain::time::Timestamp;
 use crate::engine::WORKPAD;
 use crate::engine::effect::{Action, Effect, Said, ToldIn};
 use crate::engine::event::{EffectError, EffectResult, Event};
 use crate::engine::permit::EffectKind;
 use crate::engine::provenance;
-use crate::forge::{CommitStatus, Forge, MergeOrder, Merged, PrChange, Pushed};
+use crate::forge::{CommitStatus, Forge, LineNote, MergeOrder, Merged, PrChange, Pushed};
 use crate::tracker::{Edited, Move};
 
 /// The lane that an action is done in.
@@ -390,6 +391,7 @@ impl Writing<'_> {
                 let permit = self.permit()?;
                 if forge.capabilities().conversations {
                     slot.call(lanes::WRITE, forge.upsert_comment(&permit, number, &key, &body)).await?;
+                    self.note_on_lines(&slot, forge.as_ref(), number).await?;
                 } else {
                     // There is no page of the pull request: the ticket is where people look.
                     let tracker = &self.adapters.tracker;
@@ -405,6 +407,28 @@ impl Writing<'_> {
             }
             _ => Ok(EffectResult::Plain),
         }
+    }
+
+    /// What has to be mended stands on its line, too, where the change shows that line.
+    async fn note_on_lines(&self, slot: &Slot, forge: &dyn Forge, number: PrNumber) -> Result<(), EffectError> {
+        let job = self.job()?;
+        let reviews = &job.delivery.reviews;
+        let Some(head) = &reviews.head else { return Ok(()) };
+        let mut notes = Vec::new();
+        for finding in &reviews.findings {
+            let waits = job.people.remark(&finding.key()).is_some_and(|remark| {
+                remark.effect == RemarkEffect::Rework
+                    && matches!(remark.status, RemarkStatus::Open | RemarkStatus::Delivered { .. })
+            });
+            let Some((path, line)) = finding.line().filter(|_| waits) else { continue };
+            let body = self.adapters.texts.finding(finding).map_err(permanent)?;
+            notes.push(LineNote { key: self.mark(&finding.note_key()), path, line, body });
+        }
+        if !notes.is_empty() {
+            let permit = self.permit()?;
+            slot.call(lanes::WRITE, forge.begin_threads(&permit, number, head, &notes)).await?;
+        }
+        Ok(())
     }
 
     fn forge(&self) -> Result<Arc<dyn Forge>, EffectError> {

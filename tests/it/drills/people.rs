@@ -154,11 +154,9 @@ git add -A
 git commit -qm work
 tk done x
 ";
-    // The user commits seven times within a second: as many updates as that are not a fault of the branch.
-    let merge = MERGE.replace("merge: {", "merge: {max_rebase_attempts: 20, ");
-    assert_ne!(merge, MERGE, "the bound is in force");
+    // The user commits seven times within a second: whoever cannot keep up with that lets others go first, and comes again.
     let board =
-        Board::new(agent, &format!("{merge}gates: {{task: ['while [ ! -e \"$HOME/go\" ]; do sleep 0.05; done']}}\n"));
+        Board::new(agent, &format!("{MERGE}gates: {{task: ['while [ ! -e \"$HOME/go\" ]; do sleep 0.05; done']}}\n"));
     for id in ["t-a", "t-b", "t-c"] {
         board.ticket(id, id);
     }

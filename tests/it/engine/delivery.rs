@@ -417,18 +417,24 @@ fn one_merge_at_a_time_and_the_others_are_looked_at_again_after_it() {
 }
 
 #[test]
-fn a_branch_update_that_never_shows_is_asked_for_again_and_then_given_up() {
+fn a_branch_update_that_never_shows_is_asked_for_again_and_then_a_person_is_told() {
     let mut machine = Machine::with_pr(policy());
     let behind = PullRequest { mergeability: Mergeability::Behind, ..machine.good_pr("a") };
-    for _ in 0..100 {
+    for _ in 0..1000 {
         machine.observe("a", behind.clone());
         if let Some(effect) = machine.pending(|action| matches!(action, Action::UpdateBranch { .. })) {
             machine.step(Event::EffectDone { effect, result: EffectResult::Plain });
         }
         machine.pass(Duration::from_secs(60));
     }
-    assert_eq!(machine.code("a"), "merge_refused");
-    assert_eq!(machine.emitted(|action| matches!(action, Action::UpdateBranch { .. })), 3);
+    assert_eq!(machine.code("a"), "merge_stuck");
+    let sentence = machine.job("a").stage.reason(machine.now).sentence;
+    assert!(sentence.contains("no update has shown"), "{sentence}");
+    assert_eq!(
+        machine.emitted(|action| matches!(action, Action::UpdateBranch { .. })),
+        15,
+        "three in each of five turns"
+    );
 }
 
 #[test]

@@ -381,3 +381,38 @@ fn a_merge_that_waits_in_the_forges_queue_is_seen_and_does_not_hang() {
     assert_eq!(machine.emitted(is_merge), 5);
     assert_eq!(machine.code("a"), "merge_stuck");
 }
+
+/// Seven commits of the user within a second are no fault of the branch: it lets others go first, comes again, and tells a person only when that
+/// goes on and on.
+#[test]
+fn a_base_that_moves_after_each_update_puts_the_job_aside_and_blocks_nobody() {
+    let mut machine = two_open();
+    machine.policy.merge.max_rebase_attempts = 2;
+    let behind = |machine: &Machine| PullRequest { mergeability: Mergeability::Behind, ..machine.good_pr("a") };
+    let (mut updates, mut other_landed, mut stepped_back) = (0, false, false);
+    for _ in 0..400 {
+        machine.observe("a", behind(&machine));
+        if machine.pending(is_update).is_some() {
+            updates += 1;
+            let head = commit(&format!("a{updates}x"));
+            machine.succeed(is_update, EffectResult::Updated { head, same_diff: true });
+        }
+        stepped_back |= machine.code("a") == "merge_held";
+        if stepped_back && !other_landed {
+            machine.lands("b");
+            other_landed = machine.phase("b") == Phase::Merging;
+            if other_landed {
+                machine.merge_succeeds();
+            }
+        }
+        machine.seconds(30);
+    }
+    assert!(other_landed, "the other one went first");
+    assert_eq!((updates, machine.code("a")), (10, "merge_stuck"), "two in each of five turns, then a person is told");
+    let reason = machine.job("a").stage.reason(machine.now);
+    assert!(reason.sentence.contains("the base has gone on after each of 2 updates"), "{reason:?}");
+    machine.operator(OperatorCommand::Retry { ticket: id("a") });
+    machine.observe("a", machine.good_pr("a"));
+    machine.lands("a");
+    assert_eq!(machine.phase("a"), Phase::Merging, "and a retry goes on");
+}

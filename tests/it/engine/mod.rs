@@ -3,6 +3,7 @@
 mod archive;
 mod attempts;
 mod board;
+mod bots;
 mod delivery;
 pub mod fixtures;
 mod hints;

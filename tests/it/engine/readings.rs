@@ -324,3 +324,41 @@ fn blockers_are_asked_for_themselves() {
     machine.refresh(in_state("x", "Done"));
     assert_eq!(machine.phase("a"), Phase::Implementing);
 }
+
+/// A check that was there and is not shown any more is awaited; it does not make what is left of them all there is.
+#[test]
+fn checks_that_disappear_are_awaited() {
+    let listed = |required: bool, names: &[&str]| {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        (required.then(|| vec!["build".to_owned(), "slow".to_owned()]), names)
+    };
+    for required in [false, true] {
+        let mut machine = Machine::with_pr(policy());
+        let show = |machine: &mut Machine, names: &[&str]| {
+            let (wanted, names) = listed(required, names);
+            let checks = names.iter().map(|name| check(name, CheckStatus::Passed)).collect();
+            let shown = PullRequest { checks: Some(checks), required_checks: wanted, ..machine.good_pr("a") };
+            machine.lands_as("a", shown);
+        };
+        // Pending, so that nothing is merged with the first look.
+        let mut both = machine.good_pr("a");
+        both.checks = Some(vec![check("build", CheckStatus::Passed), check("slow", CheckStatus::Pending)]);
+        both.required_checks = listed(required, &[]).0;
+        machine.observe("a", both);
+        machine.seconds(120);
+        show(&mut machine, &["build"]);
+        assert_eq!(
+            (machine.phase("a"), machine.code("a")),
+            (Phase::WaitingForChecks, "checks"),
+            "required: {required}"
+        );
+        show(&mut machine, &[]);
+        assert_eq!(
+            (machine.phase("a"), machine.code("a")),
+            (Phase::WaitingForChecks, "checks"),
+            "required: {required}"
+        );
+        show(&mut machine, &["build", "slow"]);
+        assert_eq!(machine.phase("a"), Phase::Merging, "required: {required}");
+    }
+}

@@ -1,20 +1,23 @@
 //! Our own review of a head: when it is asked for, what its words mean, and that nothing is merged past it.
 
 use dirigent::config::policy::{Policy, ReviewComment};
+use dirigent::domain::comment::TrustLevel;
 use dirigent::domain::finding::Severity;
 use dirigent::domain::ids::SessionId;
 use dirigent::domain::job::{ReworkTrigger, Stage, Work};
 use dirigent::domain::phase::Phase;
-use dirigent::domain::pr::CheckStatus;
+use dirigent::domain::pr::{CheckStatus, PullRequest, ReviewThread};
 use dirigent::domain::remark::{RemarkAnswer, RemarkKind};
 use dirigent::domain::run::{Activity, RunOutcome, RunReport, StopReason};
-use dirigent::engine::effect::Action;
+use dirigent::engine::effect::{Action, Said};
 use dirigent::engine::event::{EffectResult, OperatorCommand};
+use dirigent::engine::provenance;
 use dirigent::engine::review_format::{self, Unreadable};
 use proptest::prelude::*;
 
 use super::fixtures::{
-    at_head, check, commit, done_report, exit, failed, id, policy, report, review_text, reviewed, ticket,
+    at_head, check, comment, commit, done_report, exit, failed, id, policy, report, review_text, reviewed, thread,
+    ticket,
 };
 use super::machine::Machine;
 
@@ -388,4 +391,84 @@ fn a_review_survives_a_restart_of_the_runner() {
     machine.poll(vec![ticket("a")]);
     assert_eq!(machine.phase("a"), Phase::Reviewing, "{:?}", machine.stage("a"));
     assert_eq!(machine.job("a").delivery.reviews.passes, 0);
+}
+
+/// A conversation about the first finding as the forge shows it: we began it, with an account that a trusted person uses as well.
+fn own_thread(machine: &Machine) -> ReviewThread {
+    let finding = &machine.job("a").delivery.reviews.findings[0];
+    let key = provenance::marked_key(&machine.state.meta.comment_key, &id("a"), &finding.note_key());
+    let mut thread = thread(1, false);
+    thread.comments[0].body = format!("{}\n{}", finding.title, provenance::marker(&key));
+    thread
+}
+
+fn is_answer(action: &Action) -> bool {
+    matches!(action, Action::AnswerThread { .. })
+}
+
+fn with_threads(pr: PullRequest, threads: Vec<ReviewThread>) -> PullRequest {
+    PullRequest { threads: Some(threads), ..pr }
+}
+
+#[test]
+fn our_own_notes_on_lines_are_nobodys_remarks_and_are_resolved_when_they_are_settled() {
+    let mut machine = under_review(with_review());
+    review_ends(&mut machine, &[Severity::P1]);
+    let shown = |machine: &Machine| with_threads(machine.good_pr("a"), vec![own_thread(machine)]);
+    machine.observe("a", shown(&machine));
+    assert!(
+        matches!(machine.stage("a"), Stage::Working { work: Work::Rework { cause }, .. } if cause.trigger == ReworkTrigger::ReviewFinding)
+    );
+    assert_eq!(
+        (machine.job("a").people.remarks.len(), machine.emitted(is_answer)),
+        (1, 0),
+        "the finding, and no thread"
+    );
+    machine.run_starts("a");
+    machine.progress("a", Activity::Committed { head: commit("two") });
+    machine.answers("a", RemarkAnswer::Fixed { text: "mended".into() });
+    machine.run_delivers("a", "two");
+    for _ in 0..3 {
+        machine.observe("a", shown(&machine));
+    }
+    let answers: Vec<&Action> =
+        machine.effects.iter().map(|effect| &effect.action).filter(|one| is_answer(one)).collect();
+    assert!(
+        matches!(answers[..], [Action::AnswerThread { resolve: true, said: Said::Answer { how, .. }, .. }] if how == "fixed"),
+        "once: {answers:?}"
+    );
+    // A later review that finds nothing settles what was declined.
+    let mut machine = under_review(with_review());
+    review_ends(&mut machine, &[Severity::P1]);
+    let thread = own_thread(&machine);
+    machine.observe("a", machine.good_pr("a"));
+    machine.run_starts("a");
+    machine.run_delivers("a", "two");
+    machine.observe("a", with_threads(machine.good_pr("a"), vec![thread.clone()]));
+    assert!(machine.emitted(is_answer) == 1, "a commit was made");
+    machine.run_starts("a");
+    review_ends(&mut machine, &[]);
+    machine.observe("a", with_threads(machine.good_pr("a"), vec![thread]));
+    let last = machine.effects.iter().rev().find(|effect| is_answer(&effect.action)).unwrap();
+    assert!(matches!(&last.action, Action::AnswerThread { resolve: true, .. }), "{last:?}");
+}
+
+#[test]
+fn whoever_has_a_word_in_a_conversation_of_ours_owns_it_even_with_our_words_in_it() {
+    let mut machine = under_review(with_review());
+    review_ends(&mut machine, &[Severity::P1]);
+    let thread = own_thread(&machine);
+    let mut quoted = comment(950, TrustLevel::Member, "");
+    quoted.body = format!("{}\nI see it differently.", thread.comments[0].body);
+    let joined = ReviewThread { comments: vec![thread.comments[0].clone(), quoted], ..thread };
+    machine.observe("a", with_threads(machine.good_pr("a"), vec![joined.clone()]));
+    let kinds: Vec<RemarkKind> = machine.job("a").people.remarks.iter().map(|remark| remark.key.kind).collect();
+    assert_eq!(kinds, [RemarkKind::Finding, RemarkKind::Thread]);
+    machine.run_starts("a");
+    machine.progress("a", Activity::Committed { head: commit("two") });
+    machine.answers("a", RemarkAnswer::Fixed { text: "mended".into() });
+    machine.run_delivers("a", "two");
+    machine.observe("a", with_threads(machine.good_pr("a"), vec![joined]));
+    let resolved = |action: &Action| matches!(action, Action::AnswerThread { resolve: true, .. });
+    assert_eq!((machine.emitted(resolved), machine.emitted(is_answer)), (0, 1), "answered, and left to them");
 }

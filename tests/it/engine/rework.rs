@@ -477,3 +477,35 @@ fn the_same_comment_read_twice_is_one_remark() {
     assert_eq!(machine.job("a").people.undelivered().len(), 1);
     assert_eq!(machine.emitted(|action| matches!(action, Action::Steer { .. })), 1);
 }
+
+/// A ticket whose check is never green: exactly one run more than there are rework rounds, then blocked with the reason, whatever an hour brings.
+#[test]
+fn what_is_never_green_costs_its_rounds_and_nothing_more_for_an_hour() {
+    let mut policy = policy();
+    policy.orchestration.max_rework_cycles = 3;
+    let mut machine = Machine::new(policy);
+    let is_start = |action: &Action| matches!(action, Action::StartRun { .. });
+    let mut made = 0;
+    for _ in 0..120 {
+        machine.poll(vec![ticket("a")]);
+        if machine.job("a").stage.run().is_some() {
+            made += 1;
+            machine.run_starts("a");
+            machine.run_delivers("a", &format!("round{made}x"));
+        }
+        if machine.job("a").delivery.pr.is_some() {
+            with_failing_check(&mut machine);
+        }
+        machine.perform_small();
+        machine.seconds(30);
+    }
+    assert_eq!((made, machine.emitted(is_start)), (4, 4), "max_rework_cycles + 1");
+    assert_eq!(machine.code("a"), "rework_limit_exceeded");
+    let reason = machine.job("a").stage.reason(machine.now);
+    assert!(
+        reason.sentence.contains("3 rework rounds were not enough") && reason.sentence.contains("failed: build"),
+        "{reason:?}"
+    );
+    let told = |action: &Action| matches!(action, Action::Comment { said: Said::Blocked { .. }, .. });
+    assert_eq!(machine.emitted(told), 1, "said once");
+}

@@ -7,13 +7,13 @@ use dirigent::domain::comment::{Comment, TrustLevel};
 use dirigent::domain::job::{ReleaseReason, Stage, Work};
 use dirigent::domain::phase::Phase;
 use dirigent::domain::pr::{CheckStatus, PrState, PullRequest, Verdict};
-use dirigent::domain::remark::RemarkKind;
+use dirigent::domain::remark::{RemarkKind, RemarkStatus};
 use dirigent::domain::run::{RunOutcome, StopReason};
 use dirigent::domain::ticket::{StateChange, Ticket};
 use dirigent::domain::time::Timestamp;
 use dirigent::engine::effect::Action;
 use dirigent::engine::event::{EffectError, EffectResult, OperatorCommand};
-use dirigent::engine::select;
+use dirigent::engine::{objection, select};
 
 use super::fixtures::{
     SWITCH_LABEL, at_head, blocker, check, comment, commit, done_report, exit, failed, id, in_state, labelled, policy,
@@ -473,4 +473,42 @@ fn a_replica_that_lags_does_not_make_a_move_approve_what_came_after_it() {
     let after = StateChange { at: machine.now, ..before };
     machine.poll(vec![Ticket { state_changed: Some(after), ..in_state("a", "Approved") }]);
     assert!(machine.job("a").people.approval.is_some(), "moved again, after it was there");
+}
+
+/// Seed 984771113: a person's approval accepted what a run had made of a remark, while no pull request was there to be looked at.
+#[test]
+fn an_approval_without_an_open_pull_request_accepts_nothing() {
+    let approve = || OperatorCommand::Approve { ticket: id("a"), head: None, overrule: Vec::new() };
+    let is_addressed = |machine: &Machine| {
+        let remark = &machine.job("a").people.remarks[0];
+        assert!(matches!(remark.status, RemarkStatus::Addressed { .. }), "{remark:?}");
+        assert!(machine.job("a").people.approval.is_none());
+    };
+    // Before one is opened: the branch is on its way.
+    let mut machine = Machine::working(policy());
+    machine.refresh(with_comments(ticket("a"), vec![comment(1, TrustLevel::Member, "@dirigent more")]));
+    machine.delivers("a");
+    machine.run_ends("a", done_report(&commit("one")));
+    is_addressed(&machine);
+    assert!(objection(&machine.state, &approve()).is_some_and(|said| said.contains("no pull request is open")));
+    machine.operator(approve());
+    is_addressed(&machine);
+    machine.publish("a");
+    machine.lands("a");
+    assert_eq!(machine.code("a"), "remarks", "somebody has to look at it first");
+    machine.approve("a");
+    machine.lands("a");
+    assert_eq!(machine.phase("a"), Phase::Merging);
+
+    // After somebody closed it.
+    let mut machine = Machine::with_pr(policy());
+    let asked = PullRequest { threads: Some(vec![thread(1, false)]), ..machine.good_pr("a") };
+    machine.observe("a", asked);
+    machine.run_starts("a");
+    machine.run_delivers("a", "two");
+    is_addressed(&machine);
+    machine.observe("a", PullRequest { threads: Some(vec![thread(1, false)]), ..closed(&machine) });
+    assert!(objection(&machine.state, &approve()).is_some());
+    machine.operator(approve());
+    is_addressed(&machine);
 }

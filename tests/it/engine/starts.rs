@@ -5,6 +5,7 @@ use std::time::Duration;
 use dirigent::config::policy::{RoutePolicy, RuntimeTimeouts};
 use dirigent::domain::evidence::GateResult;
 use dirigent::domain::failure::{RunFailure, TurnError};
+use dirigent::domain::ids::SessionId;
 use dirigent::domain::phase::Phase;
 use dirigent::domain::run::{Activity, RunReport};
 use dirigent::domain::usage::Usage;
@@ -192,4 +193,45 @@ impl Machine {
         let shown = super::fixtures::pr(1, &self.job(name).delivery.branch.name, &head);
         self.succeed(|action| matches!(action, Action::OpenPr { .. }), EffectResult::Opened { pr: shown });
     }
+}
+
+#[test]
+fn three_workers_that_meet_a_limit_start_again_at_its_reset_two_minutes_later() {
+    let names = ["a", "b", "c"];
+    let mut machine = Machine::new(policy());
+    machine.poll(names.map(ticket).to_vec());
+    for name in names {
+        machine.run_starts(name);
+        machine.progress(name, Activity::SessionKnown { session: SessionId::new(format!("talk-{name}")) });
+    }
+    let reset = machine.now + Duration::from_secs(120);
+    for name in names {
+        let detail = "usage limit".to_owned();
+        machine.run_ends(name, failed(RunFailure::Turn { class: TurnError::RateLimit, detail, reset_at: Some(reset) }));
+    }
+    let before = machine.emitted(is_start);
+    while machine.now + Duration::from_secs(1) < reset {
+        machine.seconds(1);
+        machine.poll(names.map(ticket).to_vec());
+        assert_eq!(machine.emitted(is_start), before, "{:?} before the reset", reset.since(machine.now));
+        assert!(names.iter().all(|name| machine.code(name) == "quota"));
+    }
+    machine.wake();
+    assert_eq!(machine.now, reset);
+    assert_eq!(machine.emitted(is_start), before + 1, "one goes first");
+    let first = names.into_iter().find(|name| machine.job(name).stage.run().is_some()).unwrap();
+    machine.run_starts(first);
+    let usage = Usage { output: 1, ..Usage::default() };
+    machine.progress(first, Activity::Agent { usage, tool_open_since: None, said: None });
+    assert_eq!(machine.emitted(is_start), before + 3, "it got through, the others follow");
+    let mut resumed: Vec<String> = machine.effects[..]
+        .iter()
+        .filter_map(|effect| match &effect.action {
+            Action::StartRun { resume: Some(session), .. } => Some(session.as_str().to_owned()),
+            _ => None,
+        })
+        .collect();
+    resumed.sort();
+    assert_eq!(resumed, ["talk-a", "talk-b", "talk-c"], "the same conversations go on");
+    assert!(names.iter().all(|name| machine.job(name).failures == 0), "no retry was used");
 }

@@ -56,6 +56,11 @@ pub trait Candidate: Send + Sync + Sized {
     /// What git has under the name.
     async fn head(&self, branch: &str) -> Option<CommitId>;
 
+    /// A file that the branch's work is in, where the forge knows which lines a change shows.
+    fn changed_file(&self, _branch: &str) -> Option<String> {
+        None
+    }
+
     /// How often the pull request was merged by us.
     async fn merges(&self, number: PrNumber) -> usize;
 
@@ -180,6 +185,7 @@ macro_rules! forge_exam {
                 a_persons_comment_is_theirs,
                 a_review_has_verdict_author_and_head,
                 a_conversation_is_answered_once_and_resolved,
+                a_note_on_a_line_is_begun_once_and_only_where_the_change_shows_the_line,
                 a_remark_that_was_taken_back_is_gone,
                 a_reaction_to_a_comment_counts_once,
                 a_reviewer_is_asked_once,

@@ -107,6 +107,10 @@ impl Candidate for OnGithub {
         })
     }
 
+    fn changed_file(&self, branch: &str) -> Option<String> {
+        Some(file_of(branch))
+    }
+
     async fn push(&self, branch: &str) -> CommitId {
         let number = self.made.fetch_add(1, Ordering::SeqCst);
         let file = format!("by-a-person-{number}.txt");

@@ -7,6 +7,7 @@ mod landing;
 mod people;
 mod remote;
 mod requests;
+mod rules;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Output;
 
-use crate::github::{Hub, Method};
+use crate::github::{Demands, Hub, Method};
 use crate::linear::{KEY, Linear};
 use crate::support::board::{Board, PATIENCE, text};
 use crate::support::git_in;
@@ -149,16 +149,15 @@ fn spec_11_the_file_of_symphonys_reference_runs_as_it_is() {
     assert!(!comments.iter().any(|text| text.contains("is ready on branch")), "nothing is claimed: {comments:#?}");
 }
 
-/// The review that the file asks for comes before a person is asked.
-#[test]
-fn a_file_of_pi_symphony_goes_from_linear_to_github_and_back() {
+/// The board and the forge that the file of pi-symphony is about, a ticket on it, and the file with nothing changed but addresses and the times
+/// that nobody here has.
+fn pi_symphony(turn: &str) -> (Linear, Hub, String, Scene) {
     let (linear, hub) = (Linear::start(), Hub::start());
     linear.add_team("SYM", &["Backlog", "Todo", "In Progress", "In Review", "Merging", "Rework", "Done", "Canceled"]);
     linear.add_project("Pi", "db8e51049f48", "SYM");
     let id = linear.add_issue_to("SYM", "Write something", "Todo", &["symphony"]);
     let project = linear.project_id("Pi");
     linear.edit(&id, |issue| issue.project = Some(project));
-    let turn = "if [ \"$DIRIGENT_PHASE\" = reviewing ]; then say=\"# Review\\\\n- head: $(git rev-parse HEAD)\\\\n- findings: 0\"; return; fi\ngit config user.email a@b.c; git config user.name a\necho x > made\ngit add made\ngit commit -qm 'Write something'\ntk done 'it is written'\n";
     let fake = include_str!("../../fakes/pi.sh").replace("    TURN\n", turn);
     let scene = Scene::new(PI_SYMPHONY, "pi", &fake);
     let spaces = scene.board.scratch.dir.path().join("spaces").display().to_string();
@@ -174,8 +173,26 @@ fn a_file_of_pi_symphony_goes_from_linear_to_github_and_back() {
         .with("PI_SYMPHONY_WORKSPACE_ROOT", &spaces);
     git_in(&scene.board.repo(), ["push", "-q", "--force", &hub.git_folder().display().to_string(), "main:main"]);
     git_in(&scene.board.repo(), ["remote", "add", "origin", &hub.clone_url()]);
+    (linear, hub, id, scene)
+}
+
+/// Nothing of the file is named as not built, but what is about eyes: the dashboard's server.
+fn only_the_server_is_missing(doctor: &str) {
+    let idle = |line: &&str| line.contains("not in force") && !line.contains("`server.");
+    let known = ["orchestration.default_phase", "orchestration.passive_phases", "extension_paths"];
+    let unknown: Vec<&str> =
+        doctor.lines().filter(idle).filter(|line| !known.iter().any(|key| line.contains(key))).collect();
+    assert!(unknown.is_empty(), "{unknown:#?}");
+}
+
+/// The review that the file asks for comes before a person is asked; the file merges nothing itself.
+#[test]
+fn a_file_of_pi_symphony_goes_from_linear_to_github_and_back() {
+    let turn = "if [ \"$DIRIGENT_PHASE\" = reviewing ]; then say=\"# Review\\\\n- head: $(git rev-parse HEAD)\\\\n- findings: 0\"; return; fi\ngit config user.email a@b.c; git config user.name a\necho x >> made\ngit add made\ngit commit -qm 'Write something'\ntk done 'it is written'\n";
+    let (linear, hub, id, scene) = pi_symphony(turn);
     let doctor = said(&scene.run(&["doctor"]));
     assert!(doctor.contains("linear-graphql/index.ts) is not there") && doctor.contains("`tk api`"), "{doctor}");
+    only_the_server_is_missing(&doctor);
     let mut runner = scene.start();
     until("a pull request is open", &mut runner, || !hub.pulls().is_empty());
     let number = hub.pulls()[0];
@@ -183,17 +200,104 @@ fn a_file_of_pi_symphony_goes_from_linear_to_github_and_back() {
     assert!(linear.links(&id)[0].0.ends_with(&format!("/pull/{number}")), "{:?}", linear.links(&id));
     let head = hub.head(&hub.head_branch(number)).unwrap();
     hub.set_job(&head, "build", Some("success"), "fine\n");
-    let phase = || text(&scene.run(&["status", "SYM-1", "--field", "phase"]).stdout).trim().to_owned();
+    let field = |name: &str| text(&scene.run(&["status", "SYM-1", "--field", name]).stdout).trim().to_owned();
     until("the review stands on the pull request", &mut runner, || {
         hub.comments(number).iter().any(|said| said.body.contains("<!-- symphony-review -->"))
     });
-    until("it waits for a person", &mut runner, || phase() == "waiting_for_human" || phase() == "ready_to_merge");
+    until("it waits for a person", &mut runner, || field("reason") == "approval");
+    // A rework state is a round, and its head is read again.
+    linear.shift(&linear.user("ada"), &id, "Rework");
+    let head_now = || hub.head(&hub.head_branch(number)).unwrap();
+    until("there is another head", &mut runner, || head_now() != head);
+    hub.set_job(&head_now(), "build", Some("success"), "fine\n");
+    until("it waits for a person again", &mut runner, || field("reason") == "approval" && field("head") == head_now());
+    linear.shift(&linear.user("ada"), &id, "Merging");
+    until("it is ready", &mut runner, || field("sentence").contains("ready for you to merge: "));
+    assert!(hub.merges().is_empty(), "the file lets nobody but people merge");
     let workpads: Vec<String> =
         linear.comments(&id).into_iter().filter(|text| text.contains("## Symphony Workpad")).collect();
     assert_eq!(workpads.len(), 1, "{workpads:#?}");
     hub.merge("ada", number, Method::Squash);
-    until("the ticket is done", &mut runner, || linear.state_of(&id) == "Done" && phase() == "done");
+    until("the ticket is done", &mut runner, || linear.state_of(&id) == "Done" && field("phase") == "done");
     let log = end(runner);
     assert!(log.contains("reviewing"), "the review was made: {log}");
     assert_eq!(linear.links(&id).len(), 1, "one attachment");
+}
+
+/// A worker that makes a mistake, a reviewer that sees it on its line, and a rework that answers.
+const TEAM: &str = r##"git config user.email a@b.c; git config user.name a
+if [ "$DIRIGENT_PHASE" = reviewing ]; then
+  head=$(git rev-parse HEAD)
+  if grep -q mistake made; then
+    say="# Review\n- head: $head\n- findings: 1\n\n## F1: There is a mistake\n- severity: P1\n- place: made:1\n- summary: The word is wrong.\n- why_it_matters: People read it.\n- suggested_fix: Write another."
+  else
+    say="# Review\n- head: $head\n- findings: 0"
+  fi
+  return
+fi
+if [ "$DIRIGENT_PHASE" = rework ]; then
+  echo better > made
+  git commit -qam 'Mend it'
+  tk answer F1 fixed 'wrote another'
+else
+  echo mistake > made
+  git add made
+  git commit -qm 'Write something'
+fi
+tk done 'it is written'
+"##;
+
+/// The same file with its two brakes released: a P1 finding, a rework that answers it, approval by the ticket's state, and the merge.
+#[test]
+fn a_file_of_pi_symphony_that_may_merge_reviews_reworks_and_lands() {
+    let (linear, hub, id, scene) = pi_symphony(TEAM);
+    let scene = scene.set("rollout.mode", "merge").set("merge.mode", "auto");
+    hub.protect("main", Demands { checks: vec!["build".into()], conversations_resolved: true, ..Demands::default() });
+    // The file asks for a preflight of exactly this configuration.
+    let log = {
+        let mut runner = scene.start();
+        let reason = || text(&scene.run(&["status", "SYM-1", "--field", "reason"]).stdout);
+        until("the preflight is missed", &mut runner, || reason().trim() == "preflight");
+        end(runner)
+    };
+    assert!(hub.pulls().is_empty() && linear.comments(&id).is_empty(), "nothing was written: {log}");
+    let doctor = said(&scene.run(&["doctor"]));
+    only_the_server_is_missing(&doctor);
+
+    let mut runner = scene.start();
+    until("a pull request is open", &mut runner, || !hub.pulls().is_empty());
+    let number = hub.pulls()[0];
+    let head = || hub.head(&hub.head_branch(number)).unwrap_or_default();
+    let first = head();
+    hub.set_job(&first, "build", Some("success"), "fine\n");
+    let about_it = || {
+        let said = hub.comments(number).into_iter().map(|said| said.body);
+        said.filter(|body| body.contains("<!-- symphony-review -->")).collect::<Vec<_>>()
+    };
+    until("the finding stands on its line", &mut runner, || {
+        hub.thread_comments(number).first().is_some_and(|said| said[0].body.contains("F1 [P1] There is a mistake"))
+    });
+    until("there is another head", &mut runner, || head() != first);
+    let second = head();
+    until("the answer is in the comment", &mut runner, || about_it().concat().contains("fixed in"));
+    hub.set_job(&second, "build", Some("success"), "fine\n");
+    until("the second review is in", &mut runner, || about_it().concat().contains("nothing found"));
+    let field = |name: &str| text(&scene.run(&["status", "SYM-1", "--field", name]).stdout).trim().to_owned();
+    until("it waits for a person", &mut runner, || field("reason") == "approval");
+    assert!(hub.merges().is_empty(), "nobody has approved it");
+    linear.shift(&linear.user("ada"), &id, "Merging");
+    until("the ticket is done", &mut runner, || linear.state_of(&id) == "Done" && field("phase") == "done");
+    end(runner);
+
+    assert_eq!(hub.merges().len(), 1);
+    assert_eq!(git_in(&hub.git_folder(), ["show", "main:made"]).trim(), "better");
+    assert_eq!(about_it().len(), 1, "one comment, kept up to date: {:#?}", about_it());
+    let threads = hub.thread_comments(number);
+    assert_eq!((threads.len(), threads[0].len()), (1, 2), "begun once and answered once: {threads:#?}");
+    assert!(threads[0][1].body.contains("Fixed in"), "{threads:#?}");
+    assert!(hub.is_resolved(number, hub.threads(number)[0]), "our own conversation waits for nobody");
+    let told = said(&scene.run(&["explain", "SYM-1", "--json"]));
+    let kinds: Vec<&str> =
+        ["\"implement\"", "\"review\"", "\"rework\""].into_iter().filter(|kind| told.contains(kind)).collect();
+    assert_eq!(kinds.len(), 3, "{told}");
 }

@@ -12,8 +12,8 @@ use dirigent::domain::ticket::{NewTicket, Ticket};
 use dirigent::domain::time::Timestamp;
 use dirigent::forge::memory::MemoryForge;
 use dirigent::forge::{
-    CommitStatus, Forge, ForgeCapabilities, ForgeError, MergeOrder, Merged, PrChange, PrLook, Pushed, RemarkPresence,
-    Updated,
+    CommitStatus, Forge, ForgeCapabilities, ForgeError, LineNote, MergeOrder, Merged, PrChange, PrLook, Pushed,
+    RemarkPresence, Updated,
 };
 use dirigent::tracker::memory::MemoryTracker;
 use dirigent::tracker::{
@@ -323,6 +323,17 @@ impl Forge for TroubledForge {
     ) -> Result<(), ForgeError> {
         self.line.pass("react", number.0).await?;
         self.forge.react(permit, number, comment, reaction).await
+    }
+
+    async fn begin_threads(
+        &self,
+        permit: &Permit,
+        number: PrNumber,
+        head: &CommitId,
+        notes: &[LineNote],
+    ) -> Result<usize, ForgeError> {
+        self.line.pass("begin threads", number.0).await?;
+        self.forge.begin_threads(permit, number, head, notes).await
     }
 
     async fn reply_in_thread(

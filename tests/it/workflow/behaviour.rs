@@ -109,6 +109,7 @@ pub const SHOWN_BY: &[(&str, &str)] = &[
     ("review.model", "a_review_is_routed_by_its_own_keys"),
     ("review.model_provider", "a_review_is_routed_by_its_own_keys"),
     ("review.thinking_level", "a_review_is_routed_by_its_own_keys"),
+    ("review.bots", "a_listed_bot_gets_one_round_with_a_counter_of_its_own"),
     ("review.max_passes", "no_more_than_max_passes_and_then_a_person_reads_it"),
     ("review.fix_consideration_severities", "what_is_not_listed_leads_to_no_rework"),
     ("merge.mode", "mutate_never_merges_and_says_so"),

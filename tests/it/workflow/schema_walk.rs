@@ -164,6 +164,7 @@ const READERS: &[(&str, &str, &str)] = &[
     ("review.model", "engine/route.rs", "policy.agent.routes"),
     ("review.model_provider", "engine/route.rs", "policy.agent.routes"),
     ("review.thinking_level", "engine/route.rs", "policy.agent.routes"),
+    ("review.bots", "engine/provenance.rs", "policy.review.bots"),
     ("review.max_passes", "engine/reviewing.rs", "policy.review.max_passes"),
     ("review.fix_consideration_severities", "engine/reviewing.rs", "policy.review.fix_consideration_severities"),
     ("hooks.after_create", "worker/attempt.rs", "hooks.after_create"),

@@ -1,12 +1,12 @@
 //! Comments, reviews, conversations, statuses and checks: done once where the forge has them, refused with a sentence where not.
 
 use dirigent::domain::comment::Acknowledgement;
-use dirigent::domain::ids::{CommentId, TicketId};
+use dirigent::domain::ids::{CommentId, CommitId, TicketId};
 use dirigent::domain::job::OurComments;
 use dirigent::domain::pr::{CheckStatus, Verdict};
 use dirigent::domain::remark::RemarkKind;
 use dirigent::engine::provenance::{is_ours, marked_key};
-use dirigent::forge::{CommitStatus, RemarkPresence};
+use dirigent::forge::{CommitStatus, LineNote, RemarkPresence};
 
 use super::super::SECRET;
 use super::{BRANCH, Candidate, Outcome, assert_refused, look, opened, permit};
@@ -83,6 +83,36 @@ pub async fn a_conversation_is_answered_once_and_resolved<C: Candidate>(c: &C) -
         assert!(is_ours(SECRET, &ticket(), answer, &OurComments::new()));
         forge.resolve_thread(&permit(), number, &id).await.unwrap();
     }
+    Ok(())
+}
+
+/// One that the change shows, one that it does not, and one in a file that is not there.
+pub async fn a_note_on_a_line_is_begun_once_and_only_where_the_change_shows_the_line<C: Candidate>(c: &C) -> Outcome {
+    let pr = opened(c, BRANCH).await;
+    if !c.forge().capabilities().conversations {
+        assert_refused(c.forge().begin_threads(&permit(), pr.number, &pr.head, &[]).await);
+        return Ok(());
+    }
+    let known = c.changed_file(BRANCH);
+    let path = known.clone().unwrap_or_else(|| "made/up.txt".to_owned());
+    let note = |path: &str, line: u32| LineNote {
+        key: marked_key(SECRET, &ticket(), &format!("finding:F{line}:x")),
+        path: path.to_owned(),
+        line,
+        body: format!("It is wrong ({line})."),
+    };
+    let mut notes = vec![note(&path, 1)];
+    if known.is_some() {
+        notes.extend([note(&path, 4_000), note("no/such.file", 2)]);
+    }
+    let begin = async |head: &CommitId| c.forge().begin_threads(&permit(), pr.number, head, &notes).await.unwrap();
+    assert_eq!(begin(&CommitId::new("0".repeat(40))).await, 0, "another head");
+    assert_eq!((begin(&pr.head).await, begin(&pr.head).await), (1, 0));
+    c.settle().await;
+    let threads = look(c, pr.number).await.threads.unwrap();
+    let [thread] = &threads[..] else { panic!("{threads:?}") };
+    assert_eq!((thread.path.as_deref(), thread.line, thread.resolved), (Some(path.as_str()), Some(1), false));
+    assert!(is_ours(SECRET, &ticket(), &thread.comments[0], &OurComments::new()), "whoever's account it is");
     Ok(())
 }
 
