@@ -179,9 +179,6 @@ fn a_branch_is_updated_as_often_as_the_file_allows() {
             machine.pass(Duration::from_secs(61));
             machine.observe("a", shown);
         }
-        machine.pass(Duration::from_secs(61));
-        let last = machine.good_pr("a").head;
-        machine.observe("a", PullRequest { head: last.clone(), ref_head: Some(last), ..behind(&machine) });
         assert_eq!(machine.emitted(|action| matches!(action, Action::UpdateBranch { .. })), allowed as usize);
         assert_eq!(machine.code("a"), "merge_held", "after {allowed}");
     }
