@@ -129,10 +129,7 @@ async fn a_script_of_tk_commands_completes_a_ticket_of_another_board() {
         policies: Vec::new(),
     });
     let inbox = handle.inbox.clone();
-<<<<<<< HEAD
     let deliveries = handle.deliveries.clone();
-=======
->>>>>>> api
     let parts = PollerParts {
         tracker: board.clone(),
         host,
@@ -140,11 +137,7 @@ async fn a_script_of_tk_commands_completes_a_ticket_of_another_board() {
         plan: plan_seen,
         wanted,
         inbox,
-<<<<<<< HEAD
         deliveries,
-=======
-        deliveries: Default::default(),
->>>>>>> api
         moment,
         told: None,
     };
