@@ -153,6 +153,6 @@ fn ticket(n: usize) -> Ticket {
         native_ref: None,
         comments: Some(Vec::new()),
         state_changed: None,
-        labelled: Vec::new(),
+        history: Default::default(),
     }
 }

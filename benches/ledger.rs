@@ -59,7 +59,7 @@ fn job(name: &str) -> Job {
         native_ref: None,
         comments: None,
         state_changed: None,
-        labelled: Vec::new(),
+        history: Default::default(),
     };
     let branch = BranchName { name: format!("dirigent/{name}-a-ticket-with-a-title"), generation: 0 };
     Job::new(TicketFacts::of(&ticket), branch, Timestamp(1))

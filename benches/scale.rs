@@ -178,6 +178,6 @@ fn ticket(n: usize, edits: usize) -> Ticket {
         native_ref: None,
         comments: Some(Vec::new()),
         state_changed: None,
-        labelled: Vec::new(),
+        history: Default::default(),
     }
 }
