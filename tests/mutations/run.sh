@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # Applies each one-line fault to a scratch copy and shows that the tests notice. Usage: tests/mutations/run.sh [PATCH...]
 #
-# Faults of the engine are tried in a package that holds only domain, engine and policy, as a shared library: the tests are built once,
-# and for each fault only the library. Those elsewhere are tried in the whole program, with the tests that TESTS_OF names for their
-# room. MUTATION_TARGET_DIR keeps what was built between two calls, MUTATION_SEEDS bounds the simulator, PROPTEST_CASES the rest;
-# MUTATION_WRAPPER is put before every command that builds or tests.
+# Faults of the engine are tried in a package that holds only domain, engine and policy, so that a round is seconds; those
+# elsewhere in the whole program, with the tests that TESTS_OF names for their room.
+# MUTATION_TARGET_DIR keeps what was built between two calls, MUTATION_SEEDS bounds the simulator, PROPTEST_CASES the rest.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -18,51 +17,36 @@ for patch in "$@"; do patches+=("$(realpath "$patch")"); done
 [ ${#patches[@]} -gt 0 ] || patches=("$here"/*.patch)
 declare -A TESTS_OF=([launcher]="launcher" [runtime]="operator_boundary lanes" [worker]="lanes" [cli]="operator_boundary" [tracker]="exams" [forge]="exams")
 
-mkdir -p "$scratch/engine/src/config" "$scratch/engine/trials/src" "$scratch/engine/trials/tests/it"
+mkdir -p "$scratch/engine/src/config" "$scratch/engine/tests/it"
 cd "$scratch/engine"
 cp "$root/Cargo.lock" .
-# Without development dependencies, so that the library is the same one whether it is built for itself or for the tests.
-dependencies='serde = { version = "1", features = ["derive"] }
-serde_json = "1"
-schemars = { version = "1.2", default-features = false, features = ["derive", "std"] }
-thiserror = "2"
-ulid = "3"
-sha2 = "0.11"'
-cat > Cargo.toml <<TOML
+cat > Cargo.toml <<'TOML'
 [package]
 name = "dirigent"
 version = "0.1.0"
 edition = "2024"
 publish = false
-[lib]
-crate-type = ["dylib"]
 [dependencies]
-$dependencies
-[profile.dev]
-opt-level = 1
-[workspace]
-members = ["trials"]
-TOML
-cat > trials/Cargo.toml <<TOML
-[package]
-name = "trials"
-version = "0.1.0"
-edition = "2024"
-publish = false
-[dependencies]
-$dependencies
-dirigent = { path = ".." }
+serde = { version = "1", features = ["derive"] }
+serde_json = "1"
+schemars = { version = "1.2", default-features = false, features = ["derive", "std"] }
+thiserror = "2"
+ulid = "3"
+sha2 = "0.11"
+[dev-dependencies]
 proptest = { version = "1", default-features = false, features = ["std", "bit-set"] }
 [[test]]
 name = "sim"
 path = "tests/simulator/main.rs"
 harness = false
+[profile.test]
+opt-level = 1
+[workspace]
 TOML
 printf 'pub mod domain;\npub mod engine;\npub mod config {\n    pub mod policy;\n}\n' > src/lib.rs
-touch trials/src/lib.rs
-printf 'mod engine;\n' > trials/tests/it/main.rs
-cp -r "$root/tests/it/engine" trials/tests/it/
-cp -r "$root/tests/simulator" trials/tests/
+printf 'mod engine;\n' > tests/it/main.rs
+cp -r "$root/tests/it/engine" tests/it/
+cp -r "$root/tests/simulator" tests/
 
 fresh_engine() {
   cd "$scratch/engine"
@@ -80,41 +64,23 @@ fresh_program() {
   cd "$scratch/program"
 }
 
-wrapped() {
-  ${MUTATION_WRAPPER:-} "$@"
+cargo_test() {
+  ${MUTATION_WRAPPER:-} cargo test "$@"
 }
 
-# What is built for the tests, once: they call the library, which is exchanged below them.
-build_engine_tests() {
-  export CARGO_TARGET_DIR=$targets/engine
-  wrapped cargo test -p trials --no-run --message-format json-render-diagnostics > "$scratch/built" || exit 1
-  for test in it sim; do
-    sed -nE "s|.*\"kind\":\[\"test\"\].*\"name\":\"$test\".*\"executable\":\"([^\"]+)\".*|\1|p" "$scratch/built" > "$scratch/path"
-    cp "$(cat "$scratch/path")" "$scratch/$test"
-  done
-}
-
-# Builds the library with the fault; runs the engine's tests and the simulator; says who noticed.
+# Runs the engine's tests and the simulator; says who noticed.
 try_engine() {
-  export CARGO_TARGET_DIR=$targets/engine
-  export LD_LIBRARY_PATH=$targets/engine/debug/deps:$(rustc --print sysroot)/lib
-  export scratch seeds
-  # shellcheck disable=SC2016 # expanded in there
-  wrapped bash -c '
-    cargo build -p trials --lib > "$scratch/log" 2>&1 || { echo BROKEN; exit; }
-    "$scratch/it" > "$scratch/log.it" 2>&1 || echo it
-    "$scratch/sim" --seeds "$seeds" > "$scratch/log.sim" 2>&1 || echo sim
-  ' > "$scratch/failed"
   local noticed=""
-  if grep -q BROKEN "$scratch/failed"; then
-    echo BROKEN
-    return
+  export CARGO_TARGET_DIR=$targets/engine
+  if ! cargo_test --test it > "$scratch/log" 2>&1; then
+    if grep -qE '^error(\[|:)' "$scratch/log" && ! grep -qE '^test .* FAILED$' "$scratch/log"; then
+      echo "BROKEN"
+      return
+    fi
+    noticed=$(failed_tests)
   fi
-  if grep -q it "$scratch/failed"; then
-    noticed=$(failed_tests "$scratch/log.it")
-  fi
-  if grep -q sim "$scratch/failed"; then
-    noticed="$noticed; simulator: $(sed -nE 's/^(seed [0-9]+) breaks a promise: (.{0,70}).*/\1, \2/p' "$scratch/log.sim" | head -1)"
+  if ! cargo_test --test sim -- --seeds "$seeds" > "$scratch/log" 2>&1; then
+    noticed="$noticed; simulator: $(sed -nE 's/^(seed [0-9]+) breaks a promise: (.{0,70}).*/\1, \2/p' "$scratch/log" | head -1)"
   fi
   echo "${noticed#; }"
 }
@@ -122,26 +88,25 @@ try_engine() {
 try_program() {
   export CARGO_TARGET_DIR=$targets/program
   # shellcheck disable=SC2086 # several words are several filters
-  if wrapped cargo test --lib --test it -- $1 > "$scratch/log" 2>&1; then
+  if cargo_test --lib --test it -- $1 > "$scratch/log" 2>&1; then
     return
   fi
   if grep -qE '^error(\[|:)' "$scratch/log" && ! grep -qE '^test .* FAILED$' "$scratch/log"; then
     echo "BROKEN"
   else
-    failed_tests "$scratch/log"
+    failed_tests
   fi
 }
 
 failed_tests() {
   local count
-  count=$(grep -cE '^test .* FAILED$' "$1" || true)
-  echo "$count test(s): $(sed -nE 's/^test (.*) \.\.\. FAILED$/`\1`/p' "$1" | sed -n '1,2p' | paste -sd' ')"
+  count=$(grep -cE '^test .* FAILED$' "$scratch/log" || true)
+  echo "$count test(s): $(sed -nE 's/^test (.*) \.\.\. FAILED$/`\1`/p' "$scratch/log" | sed -n '1,2p' | paste -sd' ')"
 }
 
 fresh_engine
-build_engine_tests
 if [ -n "$(try_engine)" ]; then
-  tail -30 "$scratch"/log*
+  tail -30 "$scratch/log"
   echo "the tests fail without any fault: nothing can be shown"
   exit 1
 fi
