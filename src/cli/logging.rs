@@ -51,14 +51,14 @@ impl Loudness {
 }
 
 /// Where the log goes besides the file.
-pub enum LogPlace {
+pub enum ScreenLog {
     Stderr(LogFormat),
     /// A live table has the terminal, and shows of it what there is room for.
     Kept(RecentLines),
 }
 
 /// Starts the log. The file is always written.
-pub fn start(place: &RunnerFolder, shown: LogPlace, loudness: Loudness) -> io::Result<()> {
+pub fn start(place: &RunnerFolder, shown: ScreenLog, loudness: Loudness) -> io::Result<()> {
     let asked = || EnvFilter::try_from_env("DIRIGENT_LOG").ok();
     let file = RotatingFile::open(&place.state_dir.join(FILE))?;
     let in_file = layer()
@@ -67,15 +67,15 @@ pub fn start(place: &RunnerFolder, shown: LogPlace, loudness: Loudness) -> io::R
         .with_filter(asked().unwrap_or_else(|| Loudness::Usual.filter()));
     let filter = asked().unwrap_or_else(|| loudness.filter());
     let on_screen = match shown {
-        LogPlace::Stderr(LogFormat::Json) => layer().json().with_writer(io::stderr).with_filter(filter).boxed(),
-        LogPlace::Stderr(LogFormat::Full) => {
+        ScreenLog::Stderr(LogFormat::Json) => layer().json().with_writer(io::stderr).with_filter(filter).boxed(),
+        ScreenLog::Stderr(LogFormat::Full) => {
             layer().fmt_fields(debug_fn(write_full_field)).with_writer(io::stderr).with_filter(filter).boxed()
         }
-        LogPlace::Stderr(LogFormat::Text) => {
+        ScreenLog::Stderr(LogFormat::Text) => {
             let people = ForPeople { colour: output::colour_on_stderr() };
             layer().event_format(people).with_writer(io::stderr).with_filter(filter).boxed()
         }
-        LogPlace::Kept(lines) => {
+        ScreenLog::Kept(lines) => {
             let people = ForPeople { colour: false };
             layer().event_format(people).with_writer(lines).with_filter(filter).boxed()
         }

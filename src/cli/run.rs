@@ -21,7 +21,7 @@ use super::context::Context;
 use super::gc;
 use super::landing;
 use super::live::{self, LiveTable};
-use super::logging::{self, LogPlace, Loudness};
+use super::logging::{self, Loudness, ScreenLog};
 use super::open_files;
 use super::output;
 use super::outside;
@@ -142,8 +142,8 @@ pub fn work(context: &Context, loaded: &Loaded, place: &RunnerFolder, order: &Wo
         .map_err(|error| error.standing_for(&place.state_dir, &loaded.settings.workspace.repo))?;
     let log = RecentLines::default();
     let shown = match view {
-        View::Plain => LogPlace::Stderr(order.log.unwrap_or(loaded.settings.observability.log)),
-        View::Live => LogPlace::Kept(log.clone()),
+        View::Plain => ScreenLog::Stderr(order.log.unwrap_or(loaded.settings.observability.log)),
+        View::Live => ScreenLog::Kept(log.clone()),
     };
     logging::start(place, shown, order.loudness)?;
     for warning in &loaded.warnings {
