@@ -443,6 +443,11 @@ impl Hub {
         self.world().faults.list.push(fault);
     }
 
+    /// Whether every fault has been met as often as it was meant to be.
+    pub fn has_met_all_faults(&self) -> bool {
+        self.world().faults.list.iter().all(|fault| fault.times == 0)
+    }
+
     /// Takes away the faults that were meant for one request, met or not. Lasting ones stay.
     pub fn clear_expired_faults(&self) {
         self.world().faults.list.retain(|fault| fault.times > 1);

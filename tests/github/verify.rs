@@ -50,6 +50,21 @@ impl Hub {
         self.world().repo(HOME).issue(number).unwrap().labels.clone()
     }
 
+    pub fn title(&self, number: u64) -> String {
+        self.world().repo(HOME).issue(number).unwrap().title.clone()
+    }
+
+    pub fn is_draft(&self, number: u64) -> bool {
+        self.world().repo(HOME).pull(number).unwrap().draft
+    }
+
+    /// The statuses of a commit, each context with its newest state.
+    pub fn statuses(&self, sha: &str) -> Vec<(String, String)> {
+        let world = self.world();
+        let all = world.repo(HOME).statuses.iter().filter(|one| one.sha == sha);
+        all.map(|one| (one.context.clone(), one.state.clone())).collect()
+    }
+
     pub fn is_open(&self, number: u64) -> bool {
         self.world().repo(HOME).issue(number).unwrap().open
     }

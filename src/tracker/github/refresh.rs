@@ -15,7 +15,7 @@ use super::ticket::Issue;
 use super::wire::{Actor, ColumnValue, GraphqlIssue, RestIssue, RestUser, TimelineItem};
 use crate::domain::comment::{Author, TrustLevel, has_command_line};
 use crate::domain::ids::TicketId;
-use crate::domain::ticket::{Doing, History, Labelled, StateChange, Ticket, same_state, state_in};
+use crate::domain::ticket::{Blocker, Doing, History, Labelled, StateChange, Ticket, same_state, state_in};
 use crate::domain::time::Timestamp;
 use crate::github::{GithubError, GraphqlAnswer, GraphqlFault, Purpose};
 use crate::tracker::{Found, TrackerError};
@@ -113,8 +113,10 @@ impl GithubTracker {
         for some in asked.chunks(AT_ONCE) {
             let told = self.ask_for(some, WHOLE).await?;
             self.meet_all(&told).await?;
+            let mut blockers = self.blockers_of(&told).await?;
             for (which, told) in told {
-                let answer = self.found(&which, told).await?;
+                let blocked_by = blockers.remove(&which).unwrap_or_default();
+                let answer = self.found(&which, told, blocked_by).await?;
                 found.push((which.id(), answer));
             }
         }
@@ -243,13 +245,27 @@ impl GithubTracker {
         found
     }
 
-    async fn found(&self, which: &IssueRef, told: Told) -> Result<Found, TrackerError> {
+    /// What these issues of ours wait for, asked for together.
+    async fn blockers_of(&self, told: &[(IssueRef, Told)]) -> Result<BTreeMap<IssueRef, Vec<Blocker>>, TrackerError> {
+        let here = told.iter().filter(|(which, _)| which.elsewhere.is_none());
+        let issues = here.filter_map(|(_, told)| match told {
+            Told::Issue(issue, column) if issue.kind == "Issue" => {
+                self.issue_of_graphql(issue, column.as_ref().and_then(|column| column.name.clone())).ok()
+            }
+            _ => None,
+        });
+        let issues: Vec<Issue> = issues.collect();
+        let found = self.blockers(&issues.iter().collect::<Vec<_>>()).await?;
+        Ok(found.into_iter().map(|(number, blockers)| (IssueRef::here(number), blockers)).collect())
+    }
+
+    async fn found(&self, which: &IssueRef, told: Told, blocked_by: Vec<Blocker>) -> Result<Found, TrackerError> {
         match told {
             Told::Unreadable(why) => Ok(Found::Unreadable(why)),
             Told::Nothing(Some(fault)) if fault.kind != "NOT_FOUND" => Ok(Found::Unreadable(fault.message)),
             Told::Nothing(_) => Ok(self.why_missing(which).await?),
             Told::Issue(issue, _) if issue.kind != "Issue" => Ok(Found::Gone("it is a pull request".to_owned())),
-            Told::Issue(issue, column) => match self.whole_ticket(which, &issue, column).await {
+            Told::Issue(issue, column) => match self.whole_ticket(which, &issue, column, blocked_by).await {
                 Ok(Ok(ticket)) => Ok(Found::Ticket(ticket)),
                 Ok(Err(why)) => Ok(Found::Unreadable(why)),
                 Err(error) => Err(error),
@@ -277,6 +293,7 @@ impl GithubTracker {
         which: &IssueRef,
         told: &GraphqlIssue,
         column: Option<ColumnValue>,
+        blocked_by: Vec<Blocker>,
     ) -> Result<Result<Ticket, String>, TrackerError> {
         let issue = match self.issue_of_graphql(told, column.as_ref().and_then(|column| column.name.clone())) {
             Ok(issue) => issue,
@@ -296,7 +313,6 @@ impl GithubTracker {
             true => self.all_comments(&which.id(), issue.number, None).await?,
             false => comments.each().map(|one| comment_of_graphql(self, one)).collect(),
         };
-        let blocked_by = self.blockers(&[&issue]).await?.remove(&issue.number).unwrap_or_default();
         let mut ticket = self.ticket(&issue, blocked_by);
         let events: Vec<&TimelineItem> = told.timeline_items.iter().flat_map(|all| all.each()).collect();
         ticket.history = self.history(&issue, told, &events);

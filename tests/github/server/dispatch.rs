@@ -28,7 +28,7 @@ pub fn handle(shared: &Shared, door: Door, mut request: Request) -> Delivery {
     if let Some(git) = GitRequest::read(&request) {
         let route = git.route(&request);
         let entry = enter(&mut lock(), route, &request, Value::Null);
-        let met = lock().faults.meet(route, false);
+        let met = lock().faults.meet(route, git.pushes(&request));
         let before = met.is_some_and(|met| lock().faults.list[met].when == When::Before);
         let answer =
             if before { Answer::general(500, "not looked at") } else { transport::handle(shared, &git, &request) };

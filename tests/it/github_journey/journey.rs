@@ -1,11 +1,11 @@
 //! The way of one issue, step by step: what people do, how far it got, and what has to be true at the end.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::scene::{Account, Scene, holding};
-use crate::github::{Hub, Line};
+use crate::github::{ANY_WRITE, Fault, Hub, Instead, Line, When};
 use crate::support::board::{Board, Runner};
 use crate::support::git_in;
 
@@ -83,13 +83,48 @@ pub struct Journey {
     acted: RefCell<BTreeSet<Step>>,
     /// The head whose check was red.
     red: RefCell<String>,
+    /// The runner is killed when a fault is met.
+    doomed: Cell<bool>,
 }
 
 impl Journey {
     pub fn new(account: Account) -> Self {
         let Scene { board, hub } = Scene::new(AGENT, account, "");
         let issue = hub.add_issue("ada", TITLE, "Please.", &[]);
-        Self { board, hub, account, issue, acted: RefCell::default(), red: RefCell::default() }
+        let (acted, red) = (RefCell::default(), RefCell::default());
+        Self { board, hub, account, issue, acted, red, doomed: Cell::default() }
+    }
+
+    /// The whole way, with the runner killed while the answer to its `write`th write is on its way; whether it wrote so often.
+    pub fn play_killed_at(&self, write: u32) -> bool {
+        self.doomed.set(true);
+        let (route, when, instead) = (ANY_WRITE.to_owned(), When::After, Instead::Silence);
+        self.hub.add_fault(Fault { route, when, instead, skip: write, times: 1 });
+        let runner = RefCell::new(Some(self.start()));
+        for step in Step::ALL {
+            self.people(step);
+            self.board.until(&format!("{step:?} (killed at write {write})"), || {
+                self.kill_if_doomed(&runner);
+                self.is_reached(step)
+            });
+        }
+        self.board.until("nothing is left to be written", || {
+            self.kill_if_doomed(&runner);
+            self.status()["pending_effects"] == 0 && self.is_quiet()
+        });
+        runner.take().unwrap().end();
+        self.check_the_end();
+        !self.doomed.get()
+    }
+
+    fn kill_if_doomed(&self, runner: &RefCell<Option<Runner>>) {
+        if self.doomed.get() && self.hub.has_met_all_faults() {
+            self.doomed.set(false);
+            let killed = runner.take().unwrap();
+            killed.signal(nix::sys::signal::Signal::SIGKILL);
+            drop(killed);
+            runner.replace(Some(self.start()));
+        }
     }
 
     /// The whole way, with this at that step. Panics if anything of it is not as it should be.

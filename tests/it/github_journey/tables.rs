@@ -47,3 +47,13 @@ fn the_pause_command_at_each_step() {
 fn a_runner_that_is_killed_at_each_step() {
     at_each(&Step::ALL, Trouble::Killed);
 }
+
+#[test]
+fn a_runner_that_is_killed_between_each_write_and_its_answer() {
+    let mut writes = 0;
+    while Journey::new(Account::Own).play_killed_at(writes) {
+        writes += 1;
+    }
+    eprintln!("killed at each of {writes} writes");
+    assert!(writes > 10, "{writes}");
+}
