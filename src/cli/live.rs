@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crossterm::cursor::MoveToPreviousLine;
 use crossterm::queue;
 use crossterm::terminal::{Clear, ClearType};
+use tokio::sync::watch::error::RecvError;
 
 use crate::config::observability::ObservabilitySettings;
 use crate::domain::snapshot::Snapshot;
-use crate::runtime::Handle;
+use crate::runtime::{Handle, Snapshots};
 
 use super::output;
 use super::snapshot_source::{Behind, SnapshotSource};
@@ -33,11 +34,30 @@ pub async fn show(handle: Handle, stopping: Arc<AtomicBool>, settings: Observabi
             text = format!("{STOPPING}\n{text}");
         }
         drawn = draw(&text, drawn).unwrap_or(0);
-        tokio::time::sleep(settings.render_interval).await;
-        if let Ok(Err(_)) = tokio::time::timeout(settings.refresh, snapshots.changed()).await {
+        if next_picture(&mut snapshots, &settings).await.is_err() {
             let _ = draw("", drawn);
             return;
         }
+    }
+}
+
+/// Waits until it is time to draw again; an error where the driver is gone, however long the pause would have been.
+async fn next_picture(snapshots: &mut Snapshots, settings: &ObservabilitySettings) -> Result<(), RecvError> {
+    let pause = tokio::time::sleep(settings.render_interval);
+    tokio::pin!(pause);
+    let mut news = false;
+    loop {
+        tokio::select! {
+            () = &mut pause => break,
+            changed = snapshots.changed() => {
+                changed?;
+                news = true;
+            }
+        }
+    }
+    match news {
+        true => Ok(()),
+        false => tokio::time::timeout(settings.refresh, snapshots.changed()).await.unwrap_or(Ok(())),
     }
 }
 

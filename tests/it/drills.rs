@@ -11,6 +11,7 @@ mod people;
 mod receipts;
 mod requests;
 mod rollout;
+mod screen;
 mod secrets;
 mod words;
 mod worker_side;

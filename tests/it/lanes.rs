@@ -325,11 +325,13 @@ async fn a_pull_request_is_opened_as_the_file_says() {
     let mut stage = Stage::new(&["t-1"], Play::Commits);
     stage.policy.pr.draft = true;
     stage.policy.pr.reviewers = vec!["ada".into()];
+    stage.policy.pr.labels = vec!["by-a-robot".into()];
     let driven = stage.start().await;
     let number = dirigent::domain::ids::PrNumber(1);
     driven.until("it is open", |driven| driven.stage.forge.forge.pr(number).is_some()).await;
     let pr = driven.stage.forge.forge.pr(number).unwrap();
     assert!(pr.draft);
+    assert_eq!(pr.labels, ["by-a-robot"]);
     assert_eq!(driven.stage.forge.forge.requested_reviewers(number), ["ada"]);
     driven.until("it waits for somebody", |driven| driven.job("t-1").is_some_and(|job| job.reason == "draft")).await;
 }

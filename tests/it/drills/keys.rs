@@ -163,3 +163,39 @@ echo work > work.txt; git add -A; git commit -qm work; tk done x
     let ticket = std::fs::read_to_string(repo.join("boards/one/t-1.md")).unwrap();
     assert!(ticket.contains("## Our Pad"), "{ticket}");
 }
+
+#[test]
+fn worktrees_lie_where_the_file_says_and_begin_where_it_says() {
+    let agent =
+        "pwd > \"$HOME/where\"; ls > \"$HOME/seen\"; echo work > work.txt; git add -A; git commit -qm work; tk done x";
+    let board = Board::new(agent, "");
+    board.scratch.git(["checkout", "-q", "-b", "ground"]);
+    board.scratch.write("underground.txt", "x\n");
+    board.scratch.commit("another beginning");
+    board.scratch.git(["checkout", "-q", "main"]);
+    let seen = |file: &str| std::fs::read_to_string(board.scratch.dir.path().join(file)).unwrap();
+    board.ticket("t-1", "As ever");
+    board.ok(&["run", "--once", "--set", "rollout.mode=mutate", "--set", "pr.forge=local"]);
+    assert!(seen("where").contains("/home/workspaces/") && !seen("seen").contains("underground"), "{}", seen("where"));
+    let root = board.scratch.dir.path().join("elsewhere");
+    board.ticket("t-2", "Elsewhere");
+    board.workflow(&format!("{MERGE}workspace: {{root: \"{}\", base: ground}}\n", root.display()));
+    board.ok(&["run", "--once"]);
+    assert!(seen("where").starts_with(&root.canonicalize().unwrap().display().to_string()), "{}", seen("where"));
+    assert!(seen("seen").contains("underground.txt"), "{}", seen("seen"));
+}
+
+#[test]
+fn the_kill_switch_is_the_file_that_the_workflow_names() {
+    let board = Board::new(GOOD, &MERGE.replace("mode: merge}", "mode: merge, kill_switch_file: ./halt}"));
+    board.scratch.write(".dirigent/pause", "");
+    board.scratch.write("halt", "");
+    board.ticket("t-1", "Held");
+    board.run(&["run", "--once"]);
+    assert_eq!(merges(&board, "t-1"), 0);
+    let status = board.ok(&["status"]);
+    assert!(status.contains("STOPPED: kill-switch file") && status.contains("halt"), "{status}");
+    std::fs::remove_file(board.repo().join("halt")).unwrap();
+    board.ok(&["run", "--once"]);
+    assert_eq!(merges(&board, "t-1"), 1, "the file of the default is nothing here");
+}

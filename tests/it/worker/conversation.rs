@@ -200,6 +200,17 @@ async fn a_request_that_nobody_may_answer_fails_the_run_at_once() {
 }
 
 #[tokio::test]
+async fn an_agent_that_says_a_word_and_falls_silent_has_the_time_that_the_file_gives_it() {
+    let mut bench = speaking(&[]);
+    bench.settings.acp.command = "echo '{}'; cat >/dev/null; exec sleep 1000".into();
+    bench.settings.acp.timeouts.read = Duration::from_millis(200);
+    bench.settings.agent.start_timeout = PATIENCE;
+    let outcome = bench.run().await.outcome;
+    let RunOutcome::Failed { failure: RunFailure::Handshake { detail } } = outcome else { panic!("{outcome:?}") };
+    assert!(detail.contains("no word for 200 ms"), "{detail}");
+}
+
+#[tokio::test]
 async fn a_handshake_that_never_comes_is_named() {
     let mut bench = speaking(&[]);
     bench.settings.acp.command = "cat >/dev/null; exec sleep 1000".into();

@@ -57,6 +57,29 @@ async fn uncommitted_work_of_a_success_is_committed() {
     assert_eq!((report.commits_ahead, report.salvage), (1, None));
 }
 
+/// What an agent leaves that needs a moment to end.
+async fn left_after_a_stop(grace: Duration, needs: &str) -> Option<String> {
+    let mut bench = Bench::new(&[]);
+    let (up, left) = (bench.path("up"), bench.path("left"));
+    let (ready, last) = (up.display(), left.display());
+    bench.settings.exec.command =
+        format!("trap '{needs} echo said goodbye > {last}; exit 0' TERM; echo > {ready}; while :; do sleep 0.1; done");
+    bench.settings.agent.stop_grace = grace;
+    let running = bench.start();
+    let run = running.run.clone();
+    poll("the agent is up", || up.exists()).await;
+    running.control.try_send(Control::Stop(StopReason::Operator)).unwrap();
+    assert_eq!(running.report().await.outcome, RunOutcome::Killed { reason: StopReason::Operator });
+    bench.assert_nothing_left(&run);
+    fs::read_to_string(left).ok()
+}
+
+#[tokio::test]
+async fn an_agent_has_the_time_to_end_that_the_file_gives_it() {
+    assert_eq!(left_after_a_stop(PATIENCE, "").await.as_deref(), Some("said goodbye\n"));
+    assert_eq!(left_after_a_stop(Duration::from_millis(50), "sleep 100;").await, None);
+}
+
 #[tokio::test]
 async fn with_on_dirty_fail_uncommitted_work_is_salvaged() {
     let mut bench = Bench::new(&["commit=a.txt", "dirty=new.txt"]);

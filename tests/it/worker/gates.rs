@@ -62,6 +62,16 @@ async fn commands_run_on_exactly_the_commit_and_leave_nothing() {
 }
 
 #[tokio::test]
+async fn a_gate_may_have_a_time_of_its_own() {
+    let bench = Bench::new(&[]);
+    let mut gates = gates(&bench, &["sleep 1000", "echo next"], LONG);
+    gates.settings.task[0].timeout = Some(Duration::from_millis(300));
+    let permit = allowed(EffectKind::RunGate);
+    let results = gates.run_task(&permit, &"t-1".into(), "b", &head(&bench), pending()).await.unwrap();
+    assert_eq!(results.iter().map(|one| one.timed_out).collect::<Vec<_>>(), [true, false]);
+}
+
+#[tokio::test]
 async fn a_gate_that_hangs_is_stopped_with_its_daemon() {
     let bench = Bench::new(&[]);
     let daemon = bench.path("daemon");

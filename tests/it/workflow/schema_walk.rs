@@ -118,6 +118,7 @@ const READERS: &[(&str, &str, &str)] = &[
     ("orchestration.max_rework_cycles", "engine/phases/moves.rs", "policy.orchestration.max_rework_cycles"),
     ("orchestration.rework_states", "engine/reconcile.rs", "policy.orchestration.rework_states"),
     ("orchestration.on_comment", "engine/remarks.rs", "policy.orchestration.on_comment"),
+    ("orchestration.mention", "workflow/texts.rs", "self.mention"),
     ("orchestration.ownership.required_label", "engine/select.rs", "policy.orchestration.required_label"),
     ("orchestration.ownership.required_workpad_marker", "runtime/assembly/mod.rs", "workpad_marker()"),
     ("orchestration.states.*", "engine/phases/moves.rs", "policy.orchestration.states"),
