@@ -113,7 +113,7 @@ pub struct Provider {
     /// github, linear: what a worker may ask the API for. Default: `read`; for linear `write` in a file without `orchestration.states` and
     /// `pr`, whose prompt moves the ticket itself.
     pub agent_tool: AgentTool,
-    /// github: whether a person uses our account as well. Default: an app's is its own, any other is shared.
+    /// github, linear: whether a person uses our account as well. Default: an app's is its own, any other is shared.
     pub account: Option<AccountUse>,
 }
 
@@ -316,9 +316,16 @@ impl TrackerKind {
                 "agent_tool",
                 "account",
             ],
-            Self::Linear => {
-                &["api_key", "endpoint", "team_key", "project_slug", "assignee", "create_labels", "agent_tool"]
-            }
+            Self::Linear => &[
+                "api_key",
+                "endpoint",
+                "team_key",
+                "project_slug",
+                "assignee",
+                "create_labels",
+                "agent_tool",
+                "account",
+            ],
             Self::Memory => &[],
         }
     }

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use super::gatekeeper::Gatekeeper;
 use super::handle::Message;
-use super::lanes::{CallQueue, Priority, READ_TICKET, WRITE};
+use super::lanes::{CallQueue, LaneFailure, Priority, READ_TICKET, WRITE};
 use crate::config::policy::Policy;
 use crate::config::tracker::AgentTool;
 use crate::domain::ids::{RunId, TicketId, TicketKey};
@@ -150,8 +150,12 @@ impl ServiceAccess for RunnerService {
         }
         let api = tracker.agent_api().ok_or(NO_API)?;
         let scope = self.scope();
-        let judged = tokio::time::timeout(READ_TICKET, api.judge(&scope, request)).await;
-        let what = match (judged.map_err(|_| "no answer in time".to_owned())??, allowed) {
+        // Judging asks as well: not while nobody is to ask.
+        let held = |failure: LaneFailure| failure.to_string();
+        let place = lane.enter(Priority::Look).await.map_err(held)?;
+        let judged = place.run(READ_TICKET, api.judge(&scope, request)).await.map_err(held)??;
+        drop(place);
+        let what = match (judged, allowed) {
             (ApiDeed::Read, _) => {
                 let answer = lane.call(Priority::Look, READ_TICKET, api.read_api(&scope, request)).await;
                 let answer = answer.map_err(|error| error.to_string())?;

@@ -1,6 +1,7 @@
 //! Linear besides what every tracker has to pass: its scopes, its people, its faults, its cost, and the built binary on it.
 
 mod agent_api;
+mod automations;
 mod contract;
 mod cost;
 mod family;
@@ -9,6 +10,7 @@ mod killed;
 mod people;
 mod runner;
 mod scope;
+mod waits;
 mod writes;
 
 use std::sync::Arc;

@@ -250,6 +250,15 @@ impl Linear {
         self.world().board.issues[id].clone()
     }
 
+    /// Who moved it, and where to, oldest first.
+    pub fn moves(&self, id: &str) -> Vec<(Actor, String)> {
+        let issue = self.issue(id);
+        let world = self.world();
+        let name = |state: &str| world.board.state(state).name.clone();
+        let moves = issue.history.iter().filter_map(|line| Some((line.by.clone(), name(&line.states.as_ref()?.1))));
+        moves.collect()
+    }
+
     /// The texts of the comments, oldest first.
     pub fn comments(&self, id: &str) -> Vec<String> {
         self.issue(id).comments.iter().map(|comment| comment.body.clone()).collect()
@@ -273,6 +282,16 @@ impl Linear {
 
     pub fn forget_journal(&self) {
         self.world().journal.clear();
+    }
+
+    /// Keeps what is answered from now on.
+    pub fn record(&self) {
+        self.world().tape = Some(Vec::new());
+    }
+
+    /// The answers since then.
+    pub fn recorded(&self) -> Vec<Vec<u8>> {
+        self.world().tape.take().unwrap_or_default()
     }
 
     pub fn complexity_used(&self) -> u64 {

@@ -147,7 +147,11 @@ fn handle(world: &mut World, key: Option<&str>, body: &[u8]) -> Delivery {
             world.journal[entry].took_effect = is_mutation && !failed;
             garble(&world.garbled, &mut body);
             // Linear answers a mutation that it refuses with 400.
-            json_answer(if failed && is_mutation { 400 } else { 200 }, &body)
+            let answer = json_answer(if failed && is_mutation { 400 } else { 200 }, &body);
+            if let Some(tape) = &mut world.tape {
+                tape.push(answer.bytes.clone());
+            }
+            answer
         }
     } else {
         json_answer(401, &status_body(401))

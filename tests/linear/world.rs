@@ -53,6 +53,8 @@ pub struct World {
     pub oldest_history_first: bool,
     /// What people put into issues, by name.
     pub files: BTreeMap<String, Vec<u8>>,
+    /// What was answered, where a test wants to have it.
+    pub tape: Option<Vec<Vec<u8>>>,
     pub violations: Vec<String>,
     ahead: SignedDuration,
     last: Timestamp,
@@ -73,6 +75,7 @@ impl World {
             garbled: Vec::new(),
             oldest_history_first: false,
             files: BTreeMap::new(),
+            tape: None,
             violations: Vec::new(),
             ahead: SignedDuration::ZERO,
             last: Timestamp::UNIX_EPOCH,

@@ -3,6 +3,7 @@
 use secrecy::ExposeSecret;
 
 use crate::config::Settings;
+use crate::config::tracker::AccountUse;
 use crate::tracker::TrackerError;
 use crate::tracker::linear::{Assignee, ENDPOINT, LinearConfig, LinearTracker, NamedStates, Scope};
 
@@ -28,6 +29,7 @@ pub fn linear_board(settings: &Settings) -> Result<LinearTracker, TrackerError> 
             terminal: tracker.terminal_states.clone(),
             targets,
         },
+        own_account: provider.account.map(|account| account == AccountUse::Own),
         create_labels: provider.create_labels.unwrap_or(false),
         ..LinearConfig::new(api_key, scope)
     })

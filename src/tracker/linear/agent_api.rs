@@ -86,6 +86,13 @@ impl AgentApi for LinearTracker {
     async fn read_api(&self, _: &ApiScope, request: &Value) -> Result<ApiAnswer, TrackerError> {
         match AgentDocument::read(request) {
             Ok(document) if document.deed == Deed::Read => {
+                // A worker that asks in a loop would take what the runner needs to stop it.
+                if let Some(wait) = self.client.budget().near_its_end() {
+                    return Ok(failed(format!(
+                        "what is left of Linear's limit is kept for writing; ask again in {} s",
+                        wait.as_secs() + 1
+                    )));
+                }
                 answered(self.client.relay(&document.as_read(), CallKind::AgentRead).await)
             }
             Ok(_) => Ok(failed("this request writes")),

@@ -1,23 +1,22 @@
-//! Whole issues: the list of a board, and issues by their ids.
+//! Whole issues by their ids, and what a page of them is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use super::LinearTracker;
-use super::client::DatedReply;
 use super::documents::issues::{IssueFilter, IssuesIssuesNodes as Node, Variables};
 use super::documents::{Issues, issues};
+use super::pages::Pages;
 use super::scope::{by_ids, is_uuid};
 use super::ticket::{is_cut_off, lacks_history, people_in, ticket};
 use crate::domain::ids::TicketId;
 use crate::domain::ticket::Ticket;
-use crate::domain::time::Timestamp;
 use crate::tracker::{Found, TrackerError};
 
 /// Sizes of a reading. Complexity is counted by what is asked for, not by what is there.
-struct Sizes {
-    first: i64,
+pub(super) struct Sizes {
+    pub first: i64,
     labels: i64,
     relations: i64,
     comments: i64,
@@ -25,21 +24,11 @@ struct Sizes {
 }
 
 /// Many issues, each with what most of them have.
-const WIDE: Sizes = Sizes { first: 35, labels: 10, relations: 5, comments: 5, history: 10 };
+pub(super) const WIDE: Sizes = Sizes { first: 35, labels: 10, relations: 5, comments: 5, history: 10 };
 /// A few issues, with nearly everything.
-const DEEP: Sizes = Sizes { first: 10, labels: 20, relations: 20, comments: 40, history: 10 };
+pub(super) const DEEP: Sizes = Sizes { first: 10, labels: 20, relations: 20, comments: 40, history: 10 };
 /// One issue, read on where the others broke off.
 const REST: Sizes = Sizes { first: 1, labels: 50, relations: 50, comments: 100, history: 100 };
-
-/// No issue has so many pages of anything.
-const MOST_PAGES: usize = 1000;
-
-/// A board as it was read.
-pub struct Listing {
-    pub nodes: Vec<Node>,
-    /// When its first page was asked for, by Linear's clock.
-    pub asked_at: Option<Timestamp>,
-}
 
 /// One issue by its id.
 pub enum Seen {
@@ -48,43 +37,6 @@ pub enum Seen {
 }
 
 impl LinearTracker {
-    /// Every issue in one of these states, each whole. A record that cannot be understood is left out, and said.
-    pub(super) async fn list(&self, states: &[String]) -> Result<Listing, TrackerError> {
-        let filter = self.scope.in_states(states);
-        let (mut found, mut left_out, mut asked_at) = (BTreeMap::new(), Vec::new(), None);
-        let mut cursor = None::<String>;
-        for page in 0.. {
-            let DatedReply { data, asked_at: at } =
-                self.client.ask_loosely::<Issues>(variables(&filter, &WIDE, cursor.clone(), false)).await?;
-            asked_at = asked_at.or(at);
-            let (nodes, next) = read_page(data)?;
-            for node in nodes {
-                match decode(node) {
-                    Ok(node) => {
-                        found.insert(node.id.clone(), node);
-                    }
-                    Err(Malformed { id, why }) => {
-                        tracing::warn!(issue = id, why, "a malformed issue is left out of the board");
-                        left_out.push(format!("{id}: {why}"));
-                    }
-                }
-            }
-            let Some(next) = next else { break };
-            if cursor.as_ref() == Some(&next) || page > MOST_PAGES {
-                return Err(TrackerError::Pagination(format!("Linear names page {} as the next one again", page + 1)));
-            }
-            cursor = Some(next);
-        }
-        let cut_off: Vec<String> = found.values().filter(|node| is_cut_off(node)).map(|node| node.id.clone()).collect();
-        for (id, seen) in self.read_deeply(cut_off).await? {
-            if let Seen::Node(node) = seen {
-                found.insert(id, *node);
-            }
-        }
-        *self.left_out.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = left_out;
-        Ok(Listing { nodes: found.into_values().collect(), asked_at })
-    }
-
     /// These issues to the end of all their lists, in scope or not. An id that is not among the answers was not shown.
     pub(super) async fn read_deeply(&self, ids: Vec<String>) -> Result<BTreeMap<String, Seen>, TrackerError> {
         let mut found = BTreeMap::new();
@@ -108,10 +60,8 @@ impl LinearTracker {
 
     /// Reads the inner lists of one issue to their end.
     async fn read_on(&self, node: &mut Node) -> Result<(), TrackerError> {
-        for _ in 0..MOST_PAGES {
-            if !is_cut_off(node) {
-                return Ok(());
-            }
+        let mut pages: BTreeMap<&str, Pages> = BTreeMap::new();
+        while is_cut_off(node) {
             let filter = by_ids(vec![node.id.clone()]);
             let sizes = Sizes {
                 labels: if node.labels.page_info.has_next_page { REST.labels } else { 1 },
@@ -129,17 +79,13 @@ impl LinearTracker {
             };
             let more = self.client.ask::<Issues>(asked).await?.data.issues.nodes.into_iter().next();
             let more = more.ok_or_else(|| gone_meanwhile(node))?;
-            let again = |before: &Option<String>, after: &Option<String>, has_next: bool| has_next && before == after;
             macro_rules! append {
                 ($list:ident, $needed:expr) => {
                     if $needed {
-                        let (info, next) = (&node.$list.page_info, &more.$list.page_info);
-                        if again(&info.end_cursor, &next.end_cursor, next.has_next_page) {
-                            return Err(TrackerError::Pagination(format!(
-                                "a list of {} does not go on",
-                                node.identifier
-                            )));
-                        }
+                        // The cursor that was followed just now.
+                        let info = &node.$list.page_info;
+                        let followed = pages.entry(stringify!($list)).or_default();
+                        followed.after(info.has_next_page, info.end_cursor.clone())?;
                         node.$list.nodes.extend(more.$list.nodes);
                         node.$list.page_info = more.$list.page_info;
                     }
@@ -150,7 +96,7 @@ impl LinearTracker {
             append!(comments, node.comments.page_info.has_next_page);
             append!(history, lacks_history(node));
         }
-        Err(TrackerError::Pagination(format!("the lists of {} have no end", node.identifier)))
+        Ok(())
     }
 
     pub(super) async fn tickets(&self, nodes: &[Node]) -> Result<Vec<Ticket>, TrackerError> {
@@ -191,7 +137,7 @@ fn gone_meanwhile(node: &Node) -> TrackerError {
     TrackerError::Pagination(format!("{} was not shown any more while it was read", node.identifier))
 }
 
-fn variables(filter: &IssueFilter, sizes: &Sizes, after: Option<String>, archived: bool) -> Variables {
+pub(super) fn variables(filter: &IssueFilter, sizes: &Sizes, after: Option<String>, archived: bool) -> Variables {
     Variables {
         filter: Some(filter.clone()),
         first: sizes.first,
@@ -209,12 +155,12 @@ fn variables(filter: &IssueFilter, sizes: &Sizes, after: Option<String>, archive
 }
 
 /// A record that is there and is not what the schema promises.
-struct Malformed {
-    id: String,
-    why: String,
+pub(super) struct Malformed {
+    pub id: String,
+    pub why: String,
 }
 
-fn decode(value: Value) -> Result<Node, Malformed> {
+pub(super) fn decode(value: Value) -> Result<Node, Malformed> {
     let id = value["id"].as_str().map_or_else(|| "an issue without an id".to_owned(), str::to_owned);
     let node: Node =
         serde_json::from_value(value).map_err(|error| Malformed { id: id.clone(), why: error.to_string() })?;
@@ -227,17 +173,12 @@ fn decode(value: Value) -> Result<Node, Malformed> {
     }
 }
 
-/// The records of a page, and the cursor of the next one.
-fn read_page(mut data: Value) -> Result<(Vec<Value>, Option<String>), TrackerError> {
+/// The records of a page, and whether there is another one.
+pub(super) fn read_page(mut data: Value) -> Result<(Vec<Value>, issues::IssuesIssuesPageInfo), TrackerError> {
     let info: issues::IssuesIssuesPageInfo = serde_json::from_value(data["issues"]["pageInfo"].take())
         .map_err(|error| TrackerError::Response(format!("a page does not say whether it is the last one: {error}")))?;
     let Value::Array(nodes) = data["issues"]["nodes"].take() else {
         return Err(TrackerError::Response("a page has no list of issues".to_owned()));
     };
-    let next = match (info.has_next_page, info.end_cursor) {
-        (false, _) => None,
-        (true, Some(cursor)) => Some(cursor),
-        (true, None) => return Err(TrackerError::Pagination("there is a next page, and no way to it".to_owned())),
-    };
-    Ok((nodes, next))
+    Ok((nodes, info))
 }

@@ -49,7 +49,7 @@ impl LinearClient {
         let invalid = |why: String| TrackerError::InvalidConfig(why);
         let address = reqwest::Url::parse(endpoint)
             .map_err(|error| invalid(format!("tracker.provider.endpoint `{endpoint}` is not an address: {error}")))?;
-        let mut value = HeaderValue::from_str(key.expose_secret().trim())
+        let mut value = HeaderValue::from_str(&authorization(key.expose_secret().trim()))
             .map_err(|_| invalid("tracker.provider.api_key has characters that no key has".to_owned()))?;
         value.set_sensitive(true);
         let headers = HeaderMap::from_iter([(AUTHORIZATION, value)]);
@@ -163,6 +163,11 @@ impl LinearClient {
         let data = refusals::data_of(status, &headers, &bytes, kind)?;
         Ok(DatedReply { data, asked_at })
     }
+}
+
+/// A personal key stands alone; a token that an application was given says what it is.
+fn authorization(key: &str) -> String {
+    if key.starts_with("lin_oauth_") { format!("Bearer {key}") } else { key.to_owned() }
 }
 
 /// The whole chain of causes: the outermost says only that a request failed. Never with the address, which tells nothing.

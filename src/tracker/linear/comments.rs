@@ -10,6 +10,7 @@ use super::documents::comments::{
 };
 use super::documents::{Comments, EditComment, React, WriteComment, edit_comment, react, write_comment};
 use super::keys::own_id;
+use super::pages::Pages;
 use super::refusals::WriteFailure;
 use super::scope::{is_uuid, time_of, time_text};
 use super::ticket::oldest_first;
@@ -38,7 +39,7 @@ impl LinearTracker {
         let issue = IssueFilter { id: Some(by_id()), ..Default::default() };
         let of_issue = NullableIssueFilter { id: Some(by_id()), ..Default::default() };
         let filter = CommentFilter { issue: Some(of_issue), ..filter };
-        let (mut nodes, mut after) = (Vec::new(), None::<String>);
+        let (mut nodes, mut pages, mut after) = (Vec::new(), Pages::default(), None::<String>);
         loop {
             let asked = Variables { issue: Some(issue.clone()), filter: Some(filter.clone()), after: after.clone() };
             let answer = self.client.ask::<Comments>(asked).await?.data;
@@ -49,12 +50,9 @@ impl LinearTracker {
             }
             nodes.extend(answer.comments.nodes);
             let info = answer.comments.page_info;
-            match (info.has_next_page, info.end_cursor) {
-                (false, _) => return Ok(Some(nodes)),
-                (true, next) if next.is_none() || next == after => {
-                    return Err(TrackerError::Pagination("the comments do not go on".to_owned()));
-                }
-                (true, next) => after = next,
+            after = pages.after(info.has_next_page, info.end_cursor)?;
+            if after.is_none() {
+                return Ok(Some(nodes));
             }
         }
     }

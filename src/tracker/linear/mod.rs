@@ -15,6 +15,8 @@ mod client;
 mod comments;
 mod documents;
 mod keys;
+mod listing;
+mod pages;
 mod people;
 mod polling;
 mod refusals;
@@ -30,6 +32,7 @@ use secrecy::SecretString;
 
 use super::TrackerError;
 use client::LinearClient;
+use listing::Unfinished;
 use people::Accounts;
 use polling::Digest;
 
@@ -81,6 +84,8 @@ pub struct LinearTracker {
     /// What is known of each issue on the board, for the next sweep.
     digests: Mutex<Option<Digest>>,
     left_out: Mutex<Vec<String>>,
+    /// A list that broke off.
+    unfinished: tokio::sync::Mutex<Option<Unfinished>>,
 }
 
 impl LinearTracker {
@@ -97,6 +102,7 @@ impl LinearTracker {
             sweep_every: config.sweep_every,
             digests: Mutex::default(),
             left_out: Mutex::default(),
+            unfinished: tokio::sync::Mutex::default(),
         })
     }
 }

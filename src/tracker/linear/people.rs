@@ -120,7 +120,8 @@ impl Accounts {
         match (bot, user, outsider) {
             (Some(bot), _, _) => Author::new(bot, TrustLevel::Bot),
             (None, Some(id), _) => self.person(id),
-            (None, None, Some(name)) => Author::new(name, TrustLevel::Stranger),
+            // Their names are their own choice, and may be those of people here.
+            (None, None, Some(name)) => Author::new(format!("{name} (outside Linear)"), TrustLevel::Stranger),
             // Rules and automations of Linear itself.
             (None, None, None) => Author::new("Linear", TrustLevel::Bot),
         }

@@ -11,9 +11,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::LinearTracker;
-use super::board::{Listing, Seen};
+use super::board::Seen;
 use super::documents::issues::IssuesIssuesNodes as Node;
 use super::documents::{Changes, Digests, changes, digests};
+use super::listing::Listing;
+use super::pages::Pages;
 use super::scope::{recast, time_of, time_text};
 use super::ticket::{comment_time, digest, digest_of};
 use crate::domain::ticket::{Ticket, state_in};
@@ -38,16 +40,38 @@ struct Told {
     comments: BTreeMap<String, String>,
 }
 
+/// What became of issues that changed.
+enum Changed {
+    Tickets(Vec<Node>, Vec<Ticket>),
+    /// Some are not on the board any more, which only a whole list can say.
+    Left(Vec<Left>),
+}
+
+/// An issue that is not on the board any more, in the version that showed it, with its comments and theirs.
+struct Left {
+    id: String,
+    updated_at: String,
+    comments: Vec<(String, String)>,
+}
+
+impl Left {
+    fn of(node: Node) -> Self {
+        let comments = node.comments.nodes.into_iter().map(|comment| (comment.id, comment.updated_at));
+        Self { id: node.id, updated_at: node.updated_at, comments: comments.collect() }
+    }
+}
+
 /// Each issue on the board, and what stands for what we know of it.
 pub type Digest = HashMap<u128, u64>;
 
 impl LinearTracker {
     pub(super) async fn tick(&self, states: &[String], since: Option<&Mark>) -> Result<BoardReading, TrackerError> {
         if let Some(wait) = self.client.budget().near_its_end() {
-            return Err(TrackerError::RateLimited { retry_after: Some(wait) });
+            let why = "what is left of Linear's limit is kept for what is under way".to_owned();
+            return Err(TrackerError::Later { wait, why });
         }
         let told: Option<Told> = since.and_then(|mark| serde_json::from_str(&mark.0).ok());
-        let Some(told) = told else { return self.tell_everything(states).await };
+        let Some(told) = told else { return self.tell_everything(states, Vec::new()).await };
         if now().since(told.swept) >= self.sweep_every {
             self.sweep(states, told).await
         } else {
@@ -55,7 +79,8 @@ impl LinearTracker {
         }
     }
 
-    async fn tell_everything(&self, states: &[String]) -> Result<BoardReading, TrackerError> {
+    /// `left` are issues that made the whole list necessary, by leaving the board: they are told with it, once.
+    async fn tell_everything(&self, states: &[String], left: Vec<Left>) -> Result<BoardReading, TrackerError> {
         let began = now();
         let Listing { nodes, asked_at } = self.list(states).await?;
         let tickets = self.tickets(&nodes).await?;
@@ -64,6 +89,10 @@ impl LinearTracker {
         let mut told = Told { at, swept: began, issues: issues.collect(), comments: BTreeMap::new() };
         for comment in nodes.iter().flat_map(|node| &node.comments.nodes) {
             told.comments.insert(comment.id.clone(), comment.updated_at.clone());
+        }
+        for Left { id, updated_at, comments } in left {
+            told.issues.entry(id).or_insert(updated_at);
+            told.comments.extend(comments);
         }
         told.forget();
         *self.digests.lock().unwrap_or_else(PoisonError::into_inner) =
@@ -86,7 +115,7 @@ impl LinearTracker {
         let answer = self.client.ask::<Changes>(asked).await?;
         let (issues, comments) = (answer.data.issues, answer.data.comments);
         if issues.page_info.has_next_page || comments.page_info.has_next_page {
-            return self.tell_everything(states).await;
+            return self.tell_everything(states, Vec::new()).await;
         }
         let known = |of: &BTreeMap<String, String>, id: &String, at: &String| of.get(id) == Some(at);
         let mut changed: Vec<String> = issues
@@ -102,8 +131,9 @@ impl LinearTracker {
         if changed.is_empty() {
             return Ok(BoardReading { asked_at: answer.asked_at, answer: BoardAnswer::Unchanged });
         }
-        let Some((nodes, tickets)) = self.changed_tickets(changed).await? else {
-            return self.tell_everything(states).await;
+        let (nodes, tickets) = match self.changed_tickets(changed).await? {
+            Changed::Tickets(nodes, tickets) => (nodes, tickets),
+            Changed::Left(left) => return self.tell_everything(states, left).await,
         };
         let mut next = Told { at: answer.asked_at.unwrap_or_else(now).max(told.at), ..told };
         // As they were read, which may be by another replica than the one that told of them: then they are told of again.
@@ -120,28 +150,31 @@ impl LinearTracker {
         Ok(BoardReading { asked_at: answer.asked_at, answer: answer_given })
     }
 
-    /// Whole tickets for these ids; `None` where one of them has left the board, which only a whole list can say.
-    async fn changed_tickets(&self, ids: Vec<String>) -> Result<Option<(Vec<Node>, Vec<Ticket>)>, TrackerError> {
-        let mut nodes = Vec::new();
+    /// What these issues are now.
+    async fn changed_tickets(&self, ids: Vec<String>) -> Result<Changed, TrackerError> {
+        let (mut nodes, mut left) = (Vec::new(), Vec::new());
         for (id, seen) in self.read_deeply(ids).await? {
             match seen {
                 Seen::Node(node) if node.trashed == Some(true) || self.scope.excludes(&node).is_some() => {
-                    return Ok(None);
+                    left.push(Left::of(*node));
                 }
                 Seen::Node(node) => nodes.push(*node),
                 Seen::Unreadable(why) => tracing::warn!(issue = id, why, "a changed issue cannot be understood"),
             }
         }
+        if !left.is_empty() {
+            return Ok(Changed::Left(left));
+        }
         let tickets = self.tickets(&nodes).await?;
-        Ok(Some((nodes, tickets)))
+        Ok(Changed::Tickets(nodes, tickets))
     }
 
     async fn sweep(&self, states: &[String], told: Told) -> Result<BoardReading, TrackerError> {
         let known = self.digests.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(mut known) = known else { return self.tell_everything(states).await };
+        let Some(mut known) = known else { return self.tell_everything(states, Vec::new()).await };
         let began = now();
         let filter: digests::IssueFilter = recast(&self.scope.in_states(states))?;
-        let (mut changed, mut after, mut asked_at) = (Vec::new(), None::<String>, None);
+        let (mut changed, mut pages, mut after, mut asked_at) = (Vec::new(), Pages::default(), None::<String>, None);
         loop {
             let asked = digests::Variables { filter: Some(filter.clone()), first: SWEPT_AT_ONCE, after: after.clone() };
             let answer = self.client.ask::<Digests>(asked).await?;
@@ -154,28 +187,24 @@ impl LinearTracker {
                 }
             }
             let info = answer.data.issues.page_info;
-            match (info.has_next_page, info.end_cursor) {
-                (false, _) => break,
-                (true, next) if next.is_none() || next == after => {
-                    return Err(TrackerError::Pagination(
-                        "Linear names the same page as the next one again".to_owned(),
-                    ));
-                }
-                (true, next) => after = next,
+            after = pages.after(info.has_next_page, info.end_cursor)?;
+            if after.is_none() {
+                break;
             }
         }
         // What is left is not on the board any more.
         changed.extend(known.into_keys().map(text_of));
         let asked_for = changed.len();
         match self.changed_tickets(changed).await? {
-            Some((nodes, tickets)) if nodes.len() == asked_for => {
+            Changed::Tickets(nodes, tickets) if nodes.len() == asked_for => {
                 let mut next = Told { swept: began, ..told };
                 next.issues.extend(nodes.iter().map(|node| (node.id.clone(), node.updated_at.clone())));
                 next.forget();
                 self.note_digests(states, &nodes);
                 Ok(BoardReading { asked_at, answer: BoardAnswer::Changed { tickets, mark: next.mark() } })
             }
-            _ => self.tell_everything(states).await,
+            Changed::Tickets(..) => self.tell_everything(states, Vec::new()).await,
+            Changed::Left(left) => self.tell_everything(states, left).await,
         }
     }
 

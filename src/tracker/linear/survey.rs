@@ -2,6 +2,7 @@
 
 use super::LinearTracker;
 use super::documents::{Survey, survey};
+use super::pages::Pages;
 use super::scope::{project_filter, recast};
 use crate::domain::ticket::{same_state, state_in};
 use crate::tracker::TrackerError;
@@ -19,15 +20,15 @@ impl LinearTracker {
     pub(super) async fn survey(&self) -> Result<String, TrackerError> {
         let project = self.scope.project_slug.as_deref();
         let filter = project.map(|slug| recast(&project_filter(slug))).transpose()?;
-        let (mut teams, mut after) = (Vec::new(), None::<String>);
+        let (mut teams, mut pages, mut after) = (Vec::new(), Pages::default(), None::<String>);
         let first = loop {
             let asked = survey::Variables { project: filter.clone(), after: after.clone() };
             let mut found = self.client.ask::<Survey>(asked).await?.data;
             teams.append(&mut found.teams.nodes);
             let info = &found.teams.page_info;
-            match &info.end_cursor {
-                Some(next) if info.has_next_page && after.as_ref() != Some(next) => after = Some(next.clone()),
-                _ => break found,
+            after = pages.after(info.has_next_page, info.end_cursor.clone())?;
+            if after.is_none() {
+                break found;
             }
         };
         let mut where_ = Vec::new();

@@ -142,8 +142,12 @@ impl<B: Board> Candidate for OnGithub<B> {
     }
 
     async fn grant(&self, login: &str, trust: TrustLevel) -> Outcome {
-        assert_eq!(trust, TrustLevel::Maintain);
-        self.hub.grant(login, Permission::Maintain);
+        let permission = match trust {
+            TrustLevel::Maintain => Permission::Maintain,
+            TrustLevel::Stranger => Permission::None,
+            _ => return Err(Cannot("give somebody this permission")),
+        };
+        self.hub.grant(login, permission);
         Ok(())
     }
 

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use dirigent::domain::comment::TrustLevel;
 use dirigent::domain::ids::{CommentId, TicketId};
 use dirigent::domain::time::Timestamp;
 use dirigent::tracker::Tracker;
 use dirigent::tracker::linear::{LinearConfig, LinearTracker, NamedStates, Scope};
 
 use super::tracker::{Candidate, Cannot, Columns, Gaps, Outcome};
-use crate::linear::{Instead, KEY, Lag, Linear, When};
+use crate::linear::{Instead, KEY, Lag, Linear, Role, When};
 
 /// How the server is set up before anything happens.
 trait Setup: Send + Sync + 'static {
@@ -38,10 +39,9 @@ fn adapter(linear: &Linear) -> Arc<LinearTracker> {
 
 #[async_trait]
 impl<S: Setup> Candidate for Board<S> {
-    const CANNOT: Gaps = &[(
-        "says_who_we_are_and_what_others_may",
-        "Linear knows members, admins and guests, and nothing between; linear_tracker::people looks at those",
-    )];
+    const CANNOT: Gaps = &[];
+    /// Linear knows members, admins and guests, and nothing between.
+    const STANDING: TrustLevel = TrustLevel::Member;
 
     async fn fresh() -> Self {
         let linear = Linear::start();
@@ -100,6 +100,17 @@ impl<S: Setup> Candidate for Board<S> {
 
     async fn unsay(&self, id: &TicketId, comment: &CommentId) {
         self.linear.unsay(id.as_str(), comment.as_str());
+    }
+
+    async fn grant(&self, login: &str, trust: TrustLevel) -> Outcome {
+        let role = match trust {
+            TrustLevel::Admin => Role::Admin,
+            TrustLevel::Member => Role::Member,
+            TrustLevel::Stranger => Role::Guest,
+            _ => return Err(Cannot("give somebody a permission that Linear does not know")),
+        };
+        self.linear.add_user(login, role);
+        Ok(())
     }
 
     async fn hide(&self, id: &TicketId) -> Outcome {

@@ -24,6 +24,8 @@ pub use super::{Cannot, Gaps, Outcome};
 #[async_trait]
 pub trait Candidate: Send + Sync + Sized {
     const CANNOT: Gaps;
+    /// A standing, besides that of whoever owns everything, that lets somebody's words count here.
+    const STANDING: TrustLevel = TrustLevel::Maintain;
 
     /// An empty board of its own.
     async fn fresh() -> Self;

@@ -11,7 +11,7 @@ use super::{team, tracker};
 use crate::linear::{Instead, Linear, When};
 use crate::support::allowed;
 
-fn scope(id: &str, number: u64) -> ApiScope {
+pub fn scope(id: &str, number: u64) -> ApiScope {
     let ticket = TicketId::new(id);
     let mark = provenance::marked_key("secret", &ticket, &provenance::worker_key(&"run-1".into(), number));
     ApiScope { ticket, key: "ENG-1".into(), pull_request: None, mark }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use dirigent::domain::ids::TicketId;
 use dirigent::domain::time::Timestamp;
 use dirigent::engine::permit::EffectKind;
-use dirigent::tracker::{BoardAnswer, Found, Tracker, TrackerError};
+use dirigent::tracker::{AgentApi, BoardAnswer, Found, Tracker, TrackerError};
 use serde_json::json;
 
 use super::{active, first_mark, found, listed, team, titles, tracker};
@@ -44,8 +44,63 @@ async fn a_read_that_fails_is_an_error_and_never_a_part() {
         let error = tracker.poll(&active(), None).await.unwrap_err();
         assert!(expected(&error), "{what}: {error:?}");
         linear.heal();
+        assert_eq!(listed(&tracker).await.len(), 80, "{what}: and then it works again");
     }
-    assert_eq!(listed(&tracker).await.len(), 80, "and then it works again");
+}
+
+/// A board that takes longer than a call may, or more than an hour's limit allows, is read all the same.
+#[tokio::test]
+async fn a_list_that_breaks_off_goes_on_where_it_was() {
+    let linear = Linear::start();
+    let ada = linear.user("ada");
+    for number in 0..80 {
+        let id = linear.add_issue(&format!("ticket {number}"), "Todo", &[]);
+        // More than the wide reading brings.
+        (0..if number < 25 { 9 } else { 0 }).for_each(|word| drop(linear.say(&ada, &id, &format!("word {word}"))));
+    }
+    let whole = {
+        let tracker = tracker(&linear, team("ENG"));
+        listed(&tracker).await;
+        linear.journal().iter().filter(|entry| entry.operation == "Issues").count()
+    };
+    assert_eq!(whole, 6, "three pages, and three of those with more comments");
+    // Each call ends with its second request: by a limit, a broken line, or because nobody waits any longer.
+    let breaks: [fn() -> Instead; 3] =
+        [|| Instead::RateLimited(Duration::ZERO), || Instead::Html(502), || Instead::Silence];
+    for instead in breaks {
+        let tracker = tracker(&linear, team("ENG"));
+        linear.forget_journal();
+        let mut calls = 0;
+        let tickets = loop {
+            calls += 1;
+            assert!(calls < 20, "it never ends");
+            linear.fault_later("Issues", When::Before, instead(), 1, 1);
+            let silent = || linear.journal().iter().filter(|entry| entry.status.is_none()).count();
+            let before = silent();
+            let nobody_waits = async {
+                while silent() == before {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            };
+            let states = active();
+            let answer = tokio::select! {
+                answer = tracker.fetch_by_states(&states) => answer.ok(),
+                () = nobody_waits => None,
+            };
+            linear.heal();
+            if let Some(tickets) = answer {
+                break tickets;
+            }
+        };
+        assert_eq!(tickets.len(), 80);
+        assert!(tickets.iter().all(|ticket| ticket.comments.as_ref().is_some_and(|said| [0, 9].contains(&said.len()))));
+        let asked = linear.journal().iter().filter(|entry| entry.operation == "Issues").count();
+        assert_eq!(asked, whole + calls - 1, "each call brings it on; only what broke off is asked again");
+        // What is wrong with what was read does not last.
+        linear.fault("Issues", When::After, Instead::Errors("INPUT_ERROR", "Invalid cursor"));
+        assert!(tracker.fetch_by_states(&active()).await.is_err());
+        assert_eq!(listed(&tracker).await.len(), 80);
+    }
 }
 
 #[tokio::test]
@@ -103,13 +158,20 @@ async fn a_cursor_that_repeats_ends_the_reading() {
         linear.add_issue(&format!("ticket {number}"), "Todo", &[]);
     }
     let tracker = tracker(&linear, team("ENG"));
-    let looping = Instead::Edited(Box::new(|body| {
-        body["data"]["issues"]["pageInfo"] = json!({"hasNextPage": true, "endCursor": "cursor:3"});
-    }));
-    linear.fault_later("Issues", When::After, looping, 0, 50);
-    let error = tracker.fetch_by_states(&active()).await.unwrap_err();
-    assert!(matches!(error, TrackerError::Pagination(_)), "{error:?}");
-    assert!(linear.journal().len() < 5, "it does not go on for ever");
+    // The same again, and a circle of two.
+    for cursors in [&["cursor:3"][..], &["cursor:3", "cursor:6"]] {
+        let asked = std::sync::atomic::AtomicUsize::new(0);
+        let looping = Instead::Edited(Box::new(move |body| {
+            let cursor = cursors[asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % cursors.len()];
+            body["data"]["issues"]["pageInfo"] = json!({"hasNextPage": true, "endCursor": cursor});
+        }));
+        linear.fault_later("Issues", When::After, looping, 0, 50);
+        let error = tracker.fetch_by_states(&active()).await.unwrap_err();
+        assert!(matches!(error, TrackerError::Pagination(_)), "{error:?}");
+        assert!(linear.journal().len() < 5, "it does not go on for ever");
+        linear.heal();
+        linear.forget_journal();
+    }
 }
 
 #[tokio::test]
@@ -133,7 +195,7 @@ async fn a_malformed_record_is_left_out_of_a_list_and_said() {
 #[tokio::test]
 async fn a_limit_that_is_near_makes_polls_wait() {
     let linear = Linear::start();
-    linear.add_issue("one", "Todo", &[]);
+    let id = linear.add_issue("one", "Todo", &[]);
     let tracker = tracker(&linear, team("ENG"));
     linear.allow_requests(60);
     let mut refused = None;
@@ -149,13 +211,16 @@ async fn a_limit_that_is_near_makes_polls_wait() {
         }
     }
     match refused {
-        Some(TrackerError::RateLimited { retry_after: Some(wait) }) => {
-            assert!(wait > Duration::from_secs(3000), "{wait:?}");
-        }
+        // Others go on: it is no limit that was hit.
+        Some(TrackerError::Later { wait, .. }) => assert!(wait > Duration::from_secs(3000), "{wait:?}"),
         other => panic!("{other:?}"),
     }
     let asked = linear.journal().len();
     assert!(tracker.poll(&active(), Some(&mark)).await.is_err());
     assert_eq!(linear.journal().len(), asked, "nothing is asked meanwhile");
     assert!(tracker.whoami().await.is_ok(), "and what is left is for what is under way");
+    let (asked, scope) = (linear.journal().len(), super::agent_api::scope(&id, 0));
+    let refused = tracker.read_api(&scope, &json!({"query": "{ viewer { id } }"})).await.unwrap();
+    assert!(!refused.success && refused.output.contains("ask again in"), "{refused:?}");
+    assert_eq!(linear.journal().len(), asked, "and not for workers that ask and ask");
 }

@@ -1,10 +1,14 @@
 //! Whose words and moves count.
 
+use dirigent::config::policy::Policy;
 use dirigent::domain::comment::TrustLevel;
+use dirigent::domain::ticket::Ticket;
+use dirigent::engine::provenance;
 use dirigent::tracker::Tracker;
 use dirigent::tracker::linear::{LinearConfig, LinearTracker};
 
 use super::{config, team, tracker, whole};
+use crate::engine::fixtures::policy;
 use crate::linear::{Actor, KEY, Linear, Role};
 
 #[tokio::test]
@@ -36,7 +40,36 @@ async fn members_are_trusted_and_guests_apps_and_strangers_are_not() {
         assert_eq!((comment.author.name.as_str(), comment.author.trust), (name, trust));
     }
     assert_eq!((comments[6].author.name.as_str(), comments[6].author.trust), ("GitHub", TrustLevel::Bot));
-    assert_eq!((comments[7].author.name.as_str(), comments[7].author.trust), ("Eve", TrustLevel::Stranger));
+    assert_eq!(comments[7].author.trust, TrustLevel::Stranger);
+}
+
+/// People of another system choose their names themselves, also those of people here; what the workflow says of a name is not theirs.
+#[tokio::test]
+async fn a_name_from_elsewhere_is_nobodys_here() {
+    let linear = Linear::start();
+    linear.add_user("gus", Role::Guest);
+    let tracker = tracker(&linear, team("ENG"));
+    let id = linear.add_issue("one", "Todo", &[]);
+    linear.say(&Actor::Outsider("ada".to_owned()), &id, "/dirigent approve");
+    linear.say(&linear.user("ada"), &id, "fine");
+    linear.say(&linear.user("gus"), &id, "a guest");
+    let asked_from_elsewhere = linear.add_issue("from Slack", "Todo", &[]);
+    linear.edit(&asked_from_elsewhere, |issue| issue.by = Actor::Outsider("ada".to_owned()));
+    let mut policy = policy();
+    let trusted = |ticket: &Ticket, policy: &Policy| {
+        let comments = ticket.comments.as_ref().unwrap();
+        comments.iter().map(|said| provenance::is_trusted(&said.author, policy)).collect::<Vec<_>>()
+    };
+    let ticket = whole(&tracker, &id).await;
+    assert_eq!(trusted(&ticket, &policy), [false, true, false]);
+    policy.tracker.trusted_accounts = ["ada", "GUS"].map(str::to_owned).to_vec();
+    assert_eq!(
+        trusted(&ticket, &policy),
+        [false, true, true],
+        "a guest whom the file names is trusted, a namesake is not"
+    );
+    let author = whole(&tracker, &asked_from_elsewhere).await.author.unwrap();
+    assert!(author.name.contains("ada") && !author.name.eq_ignore_ascii_case("ada"), "{author:?}");
 }
 
 #[tokio::test]

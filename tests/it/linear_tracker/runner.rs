@@ -28,7 +28,7 @@ pr: {forge: local}
 const MERGE: &str = "rollout: {mode: merge}\nmerge: {mode: auto, no_checks: pass, require_human_approval: false}\n";
 
 /// Symphony's spelling, with the key from the environment that it reads by itself.
-fn symphony(linear: &Linear, more: &str) -> String {
+pub fn symphony(linear: &Linear, more: &str) -> String {
     let endpoint = linear.endpoint();
     format!(
         "---\ntracker:\n  kind: linear\n  provider:\n    endpoint: {endpoint}\n    team_key: ENG\n{REST}{more}---\n"
@@ -60,7 +60,7 @@ fn ok(board: &Board, args: &[&str], env: &[(&str, &str)]) -> String {
     said(&output)
 }
 
-fn board_with(workflow: &str) -> Board {
+pub fn board_with(workflow: &str) -> Board {
     let board = Board::new(GOOD, "");
     board.scratch.write("WORKFLOW.md", workflow);
     board.scratch.commit("a Linear board");
@@ -107,6 +107,20 @@ fn a_ticket_is_offered_with_the_flat_keys() {
     // What the agent saw of the environment has no key in it.
     let seen = std::fs::read_to_string(board.scratch.dir.path().join("seen-by-the-agent")).unwrap_or_default();
     assert!(!seen.contains(KEY), "{seen}");
+}
+
+/// Most people run it with their own key: what is not marked as ours is theirs, unless the file says that nobody else writes with it.
+#[test]
+fn the_file_says_whether_a_person_shares_the_account() {
+    for (account, state) in [("shared", "Todo"), ("own", "In Review")] {
+        let linear = Linear::start();
+        let id = linear.add_issue("Write something", "Todo", &[]);
+        linear.say(&linear.user("robot"), &id, "/dirigent pause");
+        let workflow = symphony(&linear, "rollout: {mode: mutate}\nmerge: {no_checks: pass}\n");
+        let board = board_with(&workflow.replace("team_key: ENG", &format!("team_key: ENG\n    account: {account}")));
+        run(&board, &["run", "--once"], &[("LINEAR_API_KEY", KEY)]);
+        assert_eq!(linear.state_of(&id), state, "{account}");
+    }
 }
 
 #[test]

@@ -127,6 +127,34 @@ async fn archived_moved_away_and_deleted_are_told_apart() {
     }
 }
 
+/// Only a whole list can say that an issue has left; the board is not read whole again and again for it.
+#[tokio::test]
+async fn an_issue_that_was_deleted_costs_one_reading_of_the_board() {
+    let linear = Linear::start();
+    linear.add_issue("stays", "Todo", &[]);
+    let deleted = linear.add_issue("deleted", "Todo", &[]);
+    linear.say(&linear.user("ada"), &deleted, "never mind");
+    let tracker = tracker(&linear, team("ENG"));
+    let mark = first_mark(&tracker).await;
+    linear.delete(&deleted);
+    let mark = match tracker.poll(&active(), Some(&mark)).await.unwrap().answer {
+        BoardAnswer::Listed { tickets, mark: Some(mark) } => {
+            assert_eq!(titles(&tickets), ["stays"]);
+            mark
+        }
+        other => panic!("{other:?}"),
+    };
+    linear.forget_journal();
+    assert_eq!(tracker.poll(&active(), Some(&mark)).await.unwrap().answer, BoardAnswer::Unchanged);
+    assert_eq!(linear.journal().len(), 1);
+    // Brought back, it is a change like any other.
+    linear.edit(&deleted, |issue| (issue.trashed, issue.archived_at) = (false, None));
+    match tracker.poll(&active(), Some(&mark)).await.unwrap().answer {
+        BoardAnswer::Changed { tickets, .. } => assert_eq!(titles(&tickets), ["deleted"]),
+        other => panic!("{other:?}"),
+    }
+}
+
 #[tokio::test]
 async fn a_renamed_state_is_another_state() {
     let linear = Linear::start();

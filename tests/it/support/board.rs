@@ -207,7 +207,7 @@ impl Board {
     }
 
     /// What is written down and not confirmed.
-    fn outbox(&self) -> Vec<String> {
+    pub fn outbox(&self) -> Vec<String> {
         let folders = std::fs::read_dir(self.home().join("repos")).into_iter().flatten().flatten();
         let ledgers = folders.filter_map(|folder| open_for_reading(&folder.path().join("ledger.db")).ok()?.load().ok());
         ledgers

@@ -212,6 +212,22 @@ async fn a_handshake_that_never_comes_is_named() {
     bench.assert_nothing_left(&run);
 }
 
+/// It answers the first request and no other.
+#[tokio::test]
+async fn spec_10_an_agent_that_falls_silent_before_it_is_ready_has_read_timeout() {
+    let mut bench = speaking(&[]);
+    let fake = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fakes/acp.sh");
+    bench.settings.acp.command = format!("sed -u '/session.new/d' | '{fake}'");
+    bench.settings.acp.timeouts.read = Duration::from_millis(300);
+    bench.settings.agent.start_timeout = PATIENCE * 10;
+    let running = bench.start();
+    let run = running.run.clone();
+    let outcome = running.report().await.outcome;
+    let RunOutcome::Failed { failure: RunFailure::Handshake { detail } } = outcome else { panic!("{outcome:?}") };
+    assert!(detail.contains("no word for 300 ms"), "{detail}");
+    bench.assert_nothing_left(&run);
+}
+
 #[tokio::test]
 async fn an_agent_that_dies_before_it_is_ready_leaves_its_last_words() {
     let mut bench = speaking(&[]);

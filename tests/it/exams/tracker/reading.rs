@@ -112,8 +112,12 @@ pub async fn an_unreadable_ticket_hides_no_other<C: Candidate>(c: &C) -> Outcome
 pub async fn says_who_we_are_and_what_others_may<C: Candidate>(c: &C) -> Outcome {
     let us = c.tracker().whoami().await.unwrap();
     assert!(!us.login.trim().is_empty());
-    c.grant("keeper", TrustLevel::Maintain).await?;
-    assert_eq!(c.tracker().permission("keeper").await.unwrap(), TrustLevel::Maintain);
+    c.grant("keeper", C::STANDING).await?;
+    c.settle().await;
+    assert_eq!(c.tracker().permission("keeper").await.unwrap(), C::STANDING);
+    c.grant("keeper", TrustLevel::Stranger).await?;
+    c.settle().await;
+    assert_eq!(c.tracker().permission("keeper").await.unwrap(), TrustLevel::Stranger, "it was taken back");
     assert_eq!(c.tracker().permission("passer-by").await.unwrap(), TrustLevel::Stranger);
     Ok(())
 }

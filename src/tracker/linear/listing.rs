@@ -1,0 +1,130 @@
+//! The list of a board, page by page, each issue whole.
+//!
+//! A large board takes longer than a call may, or more than an hour's limit allows. What was read is kept when a reading breaks off
+//! for a reason that passes, and the next one goes on from there: it stands for the moment when its first page was asked for, and
+//! whatever changed since then is told after it. A part is never taken for the whole.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::LinearTracker;
+use super::board::{DEEP, Malformed, Seen, WIDE, decode, read_page, variables};
+use super::client::DatedReply;
+use super::documents::Issues;
+use super::documents::issues::IssuesIssuesNodes as Node;
+use super::pages::Pages;
+use super::ticket::is_cut_off;
+use crate::domain::time::Timestamp;
+use crate::tracker::TrackerError;
+
+/// What was read longer ago is read anew.
+const OLDEST: Duration = Duration::from_secs(4 * 3600);
+
+/// A board as it was read.
+pub struct Listing {
+    pub nodes: Vec<Node>,
+    /// When its first page was asked for, by Linear's clock.
+    pub asked_at: Option<Timestamp>,
+}
+
+/// A list that is being read.
+pub struct Unfinished {
+    states: Vec<String>,
+    began: Instant,
+    asked_at: Option<Timestamp>,
+    found: BTreeMap<String, Node>,
+    left_out: Vec<String>,
+    pages: Pages,
+    cursor: Option<String>,
+    /// Issues whose inner lists are still to be read to their end, once all pages are there.
+    shallow: Option<Vec<String>>,
+}
+
+impl Unfinished {
+    fn new(states: &[String]) -> Self {
+        Self {
+            states: states.to_vec(),
+            began: Instant::now(),
+            asked_at: None,
+            found: BTreeMap::new(),
+            left_out: Vec::new(),
+            pages: Pages::default(),
+            cursor: None,
+            shallow: None,
+        }
+    }
+
+    fn fits(&self, states: &[String]) -> bool {
+        self.states == states && self.began.elapsed() < OLDEST
+    }
+}
+
+impl LinearTracker {
+    /// Every issue in one of these states. A record that cannot be understood is left out, and said.
+    pub(super) async fn list(&self, states: &[String]) -> Result<Listing, TrackerError> {
+        // Whoever waits too long drops this call; what it has read stays in its place.
+        let mut place = self.unfinished.lock().await;
+        let known = place.take().filter(|known| known.fits(states));
+        let reading = place.insert(known.unwrap_or_else(|| Unfinished::new(states)));
+        if let Err(error) = self.read_to_the_end(reading).await {
+            // Another reason may lie in what was read, such as a cursor that Linear does not know any more.
+            if !passes(&error) {
+                *place = None;
+            }
+            return Err(error);
+        }
+        let Some(Unfinished { found, left_out, asked_at, .. }) = place.take() else {
+            return Err(TrackerError::Response("the list is not there any more".to_owned()));
+        };
+        *self.left_out.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = left_out;
+        Ok(Listing { nodes: found.into_values().collect(), asked_at })
+    }
+
+    async fn read_to_the_end(&self, reading: &mut Unfinished) -> Result<(), TrackerError> {
+        let filter = self.scope.in_states(&reading.states);
+        while reading.shallow.is_none() {
+            let asked = variables(&filter, &WIDE, reading.cursor.clone(), false);
+            let DatedReply { data, asked_at } = self.client.ask_loosely::<Issues>(asked).await?;
+            let (nodes, info) = read_page(data)?;
+            let next = reading.pages.after(info.has_next_page, info.end_cursor)?;
+            reading.asked_at = reading.asked_at.or(asked_at);
+            for node in nodes {
+                match decode(node) {
+                    Ok(node) => {
+                        reading.found.insert(node.id.clone(), node);
+                    }
+                    Err(Malformed { id, why }) => {
+                        tracing::warn!(issue = id, why, "a malformed issue is left out of the board");
+                        reading.left_out.push(format!("{id}: {why}"));
+                    }
+                }
+            }
+            if next.is_none() {
+                let cut_off = reading.found.values().filter(|node| is_cut_off(node));
+                reading.shallow = Some(cut_off.map(|node| node.id.clone()).collect());
+            }
+            reading.cursor = next;
+        }
+        while let Some(shallow) = reading.shallow.as_mut().filter(|shallow| !shallow.is_empty()) {
+            let rest = shallow.len().saturating_sub(DEEP.first as usize);
+            for (id, seen) in self.read_deeply(shallow[rest..].to_vec()).await? {
+                if let Seen::Node(node) = seen {
+                    reading.found.insert(id, *node);
+                }
+            }
+            shallow.truncate(rest);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a reading may go on where this error broke it off.
+fn passes(error: &TrackerError) -> bool {
+    match error {
+        TrackerError::RateLimited { .. } | TrackerError::Request(_) => true,
+        TrackerError::Status { status, .. } => *status >= 500,
+        _ => false,
+    }
+}

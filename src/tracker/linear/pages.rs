@@ -1,0 +1,48 @@
+//! The way from page to page of a list, to its end.
+
+use std::collections::BTreeSet;
+
+use crate::tracker::TrackerError;
+
+/// No list has so many pages.
+const MOST_PAGES: usize = 1000;
+
+/// The cursors that were followed. One that comes again leads in a circle, however long it is.
+#[derive(Debug, Default)]
+pub struct Pages(BTreeSet<String>);
+
+impl Pages {
+    /// The cursor of the next page; `None` where this one was the last.
+    pub fn after(&mut self, has_next: bool, cursor: Option<String>) -> Result<Option<String>, TrackerError> {
+        if !has_next {
+            return Ok(None);
+        }
+        let Some(cursor) = cursor else {
+            return Err(TrackerError::Pagination("there is a next page, and no way to it".to_owned()));
+        };
+        if self.0.len() == MOST_PAGES {
+            return Err(TrackerError::Pagination(format!("a list has more than {MOST_PAGES} pages")));
+        }
+        if !self.0.insert(cursor.clone()) {
+            return Err(TrackerError::Pagination(
+                "Linear names a page as the next one that was read before".to_owned(),
+            ));
+        }
+        Ok(Some(cursor))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_ends_goes_on_or_is_broken() {
+        let mut pages = Pages::default();
+        assert_eq!(pages.after(true, Some("a".into())), Ok(Some("a".into())));
+        assert_eq!(pages.after(true, Some("b".into())), Ok(Some("b".into())));
+        assert!(matches!(pages.after(true, Some("a".into())), Err(TrackerError::Pagination(_))), "a circle of two");
+        assert!(matches!(pages.after(true, None), Err(TrackerError::Pagination(_))));
+        assert_eq!(pages.after(false, Some("c".into())), Ok(None), "the last page may have a cursor");
+    }
+}
