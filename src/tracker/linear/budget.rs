@@ -11,6 +11,8 @@ use crate::domain::time::Timestamp;
 
 /// Below this part of the limit it is near: what is left is for what is under way.
 const NEAR: u64 = 20;
+/// Whoever was refused does not come back sooner.
+const SHORTEST: Duration = Duration::from_secs(5);
 
 /// One of the two limits.
 #[derive(Debug, Clone, Copy)]
@@ -78,8 +80,12 @@ pub fn server_time(headers: &HeaderMap) -> Option<Timestamp> {
     Some(Timestamp(parsed.timestamp().as_millisecond()))
 }
 
-/// How long a refusal for asking too much wants us to wait.
+/// How long a refusal for asking too much wants us to wait. An end that is over by now is not an order to ask at once.
 pub fn wait_of(headers: &HeaderMap) -> Option<Duration> {
+    named_wait(headers).map(|wait| wait.max(SHORTEST))
+}
+
+fn named_wait(headers: &HeaderMap) -> Option<Duration> {
     if let Some(seconds) = number(headers, "retry-after") {
         return Some(Duration::from_secs(seconds));
     }
@@ -101,4 +107,30 @@ fn until_reset(headers: &HeaderMap, kind: &str) -> Option<Duration> {
 fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
     let text = headers.get(name)?.to_str().ok()?.trim();
     text.parse::<u64>().ok().or_else(|| text.parse::<f64>().ok().filter(|n| *n >= 0.0).map(|n| n as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        let headers = pairs.iter().map(|(name, value)| ((*name).parse().unwrap(), value.parse().unwrap()));
+        headers.collect::<Vec<(reqwest::header::HeaderName, reqwest::header::HeaderValue)>>().into_iter().collect()
+    }
+
+    #[test]
+    fn a_refusal_ends_when_linear_says_and_never_at_once() {
+        let date = ("date", "Wed, 21 Oct 2026 07:28:00 GMT");
+        let at = 1_792_567_680_000_i64;
+        let reset = |after: i64| (at + after).to_string();
+        let wait = |pairs: &[(&'static str, &str)]| wait_of(&said(pairs)).map(|wait| wait.as_secs());
+        assert_eq!(wait(&[date]), None, "nothing is said");
+        assert_eq!(wait(&[date, ("retry-after", "30")]), Some(30));
+        let exhausted = ("x-ratelimit-requests-remaining", "0");
+        let (soon, late, over) = (reset(60_000), reset(3_600_000), reset(-1000));
+        assert_eq!(wait(&[date, exhausted, ("x-ratelimit-requests-reset", &late)]), Some(3600), "in milliseconds");
+        let both = [date, exhausted, ("x-ratelimit-requests-reset", &*late), ("x-ratelimit-complexity-reset", &*soon)];
+        assert_eq!(wait(&both), Some(3600), "what is exhausted counts");
+        assert_eq!(wait(&[date, exhausted, ("x-ratelimit-requests-reset", &over)]), Some(5), "not at once");
+    }
 }
