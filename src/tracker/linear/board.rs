@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::LinearTracker;
+use super::cursors::Cursors;
 use super::documents::issues::{IssueFilter, IssuesIssuesNodes as Node, Variables};
 use super::documents::{Issues, issues};
-use super::pages::Pages;
 use super::scope::{by_ids, is_uuid};
 use super::ticket::{is_cut_off, lacks_history, people_in, ticket};
 use crate::domain::ids::TicketId;
@@ -60,7 +60,7 @@ impl LinearTracker {
 
     /// Reads the inner lists of one issue to their end.
     async fn read_on(&self, node: &mut Node) -> Result<(), TrackerError> {
-        let mut pages: BTreeMap<&str, Pages> = BTreeMap::new();
+        let mut pages: BTreeMap<&str, Cursors> = BTreeMap::new();
         while is_cut_off(node) {
             let filter = by_ids(vec![node.id.clone()]);
             let sizes = Sizes {
