@@ -5,10 +5,14 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::LinearTracker;
+use super::cursors::Cursors;
 use super::documents::issues::{IssueFilter, IssuesIssuesNodes as Node, Variables};
 use super::documents::{Issues, issues};
+<<<<<<< HEAD
 use super::pages::Pages;
 use super::people::Mentioned;
+=======
+>>>>>>> lin
 use super::scope::{by_ids, is_uuid};
 use super::ticket::{is_cut_off, lacks_history, people_in, ticket};
 use crate::domain::ids::TicketId;
@@ -61,7 +65,7 @@ impl LinearTracker {
 
     /// Reads the inner lists of one issue to their end.
     async fn read_on(&self, node: &mut Node) -> Result<(), TrackerError> {
-        let mut pages: BTreeMap<&str, Pages> = BTreeMap::new();
+        let mut pages: BTreeMap<&str, Cursors> = BTreeMap::new();
         while is_cut_off(node) {
             let filter = by_ids(vec![node.id.clone()]);
             let sizes = Sizes {

@@ -3,14 +3,18 @@
 use std::time::Duration;
 
 use super::LinearTracker;
+use super::cursors::Cursors;
 use super::documents::comments::{
     CommentFilter, CommentsCommentsNodes as Node, DateComparator, IDComparator, IssueFilter, IssueIDComparator,
     NullableIssueFilter, Variables,
 };
 use super::documents::{Comments, EditComment, React, WriteComment, edit_comment, react, write_comment};
 use super::keys::own_id;
+<<<<<<< HEAD
 use super::pages::Pages;
 use super::people::Mentioned;
+=======
+>>>>>>> lin
 use super::refusals::WriteFailure;
 use super::scope::{is_uuid, time_of, time_text};
 use super::ticket::oldest_first;
@@ -40,7 +44,7 @@ impl LinearTracker {
         let issue = IssueFilter { id: Some(by_id()), ..Default::default() };
         let of_issue = NullableIssueFilter { id: Some(by_id()), ..Default::default() };
         let filter = CommentFilter { issue: Some(of_issue), ..filter };
-        let (mut nodes, mut pages, mut after) = (Vec::new(), Pages::default(), None::<String>);
+        let (mut nodes, mut pages, mut after) = (Vec::new(), Cursors::default(), None::<String>);
         loop {
             let asked = Variables { issue: Some(issue.clone()), filter: Some(filter.clone()), after: after.clone() };
             let answer = self.client.ask::<Comments>(asked).await?.data;

@@ -12,9 +12,9 @@ use tokio::time::Instant;
 use super::LinearTracker;
 use super::board::{DEEP, Malformed, Seen, WIDE, decode, read_page, variables};
 use super::client::DatedReply;
+use super::cursors::Cursors;
 use super::documents::Issues;
 use super::documents::issues::IssuesIssuesNodes as Node;
-use super::pages::Pages;
 use super::ticket::is_cut_off;
 use crate::domain::time::Timestamp;
 use crate::tracker::TrackerError;
@@ -36,7 +36,7 @@ pub struct Unfinished {
     asked_at: Option<Timestamp>,
     found: BTreeMap<String, Node>,
     left_out: Vec<String>,
-    pages: Pages,
+    pages: Cursors,
     cursor: Option<String>,
     /// Issues whose inner lists are still to be read to their end, once all pages are there.
     shallow: Option<Vec<String>>,
@@ -50,7 +50,7 @@ impl Unfinished {
             asked_at: None,
             found: BTreeMap::new(),
             left_out: Vec::new(),
-            pages: Pages::default(),
+            pages: Cursors::default(),
             cursor: None,
             shallow: None,
         }

@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use super::LinearTracker;
 use super::board::Seen;
+use super::cursors::Cursors;
 use super::documents::issues::IssuesIssuesNodes as Node;
 use super::documents::{Changes, Digests, changes, digests};
 use super::listing::Listing;
-use super::pages::Pages;
 use super::scope::{recast, time_of, time_text};
 use super::ticket::{comment_time, digest, digest_of};
 use crate::domain::ticket::{Ticket, state_in};
@@ -174,7 +174,7 @@ impl LinearTracker {
         let Some(mut known) = known else { return self.tell_everything(states, Vec::new()).await };
         let began = now();
         let filter: digests::IssueFilter = recast(&self.scope.in_states(states))?;
-        let (mut changed, mut pages, mut after, mut asked_at) = (Vec::new(), Pages::default(), None::<String>, None);
+        let (mut changed, mut pages, mut after, mut asked_at) = (Vec::new(), Cursors::default(), None::<String>, None);
         loop {
             let asked = digests::Variables { filter: Some(filter.clone()), first: SWEPT_AT_ONCE, after: after.clone() };
             let answer = self.client.ask::<Digests>(asked).await?;

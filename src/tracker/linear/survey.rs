@@ -1,8 +1,8 @@
 //! A look at whether everything that the workflow names is there, for `doctor`. What is not is said with what there is instead.
 
 use super::LinearTracker;
+use super::cursors::Cursors;
 use super::documents::{Survey, survey};
-use super::pages::Pages;
 use super::scope::{project_filter, recast};
 use crate::domain::ticket::{same_state, state_in};
 use crate::tracker::TrackerError;
@@ -22,7 +22,7 @@ impl LinearTracker {
     pub(super) async fn survey(&self) -> Result<String, TrackerError> {
         let project = self.scope.project_slug.as_deref();
         let filter = project.map(|slug| recast(&project_filter(slug))).transpose()?;
-        let (mut teams, mut pages, mut after) = (Vec::new(), Pages::default(), None::<String>);
+        let (mut teams, mut pages, mut after) = (Vec::new(), Cursors::default(), None::<String>);
         let first = loop {
             let asked = survey::Variables { project: filter.clone(), after: after.clone() };
             let mut found = self.client.ask::<Survey>(asked).await?.data;

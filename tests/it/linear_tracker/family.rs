@@ -183,7 +183,7 @@ fn spec_11_a_ticket_of_symphonys_reference_is_handed_over_and_landed() {
     let directory = scene.board.scratch.dir.path().join("code/symphony-workspaces/SYM-1");
     let phase = || text(&scene.run(&["status", "SYM-1", "--field", "phase"]).stdout).trim().to_owned();
     until("the agent hands over", &mut runner, || linear.state_of(&id) == "Human Review");
-    until("it waits for a person", &mut runner, || phase() == "waiting_for_human");
+    until("it is given back", &mut runner, || phase() == "released");
     assert!(directory.join("made").exists(), "the directory lasts");
     linear.shift(&linear.user("ada"), &id, "Merging");
     until("the agent lands it", &mut runner, || linear.state_of(&id) == "Done");

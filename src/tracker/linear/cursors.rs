@@ -9,9 +9,9 @@ const MOST_PAGES: usize = 1000;
 
 /// The cursors that were followed. One that comes again leads in a circle, however long it is.
 #[derive(Debug, Default)]
-pub struct Pages(BTreeSet<String>);
+pub struct Cursors(BTreeSet<String>);
 
-impl Pages {
+impl Cursors {
     /// The cursor of the next page; `None` where this one was the last.
     pub fn after(&mut self, has_next: bool, cursor: Option<String>) -> Result<Option<String>, TrackerError> {
         if !has_next {
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn a_list_ends_goes_on_or_is_broken() {
-        let mut pages = Pages::default();
+        let mut pages = Cursors::default();
         assert_eq!(pages.after(true, Some("a".into())), Ok(Some("a".into())));
         assert_eq!(pages.after(true, Some("b".into())), Ok(Some("b".into())));
         assert!(matches!(pages.after(true, Some("a".into())), Err(TrackerError::Pagination(_))), "a circle of two");
