@@ -7,7 +7,9 @@ use std::sync::OnceLock;
 use comfy_table::{ContentArrangement, Table, TableStyle};
 use serde::Serialize;
 
+pub use crate::domain::ids::{SHORT_RUN, short_run, short_run_ids};
 use crate::domain::time::Timestamp;
+pub use crate::domain::time::span;
 
 use super::Failure;
 
@@ -105,16 +107,6 @@ pub fn harmless(text: &str) -> Cow<'_, str> {
     if text.contains(steers) { text.replace(steers, "\u{fffd}").into() } else { text.into() }
 }
 
-/// A span for people: `42s`, `7m`, `3h`, `2d`.
-pub fn span(seconds: u64) -> String {
-    match seconds {
-        0..=119 => format!("{seconds}s"),
-        120..=7_199 => format!("{}m", seconds / 60),
-        7_200..=172_799 => format!("{}h", seconds / 3_600),
-        _ => format!("{}d", seconds / 86_400),
-    }
-}
-
 pub fn time(at: Timestamp) -> String {
     match jiff::Timestamp::from_millisecond(at.0) {
         Ok(at) => at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
@@ -125,23 +117,6 @@ pub fn time(at: Timestamp) -> String {
 /// One line of it, however many there are.
 pub fn line(text: &str) -> String {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" · ")
-}
-
-/// Letters of a run's id that people are shown; commands that take a run take them.
-pub const SHORT_RUN: usize = 6;
-const RUN_ID: usize = 26;
-
-/// The last letters of every run id in the text.
-pub fn short_run_ids(text: &str) -> String {
-    let is_id = |word: &&str| {
-        word.len() == RUN_ID && word.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
-    };
-    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(is_id);
-    words.fold(text.to_owned(), |text, id| text.replace(id, short_run(id)))
-}
-
-pub fn short_run(id: &str) -> &str {
-    id.len().checked_sub(SHORT_RUN).and_then(|start| id.get(start..)).unwrap_or(id)
 }
 
 /// `1 ticket`, `2 tickets`.

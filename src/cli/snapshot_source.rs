@@ -10,7 +10,7 @@ use crate::engine;
 use crate::engine::state::State;
 use crate::ledger::{Holder, LedgerReader};
 use crate::runtime::{self, Client, ControlError, Reply, Request, RunnerFolder, find_ticket};
-use crate::workflow::Loaded;
+use crate::workflow::{Loaded, in_force};
 
 use super::Failure;
 use super::connect::{self, Connection};
@@ -109,6 +109,7 @@ pub fn written(loaded: &Loaded, place: &RunnerFolder, behind: Behind) -> Result<
         switch.subject = file.display().to_string();
     }
     snapshot.workflow.warnings = loaded.brief_warnings();
+    snapshot.workflow.policies = in_force::policies(&loaded.settings);
     if behind == Behind::Nobody {
         let jobs = snapshot.jobs.iter_mut().zip(state.jobs.values());
         for (shown, job) in jobs {

@@ -106,3 +106,20 @@ impl fmt::Display for PrNumber {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EffectId(pub u64);
+
+/// Letters of a run's id that people are shown; commands that take a run take them.
+pub const SHORT_RUN: usize = 6;
+const RUN_ID: usize = 26;
+
+/// The last letters of every run id in the text.
+pub fn short_run_ids(text: &str) -> String {
+    let is_id = |word: &&str| {
+        word.len() == RUN_ID && word.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
+    };
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(is_id);
+    words.fold(text.to_owned(), |text, id| text.replace(id, short_run(id)))
+}
+
+pub fn short_run(id: &str) -> &str {
+    id.len().checked_sub(SHORT_RUN).and_then(|start| id.get(start..)).unwrap_or(id)
+}

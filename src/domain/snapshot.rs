@@ -17,6 +17,9 @@ pub struct Snapshot {
     pub switches: Vec<SwitchView>,
     pub jobs: Vec<JobView>,
     pub counts: Counts,
+    /// How many runs there may be at the same time.
+    #[serde(default)]
+    pub slots: usize,
     pub totals: Totals,
     pub pools: Vec<PoolView>,
     pub tracker: TrackerView,
@@ -49,6 +52,11 @@ pub struct JobView {
     pub state: String,
     pub url: Option<String>,
     pub labels: Vec<String>,
+    #[serde(default)]
+    pub priority: Option<i64>,
+    /// What has to be finished first.
+    #[serde(default)]
+    pub blocked_by: Vec<BlockerView>,
     pub phase: Phase,
     /// One value that says why it is where it is.
     pub reason: String,
@@ -89,6 +97,16 @@ pub struct JobView {
     pub merged_commit: Option<String>,
     /// `false` when a person merged it.
     pub merged_by_us: Option<bool>,
+}
+
+/// A ticket that another one waits for, as the tracker shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockerView {
+    pub key: String,
+    /// `None` where the tracker cannot tell.
+    pub state: Option<String>,
+    /// Nothing waits for it any more.
+    pub is_over: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,6 +165,9 @@ pub struct RunView {
     /// It has been silent since then, longer than `agent.quiet_after_ms`.
     #[serde(default)]
     pub quiet_since: Option<Timestamp>,
+    /// When it is stopped as stalled, unless something is heard of it before.
+    #[serde(default)]
+    pub stalls_at: Option<Timestamp>,
     pub stopping: Option<String>,
 }
 
@@ -227,4 +248,14 @@ pub struct WorkflowView {
     /// What is doubtful about the one in force: keys that do nothing, files that are not there.
     #[serde(default)]
     pub warnings: Vec<String>,
+    /// What it says about how the work is done, in words.
+    #[serde(default)]
+    pub policies: Vec<PolicyView>,
+}
+
+/// One thing that the workflow in force decides.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyView {
+    pub name: String,
+    pub value: String,
 }

@@ -22,6 +22,16 @@ impl Timestamp {
     }
 }
 
+/// A span for people: `42s`, `7m`, `3h`, `2d`.
+pub fn span(seconds: u64) -> String {
+    match seconds {
+        0..=119 => format!("{seconds}s"),
+        120..=7_199 => format!("{}m", seconds / 60),
+        7_200..=172_799 => format!("{}h", seconds / 3_600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
 const DAY: i64 = 86_400_000;
 
 /// Where the days of the local clock begin and end. Empty: those of UTC.

@@ -100,6 +100,15 @@ pub fn quiet_since(run: &LiveRun, policy: &AgentPolicy, now: Timestamp) -> Optio
     quiet_at(run, policy).filter(|at| *at <= now).map(|_| run.progress.last_event_at)
 }
 
+/// When it is stopped because nothing is heard of it, if nothing is.
+pub fn stalls_at(run: &LiveRun, policy: &AgentPolicy) -> Option<Timestamp> {
+    let is_silence = |deadline: &Deadline| match deadline.of {
+        Span::Start | Span::Silence | Span::Turn | Span::Tool => true,
+        Span::Run | Span::WithoutResult => false,
+    };
+    deadlines(run, policy).filter(is_silence).map(|deadline| deadline.at()).min()
+}
+
 fn quiet_at(run: &LiveRun, policy: &AgentPolicy) -> Option<Timestamp> {
     let progress = &run.progress;
     let works = matches!(run.life, Life::Running { .. }) && !progress.waiting_for_answer;

@@ -7,6 +7,7 @@ use super::hindrance;
 use super::limits;
 use super::picture::JobShot;
 use super::remarks;
+use super::select;
 use super::state::{Daily, State};
 use crate::config::policy::Policy;
 use crate::domain::finding::ReviewFinding;
@@ -15,9 +16,10 @@ use crate::domain::phase::Phase;
 use crate::domain::reason::Reason;
 use crate::domain::run::{Life, LiveRun};
 use crate::domain::snapshot::{
-    CapView, Counts, FindingView, JobView, PoolView, PrView, RemarkView, ReviewView, RunView, Snapshot, SwitchView,
-    Totals, TrackerView, WorkflowView,
+    BlockerView, CapView, Counts, FindingView, JobView, PoolView, PrView, RemarkView, ReviewView, RunView, Snapshot,
+    SwitchView, Totals, TrackerView, WorkflowView,
 };
+use crate::domain::ticket::Blocker;
 use crate::domain::time::Timestamp;
 
 /// Everything but the jobs.
@@ -28,6 +30,7 @@ pub fn general(state: &State, policy: &Policy, now: Timestamp) -> Snapshot {
         rollout: policy.rollout.mode.name().to_owned(),
         switches: switches(state, label),
         counts: counts(state),
+        slots: policy.agent.max_concurrent,
         totals: Totals {
             usage: state.meta.total,
             today: today(state, policy, now).usage,
@@ -142,6 +145,8 @@ pub fn job_view(shot: &JobShot, policy: &Policy, now: Timestamp) -> JobView {
         state: job.ticket.state.clone(),
         url: job.ticket.url.clone(),
         labels: job.ticket.labels.clone(),
+        priority: job.ticket.priority,
+        blocked_by: job.ticket.blocked_by.iter().map(|blocker| blocker_view(policy, blocker)).collect(),
         phase: job.stage.phase(),
         reason: reason.code.to_owned(),
         sentence: reason.sentence,
@@ -168,7 +173,7 @@ pub fn job_view(shot: &JobShot, policy: &Policy, now: Timestamp) -> JobView {
         budget: budget_of(job, shot.run.as_deref(), policy, now),
         run: shot.run.as_deref().map(|run| {
             let quiet_since = limits::quiet_since(run, &policy.agent, now);
-            RunView { quiet_since, ..run_view(job, run) }
+            RunView { quiet_since, stalls_at: limits::stalls_at(run, &policy.agent), ..run_view(job, run) }
         }),
         retry_at: match &job.stage {
             Stage::Queued { wait: Wait::Retry { due, .. } | Wait::Continuation { due }, .. } => Some(*due),
@@ -191,6 +196,14 @@ pub fn job_view(shot: &JobShot, policy: &Policy, now: Timestamp) -> JobView {
             _ => None,
         },
         verification: job.evidence.receipt.as_ref().map(|receipt| format!("{:?}", receipt.verification).to_lowercase()),
+    }
+}
+
+fn blocker_view(policy: &Policy, blocker: &Blocker) -> BlockerView {
+    BlockerView {
+        key: blocker.key.to_string(),
+        state: blocker.state.clone(),
+        is_over: !select::is_open_blocker(blocker, policy),
     }
 }
 
@@ -225,6 +238,7 @@ fn run_view(job: &Job, run: &LiveRun) -> RunView {
         model: run.progress.model.clone(),
         tool: run.progress.tool.clone(),
         quiet_since: None,
+        stalls_at: None,
         stopping: match &job.stage {
             Stage::Working { stopping: Some(reason), .. } => Some(reason.code().to_owned()),
             _ => None,

@@ -26,6 +26,7 @@ use crate::domain::hint::Hint;
 use crate::domain::ids::TicketId;
 use crate::domain::job::Job;
 use crate::domain::run::{RunOutcome, RunReport};
+use crate::domain::snapshot::PolicyView;
 use crate::domain::time::Timestamp;
 use crate::engine::effect::{Action, Effect, Said};
 use crate::engine::event::{Event, OperatorCommand};
@@ -81,6 +82,7 @@ pub struct DriverParts {
     pub lane_news: mpsc::UnboundedReceiver<LaneNews>,
     /// What is doubtful about the workflow.
     pub warnings: Vec<String>,
+    pub policies: Vec<PolicyView>,
 }
 
 #[derive(Debug, Error)]
@@ -121,6 +123,7 @@ pub struct Driver {
     usage: Option<String>,
     reload_error: Option<String>,
     warnings: Vec<String>,
+    policies: Vec<PolicyView>,
     soft_since: Option<Instant>,
     stale_since: Option<Instant>,
     last_published: Instant,
@@ -183,6 +186,7 @@ impl Driver {
             usage: None,
             reload_error: None,
             warnings: parts.warnings,
+            policies: parts.policies,
             soft_since: None,
             stale_since: None,
             last_published: Instant::now(),
@@ -542,6 +546,7 @@ impl Driver {
         let general = &mut picture.general;
         general.workflow.reload_error = self.reload_error.clone();
         general.workflow.warnings.clone_from(&self.warnings);
+        general.workflow.policies.clone_from(&self.policies);
         general.tracker.left_out.clone_from(&self.left_out);
         general.tracker.usage.clone_from(&self.usage);
         general.ledger_error = self.write_error.clone();
@@ -573,8 +578,9 @@ impl Driver {
     }
 
     fn reload(&mut self, in_force: InForce) {
-        let InForce { policy, kill_file, texts, gates, warnings } = in_force;
+        let InForce { policy, kill_file, texts, gates, warnings, policies } = in_force;
         self.warnings = warnings;
+        self.policies = policies;
         self.policy = policy;
         self.performer.follow(texts, gates);
         if let Some(recorder) = &mut self.recorder {

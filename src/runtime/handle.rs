@@ -13,7 +13,7 @@ use crate::config::policy::Policy;
 use crate::domain::basis::BoardMark;
 use crate::domain::hint::Hint;
 use crate::domain::ids::{CommitId, EffectId, TicketId};
-use crate::domain::snapshot::Snapshot;
+use crate::domain::snapshot::{PolicyView, Snapshot};
 use crate::domain::time::Timestamp;
 use crate::engine::event::{Event, OperatorCommand};
 use crate::workflow::Texts;
@@ -63,6 +63,8 @@ pub struct InForce {
     pub gates: GateLimits,
     /// Said with every picture until the next change.
     pub warnings: Vec<String>,
+    /// Likewise.
+    pub policies: Vec<PolicyView>,
 }
 
 /// What a person can ask of a running instance.

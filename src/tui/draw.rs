@@ -10,7 +10,7 @@ use super::state::{Asking, Screen, TopState};
 use crate::domain::job::SwitchSource;
 use crate::domain::phase::Phase;
 use crate::domain::snapshot::{JobView, Snapshot};
-use crate::domain::time::Timestamp;
+use crate::domain::time::{self, Timestamp};
 
 /// `colour` is off where nobody wants any.
 pub fn draw(frame: &mut Frame<'_>, state: &TopState, colour: bool) {
@@ -173,14 +173,8 @@ fn meaning(phase: Phase) -> Color {
     }
 }
 
-/// `42s`, `7m`, `3h`, `2d`.
 fn span(at: Timestamp, since: Timestamp) -> String {
-    match at.since(since).as_secs() {
-        seconds @ 0..=119 => format!("{seconds}s"),
-        seconds @ 120..=7_199 => format!("{}m", seconds / 60),
-        seconds @ 7_200..=172_799 => format!("{}h", seconds / 3_600),
-        seconds => format!("{}d", seconds / 86_400),
-    }
+    time::span(at.since(since).as_secs())
 }
 
 /// Other people's text on one line, without what would steer a terminal.

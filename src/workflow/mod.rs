@@ -7,6 +7,7 @@ pub mod dialects;
 pub mod duration;
 pub mod error;
 pub mod front_matter;
+pub mod in_force;
 pub mod not_in_force;
 pub mod overrides;
 mod places;

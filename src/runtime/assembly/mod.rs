@@ -32,7 +32,7 @@ use crate::engine::event::Event;
 use crate::engine::state::State;
 use crate::ledger::LedgerReader;
 use crate::worker::{ReclaimOrder, Workplace};
-use crate::workflow::{Env, Loaded, Texts};
+use crate::workflow::{Env, Loaded, Texts, in_force};
 use crate::workspace::Workspaces;
 
 pub use adapters::{clone_repository, forge_kind, github_forge, locked_places, policy, tracker, workspaces};
@@ -130,6 +130,7 @@ impl Runner {
             moment: moment.clone(),
             lane_news,
             warnings: loaded.brief_warnings(),
+            policies: in_force::policies(&loaded.settings),
         });
         let inbox = handle.inbox.clone();
         let mut watchers = JoinSet::new();

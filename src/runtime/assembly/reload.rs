@@ -17,7 +17,7 @@ use crate::config::policy::Policy;
 use crate::config::tracker::{TrackerKind, TrackerSettings};
 use crate::domain::hash::stable_hash;
 use crate::workflow::watch::{Reload, Watch};
-use crate::workflow::{Env, Loaded};
+use crate::workflow::{Env, Loaded, in_force};
 
 /// Follows the workflow file: a changed one is put in force between ticks; a broken one is reported and the last good one
 /// stays.
@@ -73,6 +73,7 @@ impl WorkflowFollower {
             texts: Arc::new(texts(&loaded)),
             gates: GateLimits::of(&loaded.settings.gates),
             warnings: loaded.brief_warnings(),
+            policies: in_force::policies(&loaded.settings),
         })
     }
 }

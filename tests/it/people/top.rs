@@ -23,6 +23,8 @@ fn job(key: &str, phase: Phase, title: &str) -> JobView {
         state: "open".into(),
         url: None,
         labels: Vec::new(),
+        priority: None,
+        blocked_by: Vec::new(),
         phase,
         reason: "x".into(),
         sentence: format!("{key} is where it is"),
@@ -66,6 +68,7 @@ fn picture() -> Snapshot {
         model: None,
         tool: None,
         quiet_since: None,
+        stalls_at: None,
         stopping: None,
     });
     Snapshot {

@@ -348,6 +348,7 @@ impl Stage {
             moment: moment.clone(),
             lane_news,
             warnings: Vec::new(),
+            policies: Vec::new(),
         });
         let poller = PollerParts {
             tracker: self.board.clone(),

@@ -126,6 +126,7 @@ async fn a_script_of_tk_commands_completes_a_ticket_of_another_board() {
         moment: moment.clone(),
         lane_news,
         warnings: Vec::new(),
+        policies: Vec::new(),
     });
     let inbox = handle.inbox.clone();
     let parts = PollerParts {
