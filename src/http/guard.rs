@@ -5,11 +5,12 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{
-    AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HOST, ORIGIN, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HOST, LOCATION, ORIGIN, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
-use axum::http::{HeaderMap, HeaderValue, Method, Uri};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -39,6 +40,8 @@ pub struct Bearer(pub String);
 pub async fn at_the_door(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
     let mut response = match let_in(&site, &request) {
         Ok(()) => next.run(request).await,
+        // A person at a browser can say a token only on a page that asks for it.
+        Err(error) if error.status == StatusCode::UNAUTHORIZED && wants_a_page(&request) => to_login(request.uri()),
         Err(error) => error.into_response(),
     };
     let headers = response.headers_mut();
@@ -61,13 +64,29 @@ fn let_in(site: &Site, request: &Request) -> Result<(), ApiError> {
     }
     if !site.names.is_one(&host_of(request.headers(), request.uri())?, caller.ours) {
         let message = "this server is not called that; add the name to server.names if it is right";
-        return Err(ApiError::new(axum::http::StatusCode::FORBIDDEN, "wrong_host", message));
+        return Err(ApiError::new(StatusCode::FORBIDDEN, "wrong_host", message));
     }
-    let is_open = matches!(path, "/healthz" | "/readyz" | "/login");
+    // What the page that asks for a token needs holds nothing of the board.
+    let is_open = matches!(path, "/healthz" | "/readyz" | "/login") || path.starts_with("/assets/");
     if site.names.wide && !is_open {
         bearer(site, request.headers(), request.method())?;
     }
     Ok(())
+}
+
+fn wants_a_page(request: &Request) -> bool {
+    let accepted = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    request.method() == Method::GET && accepted.split(',').any(|kind| kind.trim().starts_with("text/html"))
+}
+
+/// The path goes along as a parameter: what means something in one is written in another way.
+fn to_login(uri: &Uri) -> Response {
+    let path = uri.path().replace('%', "%25").replace('&', "%26").replace('+', "%2B");
+    let place = HeaderValue::from_str(&format!("/login?to={path}")).unwrap_or(HeaderValue::from_static("/login"));
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::SEE_OTHER;
+    response.headers_mut().insert(LOCATION, place);
+    response
 }
 
 /// Comes before everything that changes something.
@@ -91,7 +110,7 @@ fn may_change(site: &Site, request: &Request) -> Result<Bearer, ApiError> {
     }
     if !is_json(request.headers()) {
         let message = "the body has to be JSON: send `Content-Type: application/json`";
-        return Err(ApiError::new(axum::http::StatusCode::BAD_REQUEST, "not_json", message));
+        return Err(ApiError::new(StatusCode::BAD_REQUEST, "not_json", message));
     }
     site.pace.take(&bearer.0, BURST, PER_SECOND)?;
     Ok(bearer)
@@ -133,7 +152,7 @@ fn host_of(headers: &HeaderMap, uri: &Uri) -> Result<String, ApiError> {
 fn same_origin(request: &Request) -> Result<(), ApiError> {
     let refused = || {
         let message = "a page of another site asks for this, and that is never carried out";
-        ApiError::new(axum::http::StatusCode::FORBIDDEN, "cross_origin", message)
+        ApiError::new(StatusCode::FORBIDDEN, "cross_origin", message)
     };
     let headers = request.headers();
     if headers.get("sec-fetch-site").is_some_and(|site| site != "same-origin" && site != "none") {

@@ -39,6 +39,8 @@ use crate::ledger::{Ledger, LedgerError};
 const BATCH: usize = 64;
 /// How much news a slow listener may be behind.
 const NEWS: usize = 1024;
+/// A board that is read and has nothing new is told about this often.
+const PUBLISH_POLLS: Duration = Duration::from_secs(20);
 /// Snapshots are published at most this often, and less often on a large board.
 const PUBLISH_EVERY: Duration = Duration::from_millis(100);
 const PUBLISH_PER_JOB: Duration = Duration::from_micros(100);
@@ -304,6 +306,10 @@ impl Driver {
                 self.poll_is_over = true;
                 // It changes with every poll, which is not worth a picture of its own.
                 self.usage = usage;
+                // But where nothing else happens people want to see that the board is still read.
+                if self.last_published.elapsed() >= PUBLISH_POLLS {
+                    self.stale_since.get_or_insert_with(Instant::now);
+                }
                 if self.left_out != left_out {
                     self.left_out = left_out;
                     self.stale_since.get_or_insert_with(Instant::now);

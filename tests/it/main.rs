@@ -5,6 +5,7 @@ mod agent_protocols;
 mod agent_state;
 mod architecture;
 mod bad_input;
+mod browser;
 mod commands_at_wrong_times;
 mod conformance;
 mod directory_mode;

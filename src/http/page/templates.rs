@@ -1,0 +1,146 @@
+//! The page's templates: Handlebars with everything escaped, compiled in. What is not there is an error, as in prompts.
+//!
+//! No template may write a value unescaped (`{{{` or `{{&`): a test reads them all. The one helper that writes tags itself
+//! (`prose`) escapes what it is given.
+
+use std::sync::LazyLock;
+
+use handlebars::{Context, Handlebars, Helper, HelperResult, Output, RenderContext, RenderError, html_escape};
+use serde::Serialize;
+use serde_json::Value as Json;
+use thiserror::Error;
+
+#[derive(Debug, Error)]
+pub enum PageError {
+    #[error("the page cannot be made: {0}")]
+    Template(#[from] RenderError),
+    #[error("what the page shows cannot be put into words: {0}")]
+    Data(#[from] serde_json::Error),
+}
+
+const TEMPLATES: &[(&str, &str)] = &[
+    ("head", include_str!("../../../templates/page/head.hbs")),
+    ("foot", include_str!("../../../templates/page/foot.hbs")),
+    ("age", include_str!("../../../templates/page/age.hbs")),
+    ("verdict", include_str!("../../../templates/page/verdict.hbs")),
+    ("actions", include_str!("../../../templates/page/actions.hbs")),
+    ("cards", include_str!("../../../templates/page/cards.hbs")),
+    ("need", include_str!("../../../templates/page/need.hbs")),
+    ("runs", include_str!("../../../templates/page/runs.hbs")),
+    ("board", include_str!("../../../templates/page/board.hbs")),
+    ("landing", include_str!("../../../templates/page/landing.hbs")),
+    ("graph", include_str!("../../../templates/page/graph.hbs")),
+    ("caps", include_str!("../../../templates/page/caps.hbs")),
+    ("dashboard", include_str!("../../../templates/page/dashboard.hbs")),
+    ("phase", include_str!("../../../templates/page/phase.hbs")),
+    ("conditions", include_str!("../../../templates/page/conditions.hbs")),
+    ("receipt", include_str!("../../../templates/page/receipt.hbs")),
+    ("diff", include_str!("../../../templates/page/diff.hbs")),
+    ("ticket", include_str!("../../../templates/page/ticket.hbs")),
+    ("login", include_str!("../../../templates/page/login.hbs")),
+    ("missing", include_str!("../../../templates/page/missing.hbs")),
+];
+
+static REGISTRY: LazyLock<Handlebars<'static>> = LazyLock::new(|| {
+    let mut registry = Handlebars::new();
+    registry.set_strict_mode(true);
+    registry.register_escape_fn(html_escape);
+    registry.register_helper("prose", Box::new(prose));
+    for (name, text) in TEMPLATES {
+        // A template that is not understood leaves its name unknown, which rendering says; a test renders each.
+        let _ = registry.register_template_string(name, tight(text));
+    }
+    registry
+});
+
+/// A page before it is written: what it shows, by the names that its template knows.
+#[derive(Debug)]
+pub struct PageDraft {
+    template: &'static str,
+    data: Json,
+}
+
+impl PageDraft {
+    pub fn new(template: &'static str, data: &impl Serialize) -> Result<Self, PageError> {
+        Ok(Self { template, data: serde_json::to_value(data)? })
+    }
+
+    /// `clean` takes out what is nobody's business, before anything is escaped: afterwards nobody would know it again.
+    pub fn html(mut self, clean: impl Fn(&str) -> String) -> Result<String, PageError> {
+        sweep(&mut self.data, &clean);
+        Ok(REGISTRY.render(self.template, &self.data)?)
+    }
+}
+
+fn sweep(data: &mut Json, clean: &impl Fn(&str) -> String) {
+    match data {
+        Json::String(text) => *text = clean(text),
+        Json::Array(items) => items.iter_mut().for_each(|item| sweep(item, clean)),
+        Json::Object(fields) => fields.values_mut().for_each(|value| sweep(value, clean)),
+        Json::Null | Json::Bool(_) | Json::Number(_) => {}
+    }
+}
+
+/// Without the indentation, which is for those who read the templates.
+fn tight(text: &str) -> String {
+    text.lines().map(str::trim_start).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+/// A sentence in which what stands in backticks is something to type.
+fn prose(
+    helper: &Helper<'_>,
+    _: &Handlebars<'_>,
+    _: &Context,
+    _: &mut RenderContext<'_, '_>,
+    out: &mut dyn Output,
+) -> HelperResult {
+    let text = helper.param(0).and_then(|param| param.value().as_str()).unwrap_or_default();
+    out.write(&marked_up(text))?;
+    Ok(())
+}
+
+fn marked_up(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    let mut html = String::with_capacity(text.len() + 32);
+    for (at, part) in parts.iter().enumerate() {
+        let escaped = html_escape(part);
+        match (at % 2 == 1, at + 1 == parts.len()) {
+            (true, false) => html.push_str(&format!("<code>{escaped}</code>")),
+            // One that is never closed is a backtick.
+            (true, true) => html.push_str(&format!("`{escaped}")),
+            (false, _) => html.push_str(&escaped),
+        }
+    }
+    html
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_template_writes_a_value_unescaped_or_a_style_or_script_in_line() {
+        for (name, text) in TEMPLATES {
+            for bad in ["{{{", "{{&", "style=", "<style", "onclick", "onload", "javascript:", "http://", "https://"] {
+                assert!(!text.contains(bad), "{name} holds {bad}");
+            }
+            for script in text.match_indices("<script").map(|(at, _)| &text[at..]) {
+                assert!(script.starts_with("<script src=\"/assets/"), "{name} has a script in line");
+            }
+        }
+    }
+
+    #[test]
+    fn every_template_is_understood() {
+        for (name, _) in TEMPLATES {
+            assert!(REGISTRY.has_template(name), "{name} is not understood");
+        }
+    }
+
+    #[test]
+    fn what_stands_in_backticks_is_code_and_everything_is_escaped() {
+        assert_eq!(marked_up("run `a <b>` & go"), "run <code>a &lt;b&gt;</code> &amp; go");
+        assert_eq!(marked_up("one ` <i>"), "one ` &lt;i&gt;");
+        assert_eq!(marked_up("<script>alert(1)</script>"), "&lt;script&gt;alert(1)&lt;/script&gt;");
+    }
+}

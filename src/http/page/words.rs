@@ -1,0 +1,127 @@
+//! How figures, times and links are written on a page.
+
+use serde::Serialize;
+
+use crate::domain::ids::short_run_ids;
+use crate::domain::time::{Timestamp, span};
+
+/// How long ago something was, with the moment itself: the page counts on from there.
+#[derive(Debug, Clone, Serialize)]
+pub struct AgeView {
+    pub at: String,
+    pub words: String,
+}
+
+impl AgeView {
+    pub fn of(since: Timestamp, now: Timestamp) -> Self {
+        Self { at: moment(since), words: span(now.since(since).as_secs()) }
+    }
+
+    /// Until a moment that is yet to come.
+    pub fn until(due: Timestamp, now: Timestamp) -> Self {
+        Self { at: moment(due), words: span(due.since(now).as_secs()) }
+    }
+}
+
+/// As machines read it.
+pub fn moment(at: Timestamp) -> String {
+    jiff::Timestamp::from_millisecond(at.0 / 1000 * 1000).map(|at| at.to_string()).unwrap_or_default()
+}
+
+/// `2026-11-18` and `19:47:29`, by this machine's clock.
+pub fn day_and_time(at: Timestamp) -> (String, String) {
+    let Ok(at) = jiff::Timestamp::from_millisecond(at.0) else { return (String::new(), at.0.to_string()) };
+    let local = at.to_zoned(jiff::tz::TimeZone::system());
+    (local.strftime("%Y-%m-%d").to_string(), local.strftime("%H:%M:%S").to_string())
+}
+
+/// `950`, `12.3k`, `4.5M`.
+pub fn tokens(count: u64) -> String {
+    match count {
+        0..=999 => count.to_string(),
+        1_000..=999_949 => format!("{:.1}k", count as f64 / 1e3),
+        _ => format!("{:.1}M", count as f64 / 1e6),
+    }
+}
+
+/// `$0.0123` as long as it is little, else `$12.34`.
+pub fn money(microusd: u64) -> String {
+    let usd = microusd as f64 / 1e6;
+    if microusd == 0 || usd >= 1.0 { format!("${usd:.2}") } else { format!("${usd:.4}") }
+}
+
+/// One line, not longer than this.
+pub fn clip(text: &str, longest: usize) -> String {
+    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
+    cut(line, longest)
+}
+
+/// Its lines, not longer than this altogether.
+pub fn cut(text: &str, longest: usize) -> String {
+    if text.chars().count() <= longest {
+        return text.to_owned();
+    }
+    text.chars().take(longest.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// A sentence of the engine's, for people.
+pub fn sentence(text: &str, longest: usize) -> String {
+    let short = short_run_ids(text);
+    let line = short.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" · ");
+    cut(&line, longest)
+}
+
+pub fn count(number: usize, one: &str, many: &str) -> String {
+    if number == 1 { format!("1 {one}") } else { format!("{number} {many}") }
+}
+
+/// Only addresses that a browser opens as a page: a ticket's link may say anything.
+pub fn web_link(url: Option<&str>) -> Option<String> {
+    let url = url?.trim();
+    let scheme = url.split_once("://")?.0;
+    let is_web = scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http");
+    (is_web && !url.contains(|c: char| c.is_control() || c.is_whitespace())).then(|| url.to_owned())
+}
+
+/// A ticket's key as one segment of a path.
+pub fn segment(key: &str) -> String {
+    let mut out = String::with_capacity(key.len());
+    for byte in key.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'~' => out.push(char::from(byte)),
+            // A lone `.` or `..` would be a step in the path.
+            b'.' if key.trim_matches('.').len() > 1 => out.push('.'),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_short() {
+        assert_eq!([tokens(999), tokens(12_345), tokens(999_960), tokens(4_540_000)], ["999", "12.3k", "1.0M", "4.5M"]);
+        assert_eq!([money(0), money(12_345), money(12_345_678)], ["$0.00", "$0.0123", "$12.35"]);
+        assert_eq!(clip("\n  one two\nthree", 5), "one …");
+    }
+
+    #[test]
+    fn only_web_addresses_become_links() {
+        assert_eq!(web_link(Some(" https://example.com/1 ")).as_deref(), Some("https://example.com/1"));
+        for bad in ["javascript://example.com/%0aalert(1)", "javascript:alert(1)", "data:text/html,x", "http://a b", ""]
+        {
+            assert_eq!(web_link(Some(bad)), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_one_segment_whatever_it_holds() {
+        assert_eq!(segment("T-1.2"), "T-1.2");
+        assert_eq!(segment("owner/name#7"), "owner%2Fname%237");
+        assert_eq!(segment(".."), "%2E%2E");
+        assert_eq!(segment("a\"><b"), "a%22%3E%3Cb");
+    }
+}
