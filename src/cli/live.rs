@@ -7,23 +7,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crossterm::cursor::MoveToPreviousLine;
 use crossterm::queue;
 use crossterm::terminal::{Clear, ClearType};
-<<<<<<< HEAD
 use nix::sys::signal::{Signal, raise};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
-=======
->>>>>>> trust
 use tokio::sync::watch::error::RecvError;
 
 use crate::config::observability::ObservabilitySettings;
 use crate::domain::snapshot::Snapshot;
-<<<<<<< HEAD
 use crate::engine::event::OperatorCommand;
 use crate::runtime::{self, Command, Handle, Snapshots};
 use crate::tui::{CompactView, compact};
-=======
-use crate::runtime::{Handle, Snapshots};
->>>>>>> trust
 
 use super::keyboard::Keyboard;
 use super::output;

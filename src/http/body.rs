@@ -34,6 +34,12 @@ pub async fn read(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes
 pub async fn object<T: DeserializeOwned>(headers: &HeaderMap, body: Body) -> Result<T, ApiError> {
     let bytes = read(headers, body, LARGEST).await?;
     let bytes = if bytes.is_empty() { &b"{}"[..] } else { &bytes };
-    serde_json::from_slice(bytes)
-        .map_err(|error| ApiError::bad_request(format!("the body could not be understood: {error}")))
+    let unclear =
+        |error: serde_json::Error| ApiError::bad_request(format!("the body could not be understood: {error}"));
+    let value: serde_json::Value = serde_json::from_slice(bytes).map_err(unclear)?;
+    // A list would be taken for the fields in their order.
+    if !value.is_object() {
+        return Err(ApiError::bad_request("the body has to be a JSON object"));
+    }
+    serde_json::from_value(value).map_err(unclear)
 }

@@ -227,9 +227,9 @@ impl ServedNames {
 
 /// How often something may be asked for, by name: so much at once, and so much more each second.
 #[derive(Debug, Default)]
-pub struct Pace(Mutex<BTreeMap<String, (f64, Instant)>>);
+pub struct RequestPace(Mutex<BTreeMap<String, (f64, Instant)>>);
 
-impl Pace {
+impl RequestPace {
     pub fn take(&self, name: &str, burst: f64, per_second: f64) -> Result<(), ApiError> {
         let now = Instant::now();
         let mut left = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn a_burst_is_let_through_and_then_it_is_slow() {
-        let pace = Pace::default();
+        let pace = RequestPace::default();
         assert!((0..3).all(|_| pace.take("ada", 3.0, 0.001).is_ok()));
         let error = pace.take("ada", 3.0, 0.001).unwrap_err();
         assert_eq!(error.code, "too_many_requests");

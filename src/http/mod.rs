@@ -41,12 +41,12 @@ use crate::runtime::{Handle, RefusalLog, RunnerFolder};
 
 pub use clean::Clean;
 pub use error::ApiError;
-pub use guard::{Bearer, Caller, Pace, ServedNames, TOKEN_COOKIE};
+pub use guard::{Bearer, Caller, RequestPace, ServedNames, TOKEN_COOKIE};
 pub use listen::{CONNECTIONS, ListenError};
 pub use metrics::PhaseClock;
 pub use openapi::{openapi, openapi_text};
 pub use pictures::{Missed, Pictures, Rendered};
-pub use records::{Records, TicketRecord, find};
+pub use records::{RunRecords, TicketRecord, find};
 use webhooks::Webhooks;
 
 pub use tokens::{Tokens, read_generated, token_file};
@@ -56,10 +56,10 @@ pub use tokens::{Tokens, read_generated, token_file};
 pub struct Site {
     pub handle: Handle,
     pub pictures: Arc<Pictures>,
-    pub records: Records,
+    pub records: RunRecords,
     pub tokens: Tokens,
     pub names: ServedNames,
-    pub pace: Pace,
+    pub pace: RequestPace,
     pub refusals: RefusalLog,
     /// Room for those who follow the events.
     pub followers: Arc<Semaphore>,
@@ -119,7 +119,7 @@ impl HttpServer {
         let Served { handle, folder, secrets, home } = served;
         let _ = handle.served_at.set(self.url());
         let clean = Arc::new(clean_of(settings, &folder, secrets, &home.unwrap_or_default()));
-        let records = Records {
+        let records = RunRecords {
             ledger: folder.ledger.clone(),
             state_dir: folder.state_dir.clone(),
             policy: Arc::new(settings.policy(hash, false)),
@@ -138,7 +138,7 @@ impl HttpServer {
             records,
             tokens: self.tokens,
             names: self.names,
-            pace: Pace::default(),
+            pace: RequestPace::default(),
             refusals: RefusalLog::default(),
             followers: Arc::new(Semaphore::new(events::FOLLOWERS)),
             clean,

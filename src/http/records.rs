@@ -22,7 +22,7 @@ const NEWEST_NOTES: usize = 500;
 
 /// Where things are written down.
 #[derive(Debug, Clone)]
-pub struct Records {
+pub struct RunRecords {
     pub ledger: PathBuf,
     /// The runner's folder.
     pub state_dir: PathBuf,
@@ -44,7 +44,7 @@ pub struct TicketRecord {
     pub runs: Vec<FinishedRun>,
 }
 
-impl Records {
+impl RunRecords {
     /// By its key or id, exactly: also one that is over and archived.
     pub async fn ticket(&self, picture: Arc<Snapshot>, name: &str) -> Result<TicketRecord, ApiError> {
         let (records, wanted) = (self.clone(), name.to_owned());

@@ -28,7 +28,8 @@ case "$title" in
 esac
 
 git add -A
-git commit -q -m "$title"
+# An attempt that was stopped may have left the work done already.
+git diff --cached --quiet || git commit -q -m "$title"
 # What people said is answered by its name.
 for remark in $(sed -n 's/.*(remark \(r[0-9a-f]*\)).*/\1/p' "$DIRIGENT_PROMPT_FILE"); do
   tk answer "$remark" fixed "done as you said"

@@ -1,3 +1,5 @@
+//! What stands on a ticket's page.
+
 use super::super::sample;
 use super::*;
 use crate::domain::evidence::{GateResult, Receipt, Verification};

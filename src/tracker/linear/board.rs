@@ -8,11 +8,7 @@ use super::LinearTracker;
 use super::cursors::Cursors;
 use super::documents::issues::{IssueFilter, IssuesIssuesNodes as Node, Variables};
 use super::documents::{Issues, issues};
-<<<<<<< HEAD
-use super::pages::Pages;
 use super::people::Mentioned;
-=======
->>>>>>> lin
 use super::scope::{by_ids, is_uuid};
 use super::ticket::{is_cut_off, lacks_history, people_in, ticket};
 use crate::domain::ids::TicketId;

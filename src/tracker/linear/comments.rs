@@ -10,11 +10,7 @@ use super::documents::comments::{
 };
 use super::documents::{Comments, EditComment, React, WriteComment, edit_comment, react, write_comment};
 use super::keys::own_id;
-<<<<<<< HEAD
-use super::pages::Pages;
 use super::people::Mentioned;
-=======
->>>>>>> lin
 use super::refusals::WriteFailure;
 use super::scope::{is_uuid, time_of, time_text};
 use super::ticket::oldest_first;

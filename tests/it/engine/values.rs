@@ -28,10 +28,12 @@ agent: {fresh_start_ms: 0}
 /// What the engine sees of a file in which these keys have these values.
 fn with(words: &[&str]) -> Policy {
     let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("WORKFLOW.md");
+    let repo = dir.path().join("repo");
+    std::fs::create_dir(&repo).unwrap();
+    let file = repo.join("WORKFLOW.md");
     std::fs::write(&file, FILE).unwrap();
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-    let home = dir.path().display().to_string();
+    let home = dir.path().join("home").display().to_string();
     let loaded = workflow::load_with(&file, &Env::of([("HOME", &*home)]), &Overrides::parse(&words).unwrap());
     let loaded = loaded.unwrap_or_else(|error| panic!("{words:?}: {error}"));
     loaded.settings.policy(&loaded.hash, false)

@@ -13,13 +13,15 @@ use crate::github::Hub;
 /// The board that a file with these lines under `tracker` and `tracker.provider` asks for.
 fn board(hub: &Hub, tracker: &str, provider: &str) -> Arc<dyn Tracker> {
     let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("WORKFLOW.md");
+    let repo = dir.path().join("repo");
+    std::fs::create_dir(&repo).unwrap();
+    let file = repo.join("WORKFLOW.md");
     let text = format!(
         "---\ntracker: {{kind: github, required_labels: [agent]{tracker}, provider: {{repo: acme/widgets, api_url: '{}'{provider}}}}}\n---\n",
         hub.api()
     );
     std::fs::write(&file, text).unwrap();
-    let home = dir.path().display().to_string();
+    let home = dir.path().join("home").display().to_string();
     let env = [("HOME", &*home), ("GITHUB_TOKEN", "robot-token"), ("HERS", "ada-token")];
     let loaded = workflow::load(&file, &Env::of(env)).unwrap_or_else(|error| panic!("{error}"));
     assembly::tracker(&loaded.settings).unwrap()

@@ -15,7 +15,7 @@ fn forge(scene: &Scene, pr: &str, provider: &str) -> GithubForge {
         scene.hub.api()
     );
     std::fs::write(&file, text).unwrap();
-    let home = scene.clone().display().to_string();
+    let home = scene.clone().with_file_name("home").display().to_string();
     let env = [("HOME", &*home), ("GITHUB_TOKEN", "robot-token"), ("HERS", "ada-token")];
     let loaded = workflow::load(&file, &Env::of(env)).unwrap_or_else(|error| panic!("{error}"));
     assembly::github_forge(&loaded.settings).unwrap()

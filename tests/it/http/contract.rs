@@ -1,5 +1,6 @@
 //! Every answer that a test of the API gets is held against `openapi.json`.
 
+use crate::support::board::MERGE;
 use std::sync::OnceLock;
 
 use serde_json::{Value, json};
@@ -90,8 +91,9 @@ fn the_description_would_notice_another_shape() {
 
 #[test]
 fn what_is_described_is_there() {
-    let served =
-        super::ServedBoard::new(super::ASKS, "observability: {metrics: true}\n", |board| board.ticket("t-1", "Ask"));
+    let served = super::ServedBoard::new(super::ASKS, &format!("{MERGE}observability: {{metrics: true}}\n"), |board| {
+        board.ticket("t-1", "Ask")
+    });
     served.until("it asks", || served.phase("t-1") == "blocked");
     let run = served.get("/api/v1/t-1").json()["runs"][0]["id"].as_str().unwrap().to_owned();
     let mut asked = 0;
