@@ -140,6 +140,6 @@ fn ticket(number: usize) -> Ticket {
         native_ref: None,
         comments: Some(Vec::new()),
         state_changed: None,
-        labelled: Vec::new(),
+        history: Default::default(),
     }
 }

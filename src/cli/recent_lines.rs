@@ -95,6 +95,6 @@ mod tests {
         assert_eq!(lines.warnings(now), ["line 100", "line 200"]);
         (0..4).for_each(|number| lines.add(true, &format!("worse {number}")));
         assert_eq!(lines.warnings(now), ["worse 1", "worse 2", "worse 3"]);
-        assert_eq!(lines.warnings(Timestamp(now.0 + 700_000)), [String::new(); 0]);
+        assert!(lines.warnings(Timestamp(now.0 + 700_000)).is_empty());
     }
 }

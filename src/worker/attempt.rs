@@ -116,8 +116,9 @@ impl Worker {
         let prepared = match &self.workplace {
             Workplace::Worktrees(workspaces) => match order.reviewed_head() {
                 None => {
-                    let key = &order.ticket.key;
-                    workspaces.prepare(permit, &order.run, key, &order.branch, &order.base_branch).await
+                    // What is merged into may be another branch than the one that work begins on.
+                    let (key, start) = (&order.ticket.key, &self.settings.workspace.base);
+                    workspaces.prepare(permit, &order.run, key, &order.branch, start).await
                 }
                 Some(head) => {
                     workspaces.fetch_branch(&order.branch, &order.base_branch).await;

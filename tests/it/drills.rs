@@ -11,7 +11,6 @@ mod people;
 mod receipts;
 mod requests;
 mod rollout;
-mod screen;
 mod secrets;
 mod words;
 mod worker_side;

@@ -13,7 +13,7 @@ tk comment "mixing the paint"
 case "$title" in
   *slowly*) while :; do sleep 1; done ;;
   *colour*)
-    if ! tk show | grep -q Blue; then tk blocked "Which colour?"; exit 0; fi ;;
+    if ! { tk show; cat "$DIRIGENT_PROMPT_FILE"; } | grep -q '^Blue'; then tk blocked "Which colour?"; exit 0; fi ;;
 esac
 echo "<b>blue</b>" > "door-$DIRIGENT_TICKET_KEY.txt"
 git add -A

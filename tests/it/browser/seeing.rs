@@ -88,7 +88,7 @@ fn everybody_can_read_it_and_reach_everything() {
 /// The page as the server made it: everything is there, and what can be done is a command to type.
 fn without_a_script(served: &ServedBoard) {
     let browser = Browser::open(Look { script: false, ..DESK });
-    browser.go(&page(&served, "/"));
+    browser.go(&page(served, "/"));
     let page = browser.text("body");
     for words in ["2 tickets wait for you", "Which colour?", "dirigent approve t-1", "Varnish it", "Without JavaScript"]
     {
@@ -106,7 +106,7 @@ fn without_a_script(served: &ServedBoard) {
 fn by_ear_and_by_keys(served: &ServedBoard) {
     let browser = Browser::open(DESK);
     for path in ["/", "/tickets/t-1", "/tickets/t-2", "/phases/blocked"] {
-        browser.go(&page(&served, path));
+        browser.go(&page(served, path));
         browser.until("it is live", || browser.text("[data-link]") == "live");
         // Nothing moves under our hands while it is looked at.
         browser.script("for (const part of document.querySelectorAll('details')) part.open = true", &[]);
@@ -124,7 +124,7 @@ fn by_ear_and_by_keys(served: &ServedBoard) {
         assert_eq!(named, json!([]), "{path}: a section has no name");
         assert_eq!(browser.all("h1").len(), 1, "{path}: one heading says what the page is about");
     }
-    browser.go(&page(&served, "/"));
+    browser.go(&page(served, "/"));
     browser.until("it is live", || browser.text("[data-link]") == "live");
     browser.press(&[TAB]);
     assert_eq!(browser.script("return document.activeElement.textContent", &[]), json!("Skip to the content"));
@@ -180,7 +180,7 @@ fn on_every_screen(served: &ServedBoard) {
         let browser = Browser::open(Look { width, height, dark, script: true });
         let scheme = if dark { "dark" } else { "light" };
         for (name, path) in [("board", "/"), ("ticket", "/tickets/t-1")] {
-            browser.go(&page(&served, path));
+            browser.go(&page(served, path));
             browser.until("it is live", || browser.text("[data-link]") == "live");
             let wide = browser.script("return [document.documentElement.scrollWidth, innerWidth]", &[]);
             assert!(number(&wide[0]) <= number(&wide[1]), "{name} at {width} has to be scrolled sideways: {wide}");

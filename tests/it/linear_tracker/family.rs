@@ -149,51 +149,6 @@ fn spec_11_the_file_of_symphonys_reference_runs_as_it_is() {
     assert!(!comments.iter().any(|text| text.contains("is ready on branch")), "nothing is claimed: {comments:#?}");
 }
 
-/// The way that its prompt describes: the agent hands over, a person moves the ticket on to where it is landed, and the agent lands it.
-#[test]
-fn spec_11_a_ticket_of_symphonys_reference_is_handed_over_and_landed() {
-    let linear = Linear::start();
-    linear.add_team("SYM", &["Todo", "In Progress", "Human Review", "Merging", "Rework", "Done"]);
-    linear.add_project("Symphony", "0c79b11b75ea", "SYM");
-    let id = linear.add_issue_to("SYM", "Write something", "Todo", &[]);
-    let project = linear.project_id("Symphony");
-    linear.edit(&id, |issue| issue.project = Some(project));
-    let origin = tempfile::tempdir().unwrap();
-    let bare = origin.path().join("symphony.git");
-    git_in(origin.path(), ["init", "-q", "--bare", "-b", "main", "symphony.git"]);
-    let seed = Board::new("", "");
-    git_in(&seed.repo(), ["push", "-q", &bare.display().to_string(), "main:main"]);
-    let go = |state: &str| {
-        let query = "mutation($id: String!, $s: String!) { issueUpdate(id: $id, input: {stateId: $s}) { success } }";
-        let arguments =
-            serde_json::json!({"query": query, "variables": {"id": "SYM-1", "s": linear.state_id(&id, state)}});
-        format!("call linear_graphql '{arguments}'\n")
-    };
-    let turn = format!(
-        "git config user.email a@b.c; git config user.name a\nif [ -e made ]; then\ngit push -q origin eng-1:main 2>/dev/null\n{}else\n{}git checkout -q -b eng-1\necho x > made\ngit add made\ngit commit -qm 'Write something'\ngit push -q origin eng-1 2>/dev/null\n{}fi\n",
-        go("Done"),
-        go("In Progress"),
-        go("Human Review"),
-    );
-    let fake = include_str!("../../fakes/codex.sh").replace("    TURN\n", &turn);
-    let workflow = REFERENCE.replace("https://example.com/symphony", &format!("file://{}", bare.display()));
-    let scene =
-        Scene::new(&workflow, "codex", &fake).set("tracker.endpoint", linear.endpoint()).set("rollout.mode", "mutate");
-    let mut runner = scene.start();
-    let directory = scene.board.scratch.dir.path().join("code/symphony-workspaces/SYM-1");
-    let phase = || text(&scene.run(&["status", "SYM-1", "--field", "phase"]).stdout).trim().to_owned();
-    until("the agent hands over", &mut runner, || linear.state_of(&id) == "Human Review");
-    until("it is given back", &mut runner, || phase() == "released");
-    assert!(directory.join("made").exists(), "the directory lasts");
-    linear.shift(&linear.user("ada"), &id, "Merging");
-    until("the agent lands it", &mut runner, || linear.state_of(&id) == "Done");
-    until("its job is over and its directory gone", &mut runner, || phase() == "released" && !directory.exists());
-    end(runner);
-    assert!(git_in(&bare, ["log", "--oneline", "main"]).contains("Write something"));
-    let moves: Vec<String> = linear.moves(&id).into_iter().map(|(_, to)| to).collect();
-    assert_eq!(moves, ["In Progress", "Human Review", "Merging", "Done"], "nobody else moved it");
-}
-
 /// The board and the forge that the file of pi-symphony is about, a ticket on it, and the file with nothing changed but addresses and the times
 /// that nobody here has.
 fn pi_symphony(turn: &str) -> (Linear, Hub, String, Scene) {

@@ -74,10 +74,11 @@ fn a_kill_between_a_write_and_its_answer_doubles_nothing() {
 /// Everything is written, and the answer is a gateway's page, or none until nobody waits for it any more.
 #[test]
 fn a_lost_answer_doubles_nothing() {
-    let every = ["WriteComment", "EditComment", "ChangeIssue", "Attach"];
+    const EVERY: &[&str] = &["WriteComment", "EditComment", "ChangeIssue", "Attach"];
     // Half a minute for each that is not answered.
-    let lost: [(&str, fn() -> Instead, u32, &[&str]); 2] =
-        [("502", || Instead::Html(502), 3, &every), ("silence", || Instead::Silence, 1, &["WriteComment", "Attach"])];
+    type Loss = (&'static str, fn() -> Instead, u32, &'static [&'static str]);
+    let lost: [Loss; 2] =
+        [("502", || Instead::Html(502), 3, EVERY), ("silence", || Instead::Silence, 1, &["WriteComment", "Attach"])];
     for (what, instead, times, operations) in lost {
         let (linear, hub) = (Linear::start(), Hub::start());
         let id = linear.add_issue("Write something", "Todo", &[]);
