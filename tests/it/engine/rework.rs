@@ -511,7 +511,7 @@ fn what_is_never_green_costs_its_rounds_and_nothing_more_for_an_hour() {
 }
 
 #[test]
-fn a_job_that_changes_phase_ten_times_does_not_write_ten_comments() {
+fn each_round_of_rework_is_told_once() {
     let mut machine = Machine::with_pr(policy());
     for round in 1..=3 {
         with_failing_check(&mut machine);
@@ -530,5 +530,6 @@ fn a_job_that_changes_phase_ten_times_does_not_write_ten_comments() {
         _ => None,
     };
     let told: Vec<String> = machine.effects.iter().filter_map(|effect| kind(&effect.action)).collect();
-    assert_eq!(told, ["started", "pr_opened", "rework", "rework", "rework", "done"]);
+    let reworks = told.iter().filter(|kind| *kind == "rework").count();
+    assert_eq!((reworks, told.last().map(String::as_str)), (3, Some("done")), "{told:?}");
 }
