@@ -1,12 +1,14 @@
 //! A look over an agent's shoulder: what it said and which tools it used, read back from the lines that it printed. The same code
 //! understands them that understood them when they came.
 
+use serde_json::Value;
+
 use super::acp::Acp;
 use super::claude::Claude;
 use super::codex::{Codex, ThreadPolicy};
 use super::exec::Exec;
 use super::pi::Pi;
-use super::{AgentEvent, Protocol, TurnEnd};
+use super::{AgentEvent, Opening, Protocol, TurnEnd};
 use crate::config::exec::ExecEvents;
 use crate::domain::time::Timestamp;
 
@@ -44,28 +46,70 @@ impl PeekKind {
 
 /// What the lines of a transcript come to. Those that are cut off at the beginning or the end are passed over.
 pub fn peek(runtime: &str, exec: ExecEvents, transcript: &str) -> Vec<PeekLine> {
-    let mut protocol: Box<dyn Protocol> = match runtime {
-        "codex" => Box::new(Codex::new(ThreadPolicy::default())),
-        "claude" => Box::new(Claude::default()),
-        "pi" => Box::new(Pi::default()),
-        "acp" => Box::new(Acp::default()),
-        _ => Box::new(Exec::new(exec)),
-    };
+    let mut reader = Reader::new(runtime, exec);
     let mut seen = Vec::new();
     for line in transcript.lines() {
         let mut parts = line.splitn(3, ' ');
         let (Some(at), Some(stream)) = (parts.next().and_then(|at| at.parse().ok()), parts.next()) else { continue };
         let (at, text) = (Timestamp(at), parts.next().unwrap_or_default());
         match stream {
-            "out" => {
-                let events = protocol.line(text.as_bytes()).events;
-                seen.extend(events.into_iter().filter_map(|event| shown(event, at)));
-            }
+            "in" => reader.said(text),
+            "out" => seen.extend(reader.heard(text).into_iter().filter_map(|event| shown(event, at))),
             "note" => seen.push(PeekLine { at, kind: PeekKind::Note, text: clipped(text) }),
             _ => {}
         }
     }
     seen
+}
+
+/// Follows a conversation that somebody else had. A protocol reports tools only inside of a turn, and a turn begins with what we
+/// said.
+struct Reader {
+    protocol: Box<dyn Protocol>,
+    /// Whether the transcript shows what was said to the agent. If its beginning is missing, a turn is under way.
+    shows_our_side: bool,
+}
+
+impl Reader {
+    fn new(runtime: &str, exec: ExecEvents) -> Self {
+        let mut protocol: Box<dyn Protocol> = match runtime {
+            "codex" => Box::new(Codex::new(ThreadPolicy::default())),
+            "claude" => Box::new(Claude::default()),
+            "pi" => Box::new(Pi::default()),
+            "acp" => Box::new(Acp::default()),
+            _ => Box::new(Exec::new(exec)),
+        };
+        // It numbers its requests from here on, so that the recorded answers fit.
+        let _ = protocol.open(&Opening::default());
+        Self { protocol, shows_our_side: false }
+    }
+
+    fn said(&mut self, line: &str) {
+        self.shows_our_side = true;
+        if let Some(words) = prompt_of(line) {
+            let _ = self.protocol.prompt(&words);
+        }
+    }
+
+    fn heard(&mut self, line: &str) -> Vec<AgentEvent> {
+        if !self.shows_our_side {
+            self.shows_our_side = true;
+            let _ = self.protocol.prompt("");
+        }
+        self.protocol.line(line.as_bytes()).events
+    }
+}
+
+/// The words of a line that begins a turn, or that steers the one under way.
+fn prompt_of(line: &str) -> Option<String> {
+    let message: Value = serde_json::from_str(line).ok()?;
+    let at = |path: &str| message.pointer(path).and_then(Value::as_str).map(str::to_owned);
+    match (at("/method").as_deref(), at("/type").as_deref()) {
+        (Some("turn/start" | "session/prompt"), _) => Some(String::new()),
+        (_, Some("user")) => Some(at("/message/content/0/text").unwrap_or_default()),
+        (_, Some("prompt")) => Some(at("/message").unwrap_or_default()),
+        _ => None,
+    }
 }
 
 fn shown(event: AgentEvent, at: Timestamp) -> Option<PeekLine> {
@@ -92,7 +136,7 @@ mod tests {
 
     #[test]
     fn words_and_tools_are_read_and_the_rest_is_passed_over() {
-        let lines = "cut off\n5 in the prompt\n7 out {\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"Looking.\"},\
+        let lines = "cut off\n5 in {\"type\":\"user\"}\n7 out {\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"Looking.\"},\
             {\"type\":\"tool_use\",\"id\":\"1\",\"name\":\"Bash\",\"input\":{\"command\":\"ls\"}}]}}\n8 err noise\n9 note stopped\n10 out {\"ty";
         let seen = peek("claude", ExecEvents::Plain, lines);
         let told: Vec<(i64, &str)> = seen.iter().map(|line| (line.at.0, line.kind.name())).collect();

@@ -102,6 +102,6 @@ mod tests {
         let masked = clean.masked(line);
         assert_eq!(masked.len(), line.len());
         let masked = String::from_utf8(masked).unwrap();
-        assert_eq!(masked, "in <repo>______________/x: ************** ? ******************** end");
+        assert_eq!(masked, "in <repo>_____________/x: ************** ? ******************** end");
     }
 }

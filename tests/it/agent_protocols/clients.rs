@@ -35,6 +35,14 @@ impl Client {
         }
     }
 
+    /// What a workflow file calls it.
+    pub fn runtime(self) -> &'static str {
+        match self {
+            Client::Opencode => "acp",
+            other => other.program(),
+        }
+    }
+
     /// The protocol alone, for lines that were recorded.
     pub fn protocol(self) -> Box<dyn Protocol> {
         match self {

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
+use dirigent::agent::peek::{PeekKind, peek};
 use dirigent::agent::{AgentEvent, Protocol, Reaction};
+use dirigent::config::exec::ExecEvents;
 use serde_json::Value;
 
 use super::clients::opening;
@@ -81,6 +83,48 @@ fn every_recorded_conversation_is_understood() {
             scenario.name
         );
     }
+}
+
+/// Each process of a recorded conversation as a transcript has it, and the words and tools that came out while it was live.
+fn transcripts(scenario: &Scenario, entries: &[Entry]) -> Vec<(String, Vec<String>)> {
+    let starts: Vec<usize> =
+        entries.iter().enumerate().filter(|(_, entry)| matches!(entry, Entry::Open { .. })).map(|(at, _)| at).collect();
+    let ends = starts.iter().skip(1).copied().chain([entries.len()]);
+    let lives = starts.iter().copied().zip(ends).map(|(from, to)| &entries[from..to]);
+    let transcript = |life: &[Entry]| -> String {
+        life.iter()
+            .filter_map(|entry| match entry {
+                Entry::Sent(line) => Some(format!("1 in {line}\n")),
+                Entry::Got(line) => Some(format!("2 out {line}\n")),
+                _ => None,
+            })
+            .collect()
+    };
+    let live = |life: &[Entry]| -> Vec<String> {
+        let shown = |event| match event {
+            AgentEvent::Message { text } if !text.trim().is_empty() => Some(text),
+            AgentEvent::ToolStarted { name, about, .. } => Some(format!("{name} {about}").trim().to_owned()),
+            _ => None,
+        };
+        play(scenario, life).events.into_iter().filter_map(shown).collect()
+    };
+    lives.map(|life| (transcript(life), live(life))).collect()
+}
+
+#[test]
+fn a_look_back_shows_the_words_and_tools_that_were_seen_live() {
+    let mut tools = 0;
+    for scenario in scenarios::all() {
+        let entries = recording::load(&recording::file(scenario.client, scenario.name));
+        for (transcript, live) in transcripts(&scenario, &entries) {
+            let seen = peek(scenario.client.runtime(), ExecEvents::Plain, &transcript);
+            tools += seen.iter().filter(|line| line.kind == PeekKind::Tool).count();
+            let said = seen.into_iter().filter(|line| matches!(line.kind, PeekKind::Message | PeekKind::Tool));
+            let said: Vec<String> = said.map(|line| line.text).collect();
+            assert_eq!(said, live, "{:?}/{}", scenario.client, scenario.name);
+        }
+    }
+    assert!(tools > 10, "{tools} tool calls in all recordings");
 }
 
 #[test]
