@@ -7,9 +7,10 @@ mod working;
 use super::http::client::ServedBoard;
 use driver::{Browser, DESK, Look, missing};
 
-/// Paints what it is told to, asks where it is not told, and goes on for ever where the title says so.
+/// Paints what it is told to, asks where it is not told, and goes on for ever where the title says so. What `tk` answers it is kept
+/// to itself: whatever an agent prints are its last words, so they would be those.
 const PAINTER: &str = r#"title=$(tk show | sed -n 's/^# [^:]*: //p' | head -n 1)
-tk comment "mixing the paint"
+tk comment "mixing the paint" > /dev/null
 case "$title" in
   *slowly*) while :; do sleep 1; done ;;
   *colour*)
