@@ -14,6 +14,7 @@ mod drills;
 mod end_to_end;
 mod engine;
 mod engine_ledger;
+mod engine_workflow;
 mod exams;
 mod foreign_bytes;
 #[path = "../github/mod.rs"]

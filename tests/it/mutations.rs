@@ -1,8 +1,40 @@
-//! The planted faults stay plantable: every patch under `tests/mutations/` fits the source as it is. Whether the tests notice
-//! them is what `tests/mutations/run.sh` shows.
+//! The planted faults stay plantable: every patch under `tests/mutations/` fits the source as it is, and the tests that are to notice
+//! them can be built without the rest of the program. Whether they do is what `tests/mutations/run.sh` shows.
 
 use std::path::Path;
 use std::process::Command;
+
+/// Faults of the engine are tried in a package that holds nothing but these.
+const IN_THE_PACKAGE: [&str; 3] = ["domain", "engine", "config::policy"];
+
+/// Every line of the program's sources in a folder that names a part of the program.
+fn names_in(folder: &Path, found: &mut Vec<(String, String)>) {
+    for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if path.is_dir() {
+            names_in(&path, found);
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        for named in text.split("dirigent::").skip(1) {
+            let part: String = named.chars().take_while(|c| c.is_ascii_lowercase() || "_:".contains(*c)).collect();
+            found.push((path.display().to_string(), part));
+        }
+    }
+}
+
+#[test]
+fn the_engines_tests_need_no_other_room() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = Vec::new();
+    for folder in ["tests/it/engine", "tests/simulator"] {
+        names_in(&root.join(folder), &mut found);
+    }
+    assert!(found.len() > 100, "the names were not found");
+    for (file, part) in found {
+        let there = IN_THE_PACKAGE.iter().any(|room| part == *room || part.starts_with(&format!("{room}::")));
+        assert!(there, "{file} needs dirigent::{part}: tests/mutations/run.sh could show nothing any more");
+    }
+}
 
 #[test]
 fn every_planted_fault_still_applies_and_is_in_the_table() {

@@ -34,8 +34,8 @@ note() { name=$1; shift; "$@" > "$out/$name" 2>&1; echo "exit $?" >> "$out/$name
 cd "$REPO"
 export DIRIGENT_HOME="$OWNER"
 for command in 'approve t-victim' 'pause t-victim' pause 'resume t-victim' resume 'stop t-victim' stop 'retry t-victim' \
-    'message t-victim hello' 'undo t-victim' 'run --once' 'gc --max-age 0s' doctor quickstart 'salvage restore t-victim' \
-    'agents test exec'; do
+    'message t-victim hello' 'reject t-victim no' 'undo t-victim' 'try t-victim' top token 'run --once' 'gc --max-age 0s' \
+    doctor quickstart 'salvage restore t-victim' 'agents test exec'; do
   note "command-$(echo "$command" | tr -c 'a-z0-9\n' '-')" "$BIN" $command
 done
 # Looking is refused too: the ticket is a worker's only channel.
@@ -58,6 +58,7 @@ path, out = sys.argv[1:]
 requests = [{"request": name} for name in ("snapshot", "pause_all", "resume_all", "poll", "shutdown")]
 requests += [{"request": name, "ticket": "t-victim"} for name in ("pause", "resume", "stop", "retry", "approve", "forget")]
 requests += [{"request": "message", "ticket": "t-victim", "text": "hello", "urgent": False}]
+requests += [{"request": "reject", "ticket": "t-victim", "text": "no"}]
 def connect():
     s = socket.socket(socket.AF_UNIX)
     s.settimeout(30)
@@ -176,7 +177,7 @@ impl Scene {
                 commands += 1;
             }
         }
-        assert_eq!(commands, 19, "{who} has not tried all");
+        assert_eq!(commands, 23, "{who} has not tried all");
         let detached = self.result(who, "detached");
         assert_eq!(detached.matches("is never an operator").count(), 3, "{who}: {detached}");
         for way in ["raw", "bare"] {
@@ -189,7 +190,7 @@ impl Scene {
         assert!(said.ends_with("exit 0\n"), "{who} {way}: {said}");
         let raw = self.result(who, &format!("{way}.lines"));
         let (handed_on, direct): (Vec<&str>, Vec<&str>) = raw.lines().partition(|line| line.starts_with("handed on"));
-        assert_eq!(direct.len(), 12, "{who} {way}: {raw}");
+        assert_eq!(direct.len(), 13, "{who} {way}: {raw}");
         for line in direct {
             assert!(
                 line.contains(r#""reply":"refused""#) && line.contains("is never an operator"),

@@ -4,6 +4,7 @@
 # Faults of the engine are tried in a package that holds only domain, engine and policy, so that a round is seconds; those
 # elsewhere in the whole program, with the tests that TESTS_OF names for their room.
 # MUTATION_TARGET_DIR keeps what was built between two calls, MUTATION_SEEDS bounds the simulator, PROPTEST_CASES the rest.
+# With MUTATION_QUICK=1 the simulator is asked only about what no test notices.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -15,6 +16,10 @@ seeds=${MUTATION_SEEDS:-1500}
 patches=()
 for patch in "$@"; do patches+=("$(realpath "$patch")"); done
 [ ${#patches[@]} -gt 0 ] || patches=("$here"/*.patch)
+# As it is now: whatever is edited meanwhile, all faults are tried on the same source.
+mkdir "$scratch/source"
+(cd "$root" && git ls-files -z --cached --others --exclude-standard | tar --null -T - -cf -) | tar -xf - -C "$scratch/source"
+root=$scratch/source
 declare -A TESTS_OF=([launcher]="launcher" [runtime]="operator_boundary lanes" [worker]="lanes" [cli]="operator_boundary" [tracker]="exams" [forge]="exams")
 
 mkdir -p "$scratch/engine/src/config" "$scratch/engine/tests/it"
@@ -59,8 +64,7 @@ fresh_engine() {
 # The whole program, for what is not the engine's.
 fresh_program() {
   rm -rf "$scratch/program"
-  mkdir "$scratch/program"
-  (cd "$root" && git ls-files -z --cached --others --exclude-standard | tar --null -T - -cf -) | tar -xf - -C "$scratch/program"
+  cp -r "$root" "$scratch/program"
   cd "$scratch/program"
 }
 
@@ -79,7 +83,15 @@ try_engine() {
     fi
     noticed=$(failed_tests)
   fi
+  if [ -n "${MUTATION_QUICK:-}" ] && [ -n "$noticed" ]; then
+    echo "$noticed"
+    return
+  fi
   if ! cargo_test --test sim -- --seeds "$seeds" > "$scratch/log" 2>&1; then
+    if [ -z "$noticed" ] && grep -qE '^error(\[|:)' "$scratch/log" && ! grep -q '^seed\|panicked' "$scratch/log"; then
+      echo "BROKEN"
+      return
+    fi
     noticed="$noticed; simulator: $(sed -nE 's/^(seed [0-9]+) breaks a promise: (.{0,70}).*/\1, \2/p' "$scratch/log" | head -1)"
   fi
   echo "${noticed#; }"

@@ -13,7 +13,7 @@ mod keys;
 mod landing;
 mod let_in;
 pub mod machine;
-mod marks;
+pub mod marks;
 mod noticed;
 mod queue;
 mod quiet;
@@ -28,7 +28,6 @@ mod spending;
 mod starts;
 mod switches;
 mod table;
-mod values;
 mod worker_moves;
 
 pub use invariants::{broken, newly_broken};

@@ -87,10 +87,14 @@ pub fn is_wanted(
             Ok(Some(look.head.clone()))
         }
         ReworkTrigger::GateFailed if heard.gate_failed.as_ref() != Some(ticket) => refuse("no gate has failed"),
-        ReworkTrigger::Contradicted if !world.lied_about.contains(ticket) && world.not_gated.is_empty() => {
+        ReworkTrigger::Contradicted
+            if !world.lied_about.contains(ticket) && !has_failed_its_gates(simulation, ticket) =>
+        {
             refuse("nobody has lied")
         }
-        ReworkTrigger::ReviewFinding if world.found_wanting.is_empty() => refuse("no review has found anything"),
+        ReworkTrigger::ReviewFinding if !was_found_wanting(simulation, ticket) => {
+            refuse("no review of it has found anything")
+        }
         ReworkTrigger::ReworkState => {
             let there = world.tickets.get(ticket).is_some_and(|ticket| ticket.state == "Rework");
             let was = world.left_rework.get(ticket).is_some_and(|at| *at >= lately(simulation));
@@ -112,6 +116,19 @@ pub fn is_wanted(
         }
         _ => Ok(None),
     }
+}
+
+/// Whether the head that the job's receipt is about did not pass.
+fn has_failed_its_gates(simulation: &Simulation, ticket: &TicketId) -> bool {
+    let receipt = simulation.state.jobs.get(ticket).and_then(|job| job.evidence.receipt.as_ref());
+    receipt.and_then(|receipt| receipt.head.as_ref()).is_some_and(|head| simulation.world.not_gated.contains(head))
+}
+
+/// Whether a review of the head that was read last, or of one that it is made of, has found something to mend.
+fn was_found_wanting(simulation: &Simulation, ticket: &TicketId) -> bool {
+    let world = &simulation.world;
+    let read = simulation.state.jobs.get(ticket).and_then(|job| job.delivery.reviews.head.as_ref());
+    read.is_some_and(|read| world.found_wanting.iter().any(|wanting| world.contains(read, wanting)))
 }
 
 /// Refused access is nobody's decision: the effect stays, and the job is not blocked by it.

@@ -1,20 +1,26 @@
-//! Values as the workflow file has them, held against what comes of the default: the whole way from the key to the decision.
+//! The engine together with the workflow: values as the file has them, held against what comes of the default, the whole way from
+//! the key to the decision; and a workpad in the words that are really written.
 
 use std::time::Duration;
 
 use dirigent::config::policy::Policy;
+use dirigent::domain::comment::{Author, Comment, TrustLevel};
 use dirigent::domain::ids::SessionId;
 use dirigent::domain::job::TicketFacts;
+use dirigent::domain::phase::Phase;
 use dirigent::domain::pr::{MergeMethod, PrState, PullRequest};
 use dirigent::domain::run::{Activity, RunKind, RunReport, StopReason};
 use dirigent::domain::usage::Usage;
 use dirigent::engine::effect::Action;
 use dirigent::engine::event::EffectResult;
 use dirigent::engine::route::choose;
-use dirigent::workflow::{self, Env, Overrides};
+use dirigent::workflow::{self, Env, Overrides, Templates, Texts};
 
-use super::fixtures::{commit, done_report, exit, failed, in_state, pr, ticket};
-use super::machine::Machine;
+use crate::engine::fixtures::{
+    comment, commit, done_report, exit, failed, id, in_state, policy, pr, ticket, with_comments,
+};
+use crate::engine::machine::Machine;
+use crate::engine::marks::{member, waiting};
 
 const FILE: &str = "---
 tracker: {kind: memory, active_states: [Todo, In Progress], terminal_states: [Done, Cancelled]}
@@ -256,4 +262,40 @@ fn a_workpad_is_kept_on_the_ticket_where_the_file_says_so() {
         machine.emitted(|action| matches!(action, Action::WriteWorkpad { .. })) > 0
     };
     assert!(!written(&[]) && written(&["orchestration.phase_store=workpad"]));
+}
+
+/// The ledger is another one, and so is its code: the marker and the account have to do.
+#[test]
+fn a_workpad_of_another_machine_restores_the_counters_and_approves_nothing() {
+    let mut first = waiting();
+    first.approve("a");
+    first.state.jobs.edit(&id("a"), |job| job.rework_cycles = 2);
+    first.seconds(120);
+    let shown = first.effects.iter().rev().find_map(|effect| match &effect.action {
+        Action::WriteWorkpad { shows } => Some(shows.clone()),
+        _ => None,
+    });
+    let texts = Texts::new(Templates::load(None).unwrap(), "## Dirigent Workpad");
+    let text = texts.workpad(first.job("a"), &shown.unwrap(), None, "dirigent", first.now).unwrap();
+    assert!(text.contains("rework_cycles: 2"), "{text}");
+    let pad = format!("{text}\n<!-- dirigent:workpad#0123456789abcdef -->");
+    let seen = |name: &str, author: Author, body: &str| {
+        let mut second = Machine::new(policy());
+        let said = Comment { author, ..comment(1, TrustLevel::Member, body) };
+        second.poll(vec![with_comments(ticket(name), vec![said])]);
+        (second.job(name).rework_cycles, second.job(name).people.approval.is_some(), second.phase(name))
+    };
+    assert_eq!(seen("a", Author::ourselves(), &pad), (2, false, Phase::Implementing));
+    assert_eq!(seen("a", member(), &pad), (2, false, Phase::Implementing), "on an account that we share");
+    let stranger = Author::new("mallory", TrustLevel::Stranger);
+    for (name, author, body) in [
+        ("a", stranger, pad.clone()),
+        ("b", member(), pad.clone()),
+        ("a", member(), pad.replace("schema_version: 1", "schema_version: 1000")),
+        ("a", member(), pad.replace("rework_cycles: 2", "rework_cycles: two")),
+        ("a", member(), pad.replace("```", "")),
+        ("a", member(), pad.replace("dirigent:workpad#", "dirigent:worker:1#")),
+    ] {
+        assert_eq!(seen(name, author, &body).0, 0, "{name}: {body}");
+    }
 }
