@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use dirigent::config::policy::ForgeKind;
 use dirigent::domain::basis::Basis;
-use dirigent::domain::ids::TicketId;
+use dirigent::domain::ids::{PrNumber, TicketId};
 use dirigent::domain::phase::Phase;
+use dirigent::domain::pr::CheckStatus;
 use dirigent::engine::event::{Event, OperatorCommand};
 use dirigent::engine::permit::EffectKind;
 use dirigent::forge::ForgeError;
@@ -40,6 +41,23 @@ async fn a_look_that_hangs_holds_no_other_and_is_asked_again_after_its_deadline(
     driven.until("it is asked again", |driven| driven.stage.forge.line.count("inspect", "1") >= 2).await;
     driven.stage.forge.line.mend();
     driven.until("it is merged too", |driven| driven.stage.forge.line.count("merge", "1") == 1).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn logs_that_hang_cost_a_look_one_deadline_however_many_checks_have_failed() {
+    let mut stage = Stage::new(&["t-1"], Play::Commits);
+    stage.policy.merge.require_human_approval = true;
+    let driven = stage.start().await;
+    let waits = |driven: &Driven| driven.job("t-1").is_some_and(|job| job.phase == Phase::WaitingForHuman);
+    driven.until("it waits for a person", waits).await;
+    driven.stage.forge.line.trouble("check log", "", Trouble::Hangs);
+    for check in 0..12 {
+        let name = format!("check-{check}");
+        driven.stage.forge.forge.report(PrNumber(1), &name, CheckStatus::Failed, "it broke");
+    }
+    let began = tokio::time::Instant::now();
+    driven.until("it is reworked", |driven| driven.stage.host.runs.load(Ordering::SeqCst) == 2).await;
+    assert!(began.elapsed() < Duration::from_secs(5 * 60), "after {:?}", began.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
@@ -327,7 +345,7 @@ async fn a_pull_request_is_opened_as_the_file_says() {
     stage.policy.pr.reviewers = vec!["ada".into()];
     stage.policy.pr.labels = vec!["by-a-robot".into()];
     let driven = stage.start().await;
-    let number = dirigent::domain::ids::PrNumber(1);
+    let number = PrNumber(1);
     driven.until("it is open", |driven| driven.stage.forge.forge.pr(number).is_some()).await;
     let pr = driven.stage.forge.forge.pr(number).unwrap();
     assert!(pr.draft);

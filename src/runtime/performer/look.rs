@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::super::lanes::{LOOK, Priority};
+use super::super::lanes::{CallError, LOOK, Priority};
 use super::super::now;
 use super::{Adapters, Call};
 use crate::domain::basis::{Basis, Moment};
@@ -141,8 +141,12 @@ async fn inspect(adapters: &Adapters, ticket: TicketId, number: PrNumber, after:
 async fn with_logs(adapters: &Adapters, forge: &dyn Forge, mut pr: PullRequest) -> PullRequest {
     for check in pr.checks.iter_mut().flatten() {
         if check.status == CheckStatus::Failed && check.log_tail.is_none() {
-            let log = adapters.lanes.forge.call(Priority::Look, LOOK, forge.check_log(&check.id)).await;
-            check.log_tail = log.ok().filter(|log| !log.is_empty());
+            match adapters.lanes.forge.call(Priority::Look, LOOK, forge.check_log(&check.id)).await {
+                Ok(log) => check.log_tail = Some(log).filter(|log| !log.is_empty()),
+                // Each of the others would hang as long, and the look waits for them.
+                Err(CallError::Lane(_)) => break,
+                Err(CallError::Adapter(_)) => {}
+            }
         }
     }
     pr

@@ -299,7 +299,9 @@ impl Writing<'_> {
         let Some(payload) = payload else { return Ok(EffectResult::Plain) };
         let permit = self.permit()?;
         let order = ReceiptOrder { run: job.delivery.made_by.clone(), payload };
-        let kept = self.adapters.host.keep_receipt(permit, order).await.map_err(transient)?;
+        // Whatever signs it may ask somebody.
+        let keeping = self.adapters.host.keep_receipt(permit, order);
+        let kept = slot.run(lanes::WRITE, keeping).await?.map_err(transient)?;
         let permit = self.permit()?;
         let signature = kept.signature.as_deref();
         slot.call(lanes::PUSH, forge.keep_receipt(&permit, commit, &kept.payload, signature)).await?;
