@@ -19,7 +19,7 @@ use super::failure::RunFailure;
 use super::finding::ReviewFinding;
 use super::fingerprint::Fingerprint;
 use super::ids::{CommentId, CommitId, RunId, SessionId};
-use super::remark::{RemarkKind, RemarkStatus};
+use super::remark::{Remark, RemarkKind, RemarkStatus};
 use super::seldom::{Seldom, unwritten};
 use super::ticket::{same_state, state_in};
 use super::time::Timestamp;
@@ -191,6 +191,12 @@ impl Job {
     /// What an approval is about: the pull request's head, else the branch's.
     pub fn current_head(&self) -> Option<&CommitId> {
         self.delivery.current_head()
+    }
+
+    /// Whether an approval accepts what a run made of this remark: the person has seen it.
+    pub fn is_accepted_by_approval(&self, remark: &Remark) -> bool {
+        let is_published = |run: &RunId| !self.delivery.unpublished.contains(run);
+        remark.is_accepted_by_approval() && remark.dealt_with_by().is_none_or(is_published)
     }
 
     /// Another branch for work that begins anew; what belongs to the old one is left with it.

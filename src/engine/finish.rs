@@ -34,6 +34,7 @@ pub fn run_ended(job: &mut Job, report: RunReport, out: &mut Decided<'_>) {
     }
     if report.made_commits() && !reviews {
         job.delivery.made_by = Some(run.clone());
+        job.delivery.made_commits(&run);
     }
     if report.session.is_some() {
         *job.session_of(&work) = report.session.clone();

@@ -68,7 +68,10 @@ impl Step<'_> {
             // A person had pushed meanwhile, and theirs was merged into it.
             (Action::PushBranch { .. }, EffectResult::Updated { head, .. }) => {
                 self.pr_write_answered(&ticket, PrWriteKind::Push, true);
-                self.state.jobs.edit(&ticket, |job| job.delivery.pushed_head = Some(head.clone()));
+                self.state.jobs.edit(&ticket, |job| {
+                    job.delivery.pushed_head = Some(head.clone());
+                    job.delivery.unpublished.clear();
+                });
                 self.decide(&ticket, Observation::JoinedWithTheirs { head });
             }
             (Action::PushBranch { head, .. }, _) => {
@@ -76,6 +79,7 @@ impl Step<'_> {
                 self.state.jobs.edit(&ticket, |job| {
                     job.delivery.remote_head = Some(head.clone());
                     job.delivery.pushed_head = Some(head.clone());
+                    job.delivery.unpublished.clear();
                 });
                 self.decide(&ticket, Observation::BranchPushed { head });
             }

@@ -110,7 +110,7 @@ pub fn objection(state: &State, command: &OperatorCommand) -> Option<String> {
 /// Open remarks and standing verdicts that an approval does not name.
 fn stands_in_the_way(job: &Job, overrule: &[RemarkKey]) -> Vec<String> {
     let stands =
-        |remark: &&Remark| !remark.is_accepted_by_approval() && !remark.by_bot && !overrule.contains(&remark.key);
+        |remark: &&Remark| !job.is_accepted_by_approval(remark) && !remark.by_bot && !overrule.contains(&remark.key);
     job.people.holding().filter(stands).map(|remark| remarks::clipped(&remark.sentence())).collect()
 }
 
@@ -209,13 +209,26 @@ pub fn approved(job: &mut Job, head: Option<CommitId>, by: &str, overrule: &[Rem
     }
 }
 
-/// Stages in which the next run needs somebody's words.
+/// A person asks for changes to what is blocked.
+pub fn rejected(job: &mut Job, remark: Remark, cause: ReworkCause, out: &mut Decided<'_>) {
+    if !matches!(job.stage, Stage::Blocked { .. }) {
+        return;
+    }
+    let _ = remarks::take_in(job, remarks::RemarkReading::Said(remark), out.now);
+    reset_counters(job);
+    out.rework(job, cause);
+}
+
+/// Stages in which the next run needs somebody's words. A reviewer gets none: they are for the next worker, and count until then.
 fn waits_for_words(stage: &Stage) -> bool {
-    matches!(
-        stage,
-        Stage::Blocked { cause: BlockCause::WorkerAsked { .. } | BlockCause::NoNewEvidence { .. }, .. }
-            | Stage::WaitingForHuman { on: HumanWait::Plan, .. }
-    )
+    match stage {
+        Stage::Blocked { cause, resume, .. } => {
+            matches!(cause, BlockCause::WorkerAsked { .. } | BlockCause::NoNewEvidence { .. })
+                && !matches!(resume, Work::Review { .. })
+        }
+        Stage::WaitingForHuman { on: HumanWait::Plan, .. } => true,
+        _ => false,
+    }
 }
 
 /// Something that a trusted person wrote on the ticket, or said by command.
@@ -234,7 +247,10 @@ pub fn remark_made(job: &mut Job, mut remark: Remark, out: &mut Decided<'_>) {
         Stage::Blocked { cause: BlockCause::WorkerAsked { .. } | BlockCause::NoNewEvidence { .. }, resume, .. } => {
             let resume = resume.clone();
             job.failures = 0;
-            out.queue(job, resume, Wait::Ready);
+            match remarks::wanted_rework(job, out.now).filter(|_| matches!(resume, Work::Review { .. })) {
+                Some(cause) => out.rework(job, cause),
+                None => out.queue(job, resume, Wait::Ready),
+            }
         }
         Stage::WaitingForHuman { on: HumanWait::Plan, .. } => out.queue(job, Work::Implement, Wait::Ready),
         Stage::WaitingForChecks { on: CheckWait::TicketClosed { .. } | CheckWait::Gates { .. }, .. } => {}

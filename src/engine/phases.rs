@@ -136,6 +136,7 @@ pub enum Observation {
     OperatorForgot,
     /// A person asks for changes to what is blocked.
     Rejected {
+        remark: Remark,
         cause: ReworkCause,
     },
     SwitchPulled,
@@ -229,12 +230,7 @@ pub fn observe(job: &mut Job, observation: Observation, out: &mut Decided<'_>) {
         Observation::TicketApproved { head, by } => people::approved(job, Some(head), &by, &[], out),
         Observation::OperatorApproved { head, by, overrule } => people::approved(job, head, &by, &overrule, out),
         Observation::RemarkMade { remark } => people::remark_made(job, remark, out),
-        Observation::Rejected { cause } => {
-            if matches!(job.stage, Stage::Blocked { .. }) {
-                reset_counters(job);
-                out.rework(job, cause);
-            }
-        }
+        Observation::Rejected { remark, cause } => people::rejected(job, remark, cause, out),
         Observation::OperatorStopped => people::operator_stopped(job, out),
         Observation::OperatorRetried => people::operator_retried(job, out),
         // A merge in flight is settled first, and what is merged stays so.

@@ -115,7 +115,14 @@ impl Step<'_> {
         let approval = approval_by_review(job, &pr, self.policy, self.now);
         let judges = phases::judges_pr(&job.stage);
         let by_others = job.delivery.head.as_ref() != Some(&pr.head);
+        let local = self.policy.pr.forge == ForgeKind::Local;
         self.state.jobs.edit(ticket, |job| {
+            if local {
+                // What is on a branch of this repository is there to be looked at.
+                job.delivery.unpublished.clear();
+            } else if judges && by_others {
+                remarks::never_got_there(job);
+            }
             if judges {
                 job.delivery.head = Some(pr.head.clone());
             }

@@ -13,6 +13,7 @@ use crate::domain::instruction::{self, Instruction};
 use crate::domain::job::{HumanMessage, Job, ReworkCause, ReworkTrigger, Stage, Work};
 use crate::domain::pr::{PullRequest, Review, ReviewThread, Verdict};
 use crate::domain::remark::{Remark, RemarkAnswer, RemarkEffect, RemarkKey, RemarkKind, RemarkStatus};
+use crate::domain::run::{LiveRun, RunKind};
 use crate::domain::time::Timestamp;
 
 /// What one look or reading says about remarks.
@@ -313,14 +314,29 @@ pub fn after_run(job: &mut Job, run: &RunId, made_commits: bool) {
     }
 }
 
+/// The branch is at a person's head, which holds nothing of what these runs made: nothing is mended by it, and somebody has to look.
+pub fn never_got_there(job: &mut Job) {
+    let unpublished = &job.delivery.unpublished;
+    for remark in &mut job.people.remarks {
+        if let RemarkStatus::Answered { run, .. } = &remark.status
+            && unpublished.contains(run)
+        {
+            remark.status = RemarkStatus::Addressed { run: run.clone() };
+        }
+    }
+}
+
 /// An approval accepts what was dealt with, and overrules what it names.
 pub fn accept(job: &mut Job, by: &str, head: &CommitId, overruled: &[RemarkKey]) {
     let live = job.stage.run().cloned();
     // What was made since, and is not published yet, is not in the head that the person saw.
     let saw_the_last = job.delivery.head.as_ref().is_none_or(|last| last == head);
+    let unpublished = job.delivery.unpublished.clone();
     for remark in &mut job.people.remarks {
-        // Nor is what the live run makes of it.
-        let dealt_with = saw_the_last && remark.is_accepted_by_approval() && remark.dealt_with_by() != live.as_ref();
+        // Nor is what the live run makes of it, or what an earlier one made that never got there.
+        let unseen = |run: &RunId| live.as_ref() == Some(run) || unpublished.contains(run);
+        let dealt_with =
+            saw_the_last && remark.is_accepted_by_approval() && !remark.dealt_with_by().is_some_and(unseen);
         // A bot never outranks a person.
         let by_bot = remark.by_bot && !remark.is_over();
         // In that very version: an edit after the person looked is something else.
@@ -334,7 +350,9 @@ impl Step<'_> {
     /// Something that a trusted person wrote, from wherever it came.
     pub fn remark_came(&mut self, id: &TicketId, mut remark: Remark) {
         let run = self.state.jobs.get(id).and_then(|job| job.stage.run());
-        let asked = run.and_then(|run| self.state.runs.get(run)).is_some_and(|run| run.progress.waiting_for_answer);
+        // A reviewer is told nothing, so nothing that is said answers it.
+        let asks = |run: &LiveRun| run.progress.waiting_for_answer && run.kind != RunKind::Review;
+        let asked = run.and_then(|run| self.state.runs.get(run)).is_some_and(asks);
         if asked {
             // The answer to a live agent's own question.
             remark.effect = RemarkEffect::None;

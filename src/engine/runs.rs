@@ -182,7 +182,10 @@ impl Step<'_> {
             // Whatever a reviewer writes is thrown away with its tree.
             Activity::Committed { .. } if kind == RunKind::Review => {}
             Activity::Committed { head } => {
-                self.state.jobs.edit(&ticket, |job| job.delivery.head = Some(head));
+                self.state.jobs.edit(&ticket, |job| {
+                    job.delivery.head = Some(head);
+                    job.delivery.made_commits(&run);
+                });
             }
             Activity::Proved { evidence } => {
                 let text = serde_json::to_string(&evidence).unwrap_or_default();

@@ -322,9 +322,11 @@ impl Step<'_> {
         });
         let Some(was_blocked) = was_blocked else { return };
         let cause = cause(self.now);
-        self.remark_came(&ticket, remark);
-        if was_blocked {
-            self.decide(&ticket, Observation::Rejected { cause });
+        // Whoever asks for changes answers no question with it: it stands against a merge like any other words.
+        self.note(Some(&ticket), "human_said", format!("{}: {}", remark.author, remarks::first_line(&remark.text)));
+        match was_blocked {
+            true => self.decide(&ticket, Observation::Rejected { remark, cause }),
+            false => self.decide(&ticket, Observation::RemarkMade { remark }),
         }
     }
 

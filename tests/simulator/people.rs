@@ -116,7 +116,9 @@ fn by_command(simulation: &mut Simulation, chance: &mut Chance) -> String {
         8 => {
             let (by, text) = ("ann".to_owned(), words(simulation));
             let told = format!("ann says to {ticket}: {text}");
-            asks(simulation, &ticket, &text);
+            simulation.recall(std::slice::from_ref(&ticket));
+            let as_task = simulation.takes_words_as_task(&ticket);
+            asks(simulation, &ticket, &text, as_task);
             simulation.tell(Event::HumanSaid { ticket, by, text, urgent: false });
             return told;
         }
@@ -125,7 +127,7 @@ fn by_command(simulation: &mut Simulation, chance: &mut Chance) -> String {
     match &command {
         OperatorCommand::Approve { ticket, .. } => approve(simulation, ticket, &[]),
         OperatorCommand::Forget { ticket } => drop(simulation.world.given_back.insert(ticket.clone())),
-        OperatorCommand::Reject { ticket, text } => asks(simulation, ticket, text),
+        OperatorCommand::Reject { ticket, text } => asks(simulation, ticket, text, false),
         _ => {}
     }
     let told = format!("an operator says {command:?}");
@@ -137,11 +139,10 @@ fn words(simulation: &mut Simulation) -> String {
     format!("do it again, {}", simulation.world.comment_id())
 }
 
-/// Words by command are known to the runner at once, if it knows the ticket.
-fn asks(simulation: &mut Simulation, ticket: &TicketId, text: &str) {
+/// Words by command are known to the runner at once, if it knows the ticket. `harmless`: they are part of the task, or an answer.
+fn asks(simulation: &mut Simulation, ticket: &TicketId, text: &str, harmless: bool) {
     simulation.recall(std::slice::from_ref(ticket));
     if simulation.state.jobs.contains(ticket) {
-        let harmless = simulation.takes_words_as_task(ticket);
         let key = RemarkKey { kind: RemarkKind::Message, id: CommentId::new("?"), version: text_version(text) };
         simulation.world.wishes.say(ticket, key.clone(), "ann", true);
         simulation.world.wishes.shown(ticket, &key, harmless);

@@ -9,7 +9,7 @@ use dirigent::domain::ids::{CommitId, EffectId, TicketId};
 use dirigent::domain::job::{BlockCause, HumanWait, Job, ReworkCause, Stage, Work};
 use dirigent::domain::pr::{PrState, PullRequest};
 use dirigent::domain::remark::{RemarkKey, RemarkKind};
-use dirigent::domain::run::Life;
+use dirigent::domain::run::{Life, LiveRun, RunKind};
 use dirigent::domain::ticket::{Ticket, state_in};
 use dirigent::domain::time::Timestamp;
 use dirigent::engine::effect::{Action, Effect, Said};
@@ -172,13 +172,17 @@ impl Simulation {
     /// Whether words that the runner reads now are part of the task, or the answer to a question.
     pub fn takes_words_as_task(&self, ticket: &TicketId) -> bool {
         let Some(job) = self.state.jobs.get(ticket) else { return true };
-        let asked = self.state.runs.values().any(|run| run.ticket == *ticket && run.progress.waiting_for_answer);
-        asked
-            || matches!(
-                job.stage,
-                Stage::Blocked { cause: BlockCause::WorkerAsked { .. } | BlockCause::NoNewEvidence { .. }, .. }
-                    | Stage::WaitingForHuman { on: HumanWait::Plan, .. }
-            )
+        // A reviewer is told nothing.
+        let asks = |run: &LiveRun| run.progress.waiting_for_answer && run.kind != RunKind::Review;
+        let asked = self.state.runs.values().any(|run| run.ticket == *ticket && asks(run));
+        let no_reviewer = |resume: &Work| !matches!(resume, Work::Review { .. });
+        match &job.stage {
+            Stage::Blocked {
+                cause: BlockCause::WorkerAsked { .. } | BlockCause::NoNewEvidence { .. }, resume, ..
+            } => asked || no_reviewer(resume),
+            Stage::WaitingForHuman { on: HumanWait::Plan, .. } => true,
+            _ => asked,
+        }
     }
 
     fn ticket_is_shown(&mut self, ticket: &Ticket) {
@@ -197,8 +201,10 @@ impl Simulation {
                 _ => false,
             },
         };
-        let harmless = starting || self.takes_words_as_task(&ticket.id);
+        let as_task = self.takes_words_as_task(&ticket.id);
         for said in ticket.known_comments().iter().filter(|said| said.author.trust == TrustLevel::Member) {
+            // Whoever asks for changes answers no question with it.
+            let harmless = starting || as_task && !said.body.starts_with("/dirigent reject");
             let key = RemarkKey { kind: RemarkKind::TicketComment, id: said.id.clone(), version: said.version() };
             self.world.wishes.shown(&ticket.id, &key, harmless);
         }

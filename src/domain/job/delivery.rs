@@ -24,6 +24,9 @@ pub struct Delivery {
     /// The run that made the head.
     #[serde(default)]
     pub made_by: Option<RunId>,
+    /// Runs whose commits have not been pushed: whoever looks at the forge has not seen them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unpublished: Vec<RunId>,
     pub pr: Option<Box<PrFacts>>,
     /// Updates of the branch onto the base for the landing that is under way.
     pub update_attempts: u32,
@@ -166,6 +169,7 @@ impl Delivery {
             remote_head: None,
             pushed_head: None,
             made_by: None,
+            unpublished: Vec::new(),
             pr: None,
             update_attempts: 0,
             merge_attempts: 0,
@@ -194,5 +198,13 @@ impl Delivery {
         self.head = None;
         self.remote_head = None;
         self.pushed_head = None;
+        self.unpublished.clear();
+    }
+
+    /// A run has made commits.
+    pub fn made_commits(&mut self, run: &RunId) {
+        if !self.unpublished.contains(run) {
+            self.unpublished.push(run.clone());
+        }
     }
 }

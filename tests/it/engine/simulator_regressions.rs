@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use dirigent::config::policy::ClosedPrPolicy;
 use dirigent::domain::comment::{Comment, TrustLevel};
+use dirigent::domain::evidence::GateResult;
 use dirigent::domain::job::{ReleaseReason, Stage, Work};
 use dirigent::domain::phase::Phase;
 use dirigent::domain::pr::{CheckStatus, PrState, PullRequest, Verdict};
-use dirigent::domain::remark::{RemarkKind, RemarkStatus};
-use dirigent::domain::run::{RunOutcome, StopReason};
+use dirigent::domain::remark::{RemarkAnswer, RemarkKind, RemarkStatus};
+use dirigent::domain::run::{Activity, Declared, RunOutcome, RunReport, StopReason};
 use dirigent::domain::ticket::{StateChange, Ticket};
 use dirigent::domain::time::Timestamp;
 use dirigent::engine::effect::Action;
@@ -511,4 +512,95 @@ fn an_approval_without_an_open_pull_request_accepts_nothing() {
     assert!(objection(&machine.state, &approve()).is_some());
     machine.operator(approve());
     is_addressed(&machine);
+}
+
+/// Seed 70028864: a reviewer had a question, and somebody's rejection was taken for the answer to it, which no reviewer is told.
+#[test]
+fn a_rejection_answers_no_question_and_is_not_merged_over() {
+    for by_reviewer in [false, true] {
+        let mut workflow = policy();
+        workflow.review.enabled = by_reviewer;
+        let mut machine = Machine::with_pr(workflow);
+        let rejected = || {
+            let said = comment(1, TrustLevel::Member, "/dirigent reject the other way");
+            PullRequest { comments: Some(vec![said]), ..machine.good_pr("a") }
+        };
+        let rejected = rejected();
+        match by_reviewer {
+            true => machine.observe("a", machine.good_pr("a")),
+            false => machine.refresh(in_state("a", "Rework")),
+        }
+        machine.run_starts("a");
+        let asks = Some(Declared::Blocked { reason: "which?".into() });
+        machine.run_ends("a", RunReport { declared: asks, ..report(RunOutcome::Done) });
+        assert_eq!(machine.code("a"), "worker_asked");
+        machine.observe("a", rejected.clone());
+        assert_eq!(machine.phase("a"), Phase::Rework, "by a reviewer: {by_reviewer}");
+        assert!(matches!(machine.stage("a"), Stage::Working { work: Work::Rework { .. }, .. }));
+        machine.run_starts("a");
+        machine.run_delivers("a", "two");
+        machine.lands_as("a", at_head(rejected, "two"));
+        assert_eq!(machine.emitted(|action| matches!(action, Action::MergePr { .. })), 0);
+    }
+}
+
+/// What people write while a reviewer waits for an answer is for the next worker: it counts like all their words.
+#[test]
+fn words_that_come_while_a_reviewer_waits_for_an_answer_are_kept() {
+    for (text, phase) in [("@dirigent the other way", Phase::Rework), ("why not the other way?", Phase::Reviewing)] {
+        let mut workflow = policy();
+        workflow.review.enabled = true;
+        let mut machine = Machine::with_pr(workflow);
+        machine.observe("a", machine.good_pr("a"));
+        machine.run_starts("a");
+        let asks = Some(Declared::Blocked { reason: "which?".into() });
+        machine.run_ends("a", RunReport { declared: asks, ..report(RunOutcome::Done) });
+        machine.poll(vec![with_comments(ticket("a"), vec![comment(1, TrustLevel::Member, text)])]);
+        assert_eq!(machine.phase("a"), phase, "{text}");
+        assert_eq!(machine.job("a").people.holding().count(), 1, "{text}");
+    }
+}
+
+/// Seed 70048922: runs dealt with somebody's words in commits that never got past the gates, a person pushed something else, and
+/// whoever approved that accepted what nobody had seen.
+#[test]
+fn what_never_got_to_the_forge_is_no_answer_to_anybody() {
+    for fixed in [false, true] {
+        let mut machine = Machine::with_pr(policy());
+        machine.policy.gates.has_task_gates = true;
+        machine.policy.orchestration.max_rework_cycles = 1;
+        let asked = |machine: &Machine| PullRequest { threads: Some(vec![thread(1, false)]), ..machine.good_pr("a") };
+        machine.observe("a", asked(&machine));
+        machine.run_starts("a");
+        machine.delivers("a");
+        if fixed {
+            machine.progress("a", Activity::Committed { head: commit("two") });
+            machine.answers("a", RemarkAnswer::Fixed { text: "done".into() });
+        }
+        machine.run_ends("a", RunReport { head_before: Some(commit("one")), ..done_report(&commit("two")) });
+        let failed = GateResult {
+            name: "check".into(),
+            command: "false".into(),
+            passed: false,
+            exit_code: Some(1),
+            timed_out: false,
+            output_tail: String::new(),
+            duration_ms: 1,
+        };
+        machine
+            .succeed(|action| matches!(action, Action::RunGate { .. }), EffectResult::Gated { results: vec![failed] });
+        assert_eq!(machine.code("a"), "rework_limit_exceeded");
+        let theirs = at_head(asked(&machine), "theirs");
+        machine.lands_as("a", theirs.clone());
+        assert_eq!(machine.code("a"), "remarks", "fixed: {fixed}");
+        let approve = |overrule| OperatorCommand::Approve { ticket: id("a"), head: Some(commit("theirs")), overrule };
+        assert!(objection(&machine.state, &approve(Vec::new())).is_some_and(|said| said.contains("--anyway")));
+        machine.approve("a");
+        machine.lands_as("a", theirs.clone());
+        assert_eq!(machine.code("a"), "remarks", "nobody has seen what came of it; fixed: {fixed}");
+        let key = machine.job("a").people.remarks[0].key.clone();
+        machine.operator(approve(vec![key]));
+        machine.lands_as("a", theirs);
+        assert_eq!(machine.phase("a"), Phase::Merging, "fixed: {fixed}");
+    }
 }
