@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::deeds;
 use super::hub::Hub;
 use super::server::journal::Entry;
 
@@ -88,9 +89,11 @@ impl Hub {
         world.repo(HOME).pulls.values().filter_map(|pull| merged(pull)).collect()
     }
 
-    /// The commit of a branch, by git.
+    /// The commit of a branch, by git. Its pull request is at it, too, before anybody hears of it: a review must not be of the head before.
     pub fn head(&self, branch: &str) -> Option<String> {
-        super::state::git::refs(&self.git_folder()).remove(&format!("refs/heads/{branch}"))
+        let mut world = self.world();
+        deeds::refs::sync(&mut world, HOME, "somebody");
+        world.repo(HOME).refs.get(&format!("refs/heads/{branch}")).cloned()
     }
 
     /// The column that an issue stands in.
