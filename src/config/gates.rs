@@ -1,5 +1,6 @@
 //! `gates`: the commands and the evidence that "done" is checked with.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -35,6 +36,29 @@ pub struct GatesSettings {
     #[serde(rename = "timeout_ms", with = "wire::millis")]
     #[schemars(with = "wire::PositiveMillis")]
     pub timeout: Duration,
+    /// The repository's own script that judges finished work, if there is one.
+    #[serde(skip)]
+    pub hook: Option<HookScript>,
+    /// Events that the repository has a script for and that nothing calls it for; each of them would have to let work pass.
+    #[serde(skip)]
+    pub guards_without_caller: Vec<String>,
+}
+
+/// The name of the script for finished work, and of its result.
+pub const TASK_COMPLETED: &str = "on_task_completed";
+
+/// A script in `.dirigent/hooks/`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookScript {
+    /// What runs it; `None` where it runs by itself.
+    pub program: Option<String>,
+    pub path: PathBuf,
+}
+
+impl HookScript {
+    pub fn argv(&self) -> Vec<String> {
+        self.program.iter().cloned().chain([self.path.display().to_string()]).collect()
+    }
 }
 
 /// A command; in the file a plain string or a map.
@@ -119,6 +143,8 @@ impl Default for GatesSettings {
             forbidden_patterns: Vec::new(),
             max_concurrent: 2,
             timeout: Duration::from_secs(30 * 60),
+            hook: None,
+            guards_without_caller: Vec::new(),
         }
     }
 }
@@ -142,8 +168,14 @@ impl GateCommand {
 }
 
 impl GatesSettings {
+    /// What judges finished work, by name: the commands, and the repository's own script.
     pub fn task_names(&self) -> Vec<String> {
-        self.task.iter().map(|gate| gate.title().to_owned()).collect()
+        let commands = self.task.iter().map(|gate| gate.title().to_owned());
+        commands.chain(self.hook.iter().map(|_| TASK_COMPLETED.to_owned())).collect()
+    }
+
+    pub fn judges_tasks(&self) -> bool {
+        !self.task.is_empty() || self.hook.is_some()
     }
 
     pub fn timeout_of(&self, gate: &GateCommand) -> Duration {
@@ -155,6 +187,12 @@ impl GatesSettings {
         for (key, commands) in [("gates.task", &self.task), ("gates.wave", &self.wave), ("gates.final", &self.final_)] {
             for (index, command) in commands.iter().enumerate() {
                 let path = format!("{key}[{index}]");
+                if command.title() == TASK_COMPLETED {
+                    problems.push(
+                        Problem::new(path.clone(), format!("`{path}` has the name of the script in .dirigent/hooks"))
+                            .with_help("give it another `name`"),
+                    );
+                }
                 if command.run.trim().is_empty() {
                     problems.push(
                         Problem::new(path.clone(), format!("`{path}` has no command"))

@@ -18,7 +18,9 @@ const NOT_YET: &[Guard] = &[
 impl Settings {
     /// The keys of the guards that are asked for and not in force.
     pub fn guards_not_in_force(&self) -> Vec<String> {
-        NOT_YET.iter().filter(|guard| (guard.asked)(self)).map(|guard| guard.key.to_owned()).collect()
+        let keys = NOT_YET.iter().filter(|guard| (guard.asked)(self)).map(|guard| guard.key.to_owned());
+        let scripts = self.gates.guards_without_caller.iter().map(|name| format!(".dirigent/hooks/{name}"));
+        keys.chain(scripts).collect()
     }
 }
 

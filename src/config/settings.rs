@@ -161,7 +161,7 @@ impl Settings {
                 guards_not_in_force: guards,
             },
             gates: GatesPolicy {
-                has_task_gates: !self.gates.task.is_empty(),
+                has_task_gates: self.gates.judges_tasks(),
                 task_names: self.gates.task_names(),
                 required_evidence: self.gates.required_evidence.iter().map(|kind| kind.name().to_owned()).collect(),
                 allow_followups: self.gates.allow_followups,

@@ -1,4 +1,4 @@
-//! Runs `gates.task` on an exact commit, in a fresh tree of it that goes afterwards.
+//! Runs `gates.task` and the repository's own script on an exact commit, in a fresh tree of it that goes afterwards.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use crate::config::gates::{GateCommand, GatesSettings};
+use super::hook::HookCall;
+use crate::config::gates::{GatesSettings, TASK_COMPLETED};
 use crate::domain::evidence::GateResult;
 use crate::domain::ids::{CommitId, RunId, TicketKey};
 use crate::domain::permit::Permit;
@@ -35,6 +36,15 @@ pub struct Gates {
     pub launcher: Arc<dyn Launcher>,
     /// Complete, scrubbed like a worker's.
     pub environment: BTreeMap<String, String>,
+    /// The repository's own script, if there is one.
+    pub hook: Option<HookCall>,
+}
+
+/// What is started, and for how long.
+struct Started {
+    name: String,
+    command: String,
+    limit: Duration,
 }
 
 impl Gates {
@@ -85,32 +95,49 @@ impl Gates {
             let mut env = self.environment.clone();
             env.insert("DIRIGENT_GATE".into(), gate.title().to_owned());
             env.insert("DIRIGENT_COMMIT".into(), commit.to_string());
-            let order = LaunchOrder {
-                run: run.clone(),
-                argv: vec!["/bin/sh".into(), "-c".into(), gate.run.clone()],
-                cwd: worktree.path.clone(),
-                env,
-                writable: Vec::new(),
-            };
-            let child = self
-                .launcher
-                .launch(permit, order)
-                .await
-                .map_err(|source| GateError::Launch { gate: gate.title().to_owned(), source })?;
-            results.push(watch(gate, child, self.settings.timeout_of(gate)).await);
+            let argv = vec!["/bin/sh".into(), "-c".into(), gate.run.clone()];
+            let limit = self.settings.timeout_of(gate);
+            let started = Started { name: gate.title().to_owned(), command: gate.run.clone(), limit };
+            results.push(self.judge(permit, run, worktree, started, argv, env).await?.0);
+        }
+        if let Some(hook) = &self.hook {
+            let mut env = self.environment.clone();
+            env.extend(hook.context.variables());
+            env.insert("DIRIGENT_COMMIT".into(), commit.to_string());
+            let (name, argv, limit) = (TASK_COMPLETED.to_owned(), hook.script.argv(), self.settings.timeout);
+            let started = Started { name, command: argv.join(" "), limit };
+            let (result, streams) = self.judge(permit, run, worktree, started, argv, env).await?;
+            hook.keep(&result, &streams.out.text(), &streams.err.text());
+            results.push(result);
         }
         Ok(results)
+    }
+
+    async fn judge(
+        &self,
+        permit: &Permit,
+        run: &RunId,
+        worktree: &Worktree,
+        started: Started,
+        argv: Vec<String>,
+        env: BTreeMap<String, String>,
+    ) -> Result<(GateResult, Streams), GateError> {
+        let order = LaunchOrder { run: run.clone(), argv, cwd: worktree.path.clone(), env, writable: Vec::new() };
+        let launched = self.launcher.launch(permit, order).await;
+        let child = launched.map_err(|source| GateError::Launch { gate: started.name.clone(), source })?;
+        Ok(watch(started, child).await)
     }
 }
 
 /// Reads to the end or to the limit, whichever comes first.
-async fn watch(gate: &GateCommand, mut child: Child, limit: Duration) -> GateResult {
+async fn watch(started: Started, mut child: Child) -> (GateResult, Streams) {
+    let Started { name, command, limit } = started;
     let start = Instant::now();
     child.stdin = None;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let mut tail = Tail::default();
+    let mut streams = Streams::default();
     let (exit, timed_out) = {
-        let mut reading = std::pin::pin!(tail.read(stdout, stderr));
+        let mut reading = std::pin::pin!(streams.read(stdout, stderr));
         let mut read = false;
         let ended = tokio::time::timeout(limit, async {
             loop {
@@ -138,30 +165,39 @@ async fn watch(gate: &GateCommand, mut child: Child, limit: Duration) -> GateRes
         Ok(Exit::Code(_) | Exit::Signal(_)) | Err(_) => None,
     };
     if let (Ok(Exit::Signal(signal)), false) = (&exit, timed_out) {
-        tail.push(format!("\n(ended by signal {signal})").as_bytes());
+        streams.both.push(format!("\n(ended by signal {signal})").as_bytes());
     }
     if timed_out {
-        tail.push(format!("\n(still running after {} ms; stopped)", limit.as_millis()).as_bytes());
+        streams.both.push(format!("\n(still running after {} ms; stopped)", limit.as_millis()).as_bytes());
     }
-    GateResult {
-        name: gate.title().to_owned(),
-        command: gate.run.clone(),
+    let result = GateResult {
+        name,
+        command,
         passed: exit_code == Some(0),
         exit_code,
         timed_out,
-        output_tail: tail.text(),
+        output_tail: streams.both.text(),
         duration_ms: u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX),
-    }
+    };
+    (result, streams)
 }
 
-/// The last bytes of both streams, as they came.
+/// What was printed: each stream, and both as they came.
+#[derive(Default)]
+struct Streams {
+    out: Tail,
+    err: Tail,
+    both: Tail,
+}
+
+/// The last bytes of something.
 #[derive(Default)]
 struct Tail {
     bytes: Vec<u8>,
     dropped: bool,
 }
 
-impl Tail {
+impl Streams {
     /// Both pipes until both are closed.
     async fn read(&mut self, out: Option<impl AsyncRead + Unpin>, err: Option<impl AsyncRead + Unpin>) {
         let (mut out, mut err) = (out, err);
@@ -170,16 +206,24 @@ impl Tail {
             tokio::select! {
                 count = piece(&mut out, &mut out_buffer), if out.is_some() => match count {
                     0 => out = None,
-                    count => self.push(out_buffer.get(..count).unwrap_or_default()),
+                    count => take(&mut self.both, &mut self.out, out_buffer.get(..count)),
                 },
                 count = piece(&mut err, &mut err_buffer), if err.is_some() => match count {
                     0 => err = None,
-                    count => self.push(err_buffer.get(..count).unwrap_or_default()),
+                    count => take(&mut self.both, &mut self.err, err_buffer.get(..count)),
                 },
             }
         }
     }
+}
 
+fn take(both: &mut Tail, one: &mut Tail, piece: Option<&[u8]>) {
+    for tail in [both, one] {
+        tail.push(piece.unwrap_or_default());
+    }
+}
+
+impl Tail {
     fn push(&mut self, piece: &[u8]) {
         self.bytes.extend_from_slice(piece);
         let excess = self.bytes.len().saturating_sub(TAIL);

@@ -37,8 +37,12 @@ pub trait RunHost: Send + Sync {
 /// A commit to be checked.
 #[derive(Debug, Clone)]
 pub struct GateOrder {
+    pub ticket: TicketId,
     pub key: TicketKey,
+    /// The run that made the head, if one did.
+    pub made_by: Option<RunId>,
     pub branch: String,
+    pub base_branch: String,
     pub head: CommitId,
 }
 

@@ -4,7 +4,7 @@
 
 use crate::config::Settings;
 use crate::config::agent::OnRequest;
-use crate::config::gates::GateCommand;
+use crate::config::gates::{GateCommand, TASK_COMPLETED};
 use crate::config::merge::{MergeExecutor, MergeMode, MergeStrategy};
 use crate::config::policy::{ForgeKind, RolloutMode, RoutePolicy};
 use crate::domain::pr::MergeMethod;
@@ -81,7 +81,8 @@ fn hooks(settings: &Settings) -> String {
 
 fn checks(settings: &Settings) -> String {
     let gates = &settings.gates;
-    let names: Vec<&str> = gates.task.iter().map(GateCommand::title).map(first_word_of).collect();
+    let hook = gates.hook.iter().map(|_| TASK_COMPLETED);
+    let names: Vec<&str> = gates.task.iter().map(GateCommand::title).map(first_word_of).chain(hook).collect();
     let mut parts = Vec::new();
     match names.as_slice() {
         [] => parts.push("no command of ours".to_owned()),

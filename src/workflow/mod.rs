@@ -7,6 +7,7 @@ pub mod dialects;
 pub mod duration;
 pub mod error;
 pub mod front_matter;
+mod hook_scripts;
 pub mod in_force;
 pub mod not_in_force;
 pub mod overrides;
@@ -107,6 +108,7 @@ fn load_bytes(path: &Path, bytes: &[u8], env: &Env, overrides: &Overrides) -> Re
     settings.workspace.mode_reason = derived.mode_reason;
     settings.workspace.clone_of.clone_from(&derived.clone_of);
     settings.workspace.home.clone_from(&derived.home);
+    hook_scripts::take_in(&mut settings);
 
     errors.extend(semantic_findings(&settings, &root, &document.source, &errors));
     if !errors.is_empty() {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::hook_scripts;
 use super::resolve::canonical;
 use crate::config::Settings;
 use crate::config::problem::Problem;
@@ -24,7 +25,8 @@ pub fn problems(settings: &Settings) -> Vec<Problem> {
 /// Files that something relies on and that are not there.
 pub fn doubts(settings: &Settings) -> Vec<Problem> {
     let named = settings.pi.extension_paths.iter().enumerate();
-    named.filter_map(|(index, path)| extension_doubt(settings, index, path)).collect()
+    let extensions = named.filter_map(|(index, path)| extension_doubt(settings, index, path));
+    extensions.chain(hook_scripts::doubts(settings)).collect()
 }
 
 /// An extension that is not there, or that wants what no worker gets.

@@ -12,6 +12,7 @@ use secrecy::{ExposeSecret, SecretString};
 use thiserror::Error;
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::hook_scripts;
 use super::templates::{TemplateName, templates_directory};
 use super::{Env, Loaded, Overrides, WorkflowError, content_hash, front_matter, identity, load_with};
 use crate::config::Settings;
@@ -152,6 +153,7 @@ fn templates_hash(settings: &Settings) -> String {
         let text = std::fs::read(directory.join(name.path())).unwrap_or_default();
         content.extend(content_hash(&text).into_bytes());
     }
+    content.extend(hook_scripts::mark(settings).into_bytes());
     content_hash(&content)
 }
 

@@ -209,6 +209,16 @@ impl Workspaces {
             .await
     }
 
+    /// Whether a commit is here already.
+    pub async fn has_commit(&self, commit: &CommitId) -> bool {
+        let commit = commit.clone();
+        let found = self.blocking("looking for a commit", move |shared| {
+            let repo = shared.place.open()?;
+            Ok(oid(&commit).is_ok_and(|commit| repo.find_commit(commit).is_ok()))
+        });
+        found.await.unwrap_or(false)
+    }
+
     /// Removes a local branch that is still at `expected` and checked out nowhere. One that is gone is a success.
     pub async fn delete_branch(
         &self,

@@ -8,6 +8,7 @@ mod keys;
 mod limits;
 mod outages;
 mod people;
+mod quality;
 mod receipts;
 mod requests;
 mod rollout;

@@ -14,6 +14,7 @@ use crate::domain::permit::Permit;
 use crate::domain::run::RunReport;
 use crate::forge::local::LocalForge;
 use crate::gates::Gates;
+use crate::gates::hook::{self, CONTRACT_VERSION, HookCall, HookContext, HookTask, HookTeam};
 use crate::worker::{Inbox, ReclaimOrder, Reclaimed, RunOrder, Worker, WorkerEvent, Workplace};
 use crate::workspace::directory::DirectoryRemoval;
 
@@ -51,7 +52,42 @@ impl WorkflowHost {
             workspaces: workspaces.clone(),
             launcher: worker.launcher.clone(),
             environment: worker.environment(worker.settings.worker.runtime, None),
+            hook: None,
         })
+    }
+
+    /// The repository's own script, with what it is told about this head.
+    async fn hook(&self, order: &GateOrder) -> Option<HookCall> {
+        let worker = self.worker();
+        let script = worker.settings.gates.hook.clone()?;
+        let (now, member) = (super::super::now(), order.made_by.as_ref().map(ToString::to_string));
+        let read = worker.tickets.read(&order.ticket).await;
+        if let Err(error) = &read {
+            tracing::warn!(issue_identifier = %order.key, error, "a hook is told nothing of its ticket: it cannot be read");
+        }
+        let about = [
+            ("ticketId", order.ticket.to_string()),
+            ("branch", order.branch.clone()),
+            ("base", order.base_branch.clone()),
+            ("head", order.head.to_string()),
+        ];
+        let metadata = about.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
+        let home = &worker.settings.workspace.home;
+        let id = home.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let context = HookContext {
+            version: CONTRACT_VERSION,
+            event: "task_completed",
+            team: HookTeam {
+                task_list_id: id.clone(),
+                id,
+                dir: home.join(".dirigent").display().to_string(),
+                style: "normal",
+            },
+            task: read.ok().flatten().map(|ticket| HookTask::completed(&ticket, member.clone(), metadata, now)),
+            member,
+            timestamp: Some(hook::written(now)),
+        };
+        Some(HookCall { script, context, logs: worker.state_dir.join("hook-logs") })
     }
 
     /// The results of gates that were taken out of the workflow count no longer.
@@ -60,7 +96,7 @@ impl WorkflowHost {
             let worker = self.worker();
             let settings = &worker.settings;
             forge.count_only(settings.gates.task_names());
-            forge.want_base(settings.merge.strategy == MergeStrategy::Queue && !settings.gates.task.is_empty());
+            forge.want_base(settings.merge.strategy == MergeStrategy::Queue && settings.gates.judges_tasks());
         }
     }
 }
@@ -80,8 +116,13 @@ impl RunHost for WorkflowHost {
     }
 
     async fn gate(&self, permit: Permit, order: GateOrder, halt: HaltReceiver) -> Result<Vec<GateResult>, String> {
-        let results = self
-            .gates()?
+        let mut gates = self.gates()?;
+        gates.hook = self.hook(&order).await;
+        // What a person pushed, or the forge made of the branch and its base, may not be here yet.
+        if !gates.workspaces.has_commit(&order.head).await {
+            gates.workspaces.fetch_branch(&order.branch, &order.base_branch).await;
+        }
+        let results = gates
             .run_task(&permit, &order.key, &order.branch, &order.head, halted(halt))
             .await
             .map_err(|error| error.to_string())?;

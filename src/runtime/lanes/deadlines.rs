@@ -27,5 +27,7 @@ const AROUND_GATES: Duration = Duration::from_secs(15 * 60);
 
 /// All gates of one head, one after the other, each with its own limit.
 pub fn gates_deadline(settings: &GatesSettings) -> Duration {
-    settings.task.iter().map(|gate| settings.timeout_of(gate)).fold(AROUND_GATES, Duration::saturating_add)
+    let commands = settings.task.iter().map(|gate| settings.timeout_of(gate));
+    let script = settings.hook.iter().map(|_| settings.timeout);
+    commands.chain(script).fold(AROUND_GATES, Duration::saturating_add)
 }

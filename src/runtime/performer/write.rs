@@ -175,7 +175,16 @@ impl Writing<'_> {
                 })
             }
             Action::RunGate { branch, head } => {
-                let order = GateOrder { key: self.job()?.ticket.key.clone(), branch, head };
+                let job = self.job()?;
+                let by_run = job.delivery.made_by.clone().filter(|_| job.delivery.head.as_ref() == Some(&head));
+                let order = GateOrder {
+                    ticket: self.ticket.clone(),
+                    key: job.ticket.key.clone(),
+                    made_by: by_run,
+                    branch,
+                    base_branch: self.policy.pr.base_branch.clone(),
+                    head,
+                };
                 let halt = self.halt.clone().ok_or_else(|| permanent("a gate that belongs to no ticket"))?;
                 let (permit, limit) = (self.permit()?, self.adapters.gate_limits.deadline);
                 let results = slot.run(limit, self.adapters.host.gate(permit, order, halt)).await?;

@@ -24,6 +24,7 @@ fn gates(bench: &Bench, commands: &[&str], timeout: Duration) -> Gates {
             .filter(|(name, _)| *name == "PATH")
             .map(|(n, v)| (n.clone(), v.clone()))
             .collect(),
+        hook: None,
     }
 }
 
