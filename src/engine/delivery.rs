@@ -62,6 +62,8 @@ pub fn gates_reported(job: &mut Job, head: &CommitId, results: Vec<GateResult>, 
         // Said while the gates ran: nothing is published past a person's words.
         match remarks::wanted_rework(job, out.now) {
             Some(cause) => out.rework(job, cause),
+            // What a person pushed, or the forge made of the branch: it is there, and not ours to push.
+            None if is_published(job, head) => published(job, head, out),
             None => publish(job, head.clone(), out),
         }
         return;
@@ -93,7 +95,10 @@ pub fn gates_reported(job: &mut Job, head: &CommitId, results: Vec<GateResult>, 
             })
             .collect(),
     };
+    let published = is_published(job, head);
     out.rework(job, cause);
+    // Whoever pushes another one may have mended it.
+    job.delivery.rework_head = published.then(|| head.clone());
 }
 
 fn how_it_failed(gate: &GateResult) -> String {
@@ -113,9 +118,26 @@ fn last_line(text: &str) -> &str {
 
 pub fn branch_pushed(job: &mut Job, head: &CommitId, out: &mut Decided<'_>) {
     let Stage::WaitingForChecks { on: CheckWait::Publishing { head: waited }, .. } = &job.stage else { return };
-    if waited != head {
-        return;
+    if waited == head {
+        published(job, head, out);
     }
+}
+
+/// Whether the open pull request shows this head.
+fn is_published(job: &Job, head: &CommitId) -> bool {
+    job.delivery.pr.as_ref().is_some_and(|pr| pr.state == PrState::Open && pr.head == *head)
+}
+
+/// While the gates looked at what the pull request had, somebody gave it another head: that one is judged.
+pub fn published_head_moved(job: &mut Job, head: &CommitId, out: &mut Decided<'_>) {
+    let Stage::WaitingForChecks { on: CheckWait::Gates { head: gated }, .. } = &job.stage else { return };
+    if gated != head && is_published(job, gated) {
+        wait_for_checks(job, CheckWait::Mergeability { head: head.clone() }, out);
+    }
+}
+
+/// The branch is where others see it. Its pull request is opened, or brought up to date.
+fn published(job: &mut Job, head: &CommitId, out: &mut Decided<'_>) {
     let gated = job
         .evidence
         .receipt

@@ -4,6 +4,7 @@ use super::assess::Assessment;
 use super::decided::Decided;
 use super::effect::Action;
 use super::phases::{look_again, wait_for_checks, wait_for_human};
+use crate::domain::evidence::Verification;
 use crate::domain::ids::{CommitId, PrNumber};
 use crate::domain::job::{
     Approval, BlockCause, CheckWait, HumanWait, Job, MergeHold, PrWrite, PrWriteKind, ReworkCause, ReworkTrigger,
@@ -231,6 +232,9 @@ pub fn branch_updated(job: &mut Job, head: CommitId, same_diff: bool, out: &mut 
             // The gates have not seen this commit; the claim about the change still stands.
             receipt.head = Some(head.clone());
             receipt.gates.clear();
+            if receipt.verification == Verification::Verified {
+                receipt.verification = Verification::Unverified;
+            }
         }
     }
     if let Some(pr) = job.delivery.pr.clone()

@@ -98,6 +98,7 @@ impl Step<'_> {
         let another_head = before.as_ref().is_none_or(|known| known.head != pr.head);
         self.decide_with(ticket, |job, out| {
             delivery::overtaken(job, &pr.head, out);
+            delivery::published_head_moved(job, &pr.head, out);
             reviewing::head_moved(job, &pr.head, out);
         });
         let known = before.as_ref().is_some_and(|facts| facts.head == pr.head && facts.head_shown.is_some());
@@ -180,11 +181,11 @@ impl Step<'_> {
     /// A settled look at the true head: what it asks for.
     fn judge(&mut self, ticket: &TicketId, pr: &PullRequest, basis: Basis) {
         let Some(job) = self.state.jobs.get(ticket) else { return };
-        // What a person added to the branch in this repository has not been through the gates yet; nor has what was checked
-        // before a gate was added, or failed one before somebody took the ticket away and brought it back.
+        // What a person pushed has not been through the gates yet, nor has what our own update of the branch made; nor what was
+        // checked before a gate was added, or failed one before somebody took the ticket away and brought it back.
         let receipt = job.evidence.receipt.as_ref().filter(|receipt| receipt.head.as_ref() == Some(&pr.head));
         let gated = receipt.is_some_and(|receipt| receipt.is_passed_by(&self.policy.gates.task_names));
-        if self.policy.gates.has_task_gates && self.policy.pr.forge == ForgeKind::Local && !gated {
+        if self.policy.gates.has_task_gates && !gated {
             self.decide(ticket, Observation::HeadNotGated { head: pr.head.clone() });
             return;
         }

@@ -329,6 +329,13 @@ impl Hub {
         self.change(|world| deeds::checks::set_check(world, HOME, sha, app, name, conclusion))
     }
 
+    /// The check runs of this name are gone, as when their App was removed.
+    pub fn lose_checks(&self, sha: &str, name: &str) {
+        self.change(|world| {
+            Arc::make_mut(&mut world.repo_mut(HOME).checks).retain(|check| check.sha != sha || check.name != name);
+        });
+    }
+
     pub fn set_status(&self, who: &str, sha: &str, context: &str, state: &str) {
         let new = NewStatus { context, state, description: None, target_url: None };
         self.change(|world| deeds::checks::set_status(world, HOME, who, sha, &new));

@@ -346,6 +346,34 @@ fn a_persons_commits_are_joined_with_ours_and_checked_together() {
     assert_eq!(conflicting.phase("a"), Phase::Rework);
 }
 
+/// Rule 9: our gates look at what a person pushed. It is not ours to push, and what takes its place is judged in its place.
+#[test]
+fn a_persons_head_goes_through_our_gates_and_is_not_pushed_by_us() {
+    let mut policy = policy();
+    policy.gates.has_task_gates = true;
+    let is_push = |action: &Action| matches!(action, Action::PushBranch { .. });
+    let gate_on = |name: &str| {
+        let head = commit(name);
+        move |action: &Action| matches!(action, Action::RunGate { head: on, .. } if *on == head)
+    };
+    let mut machine = Machine::working(policy);
+    machine.run_ends("a", done_report(&commit("one")));
+    machine.succeed(gate_on("one"), EffectResult::Gated { results: Vec::new() });
+    machine.publish("a");
+    let pushes = machine.emitted(is_push);
+    machine.observe("a", at_head(machine.good_pr("a"), "theirs"));
+    assert!(machine.pending(gate_on("theirs")).is_some(), "{}", machine.code("a"));
+    let late = machine.pending(gate_on("theirs")).unwrap();
+    machine.observe("a", at_head(machine.good_pr("a"), "again"));
+    assert!(machine.pending(gate_on("again")).is_some(), "{}", machine.code("a"));
+    machine.step(Event::EffectDone { effect: late, result: EffectResult::Gated { results: Vec::new() } });
+    assert_eq!(machine.code("a"), "gates", "that was about another head");
+    machine.succeed(gate_on("again"), EffectResult::Gated { results: Vec::new() });
+    assert_eq!(machine.emitted(is_push), pushes, "it is there already");
+    machine.lands_as("a", at_head(machine.good_pr("a"), "again"));
+    assert_eq!(machine.phase("a"), Phase::Merging);
+}
+
 #[test]
 fn a_guard_that_is_not_in_force_holds_every_merge() {
     let mut policy = policy();

@@ -176,6 +176,24 @@ fn a_head_without_checks_waits_and_a_check_that_was_seen_is_awaited() {
     case.ends_merged();
 }
 
+/// Bad input: what is left of the checks that were there is not all there is.
+#[test]
+fn checks_that_disappear_are_awaited() {
+    let case = Case::opened("");
+    let hub = &case.scene.hub;
+    let head = case.head();
+    case.scene.pass(&head);
+    hub.set_job(&head, "slow", Some("success"), "");
+    case.reason("approval");
+    hub.lose_checks(&head, "slow");
+    case.reason("checks");
+    case.approve();
+    case.looks();
+    assert_eq!((case.sent_merges(), case.field("reason").as_str()), (0, "checks"));
+    hub.set_job(&head, "slow", Some("success"), "");
+    case.ends_merged();
+}
+
 /// Rule 6: an approval is for the head that was shown and never outranks what a trusted person has said.
 #[test]
 fn an_approval_by_command_names_its_head_and_the_words_against_it() {
@@ -240,6 +258,55 @@ fn a_reviewed_and_approved_head_is_updated_once_in_its_turn_and_not_read_again()
     assert_eq!(reviewed.lines().collect::<Vec<_>>(), [first.as_str()], "one review");
     let updates = hub.requests().iter().filter(|one| one.route == "pulls/update-branch" && one.took_effect).count();
     assert_eq!(updates, 1);
+    case.ends_merged();
+}
+
+/// Mends what a gate does not like, and writes something else first.
+const MENDS: &str = r#"set -eu
+out=$(cat .out)
+if [ "$DIRIGENT_PHASE" = rework ]; then
+  cp "$DIRIGENT_PROMPT_FILE" "$out/rework"
+  git rm -q bad.txt
+else
+  echo work > work.txt
+  git add work.txt
+fi
+git commit -qm "$DIRIGENT_PHASE"
+tk done x
+"#;
+
+/// Rule 9: what a person pushed and what our update of the branch made go through our gates too, before anything is merged.
+#[test]
+fn what_others_put_on_the_branch_goes_through_our_gates_too() {
+    let gate = "gates: {task: [{name: clean, run: 'git rev-parse HEAD >> \"$HOME/gated\"; test ! -e bad.txt'}]}\n";
+    let scene = Scene::with_agent(MENDS, gate);
+    scene.hub.protect("main", Demands { checks: vec!["build".into()], up_to_date: true, ..Demands::default() });
+    let case = Case::of(scene);
+    let hub = &case.scene.hub;
+    let gated = || std::fs::read_to_string(case.scene.board.scratch.dir.path().join("gated")).unwrap_or_default();
+    let first = case.head();
+    case.scene.pass(&first);
+    case.reason("approval");
+    let pushed = hub.push("ada", &case.branch(), &[("bad.txt", Some("b\n"))], "by hand");
+    case.scene.pass(&pushed);
+    case.approve();
+    case.until("the gate's word on it leads to rework", || case.head() != pushed);
+    assert!(gated().contains(&pushed) && case.scene.out("rework").contains("clean"), "{}", gated());
+    assert_eq!(case.sent_merges(), 0, "neither green checks nor an approval let it past the gate");
+    let third = case.head();
+    case.scene.pass(&third);
+    case.reason("approval");
+    hub.push("ada", "main", &[("theirs.txt", Some("t\n"))], "the base goes on");
+    case.approve();
+    case.until("it is updated", || case.head() != third);
+    let updated = case.head();
+    case.scene.pass(&updated);
+    case.until("it is merged", || case.field("phase") == "done");
+    assert!(gated().contains(&updated), "what is merged was gated: {updated} is not in\n{}", gated());
+    case.until("the receipt is kept", || case.scene.board.ok(&["explain", "t-1"]).contains("the receipt of"));
+    let merged = git_in(&hub.git_folder(), ["rev-parse", "main"]);
+    let note = git_in(&hub.git_folder(), ["notes", "--ref=dirigent", "show", &merged]);
+    assert!(note.contains("\"result\": \"verified\"") && note.contains(&updated), "{note}");
     case.ends_merged();
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use dirigent::config::policy::{ForgeKind, RolloutMode};
+use dirigent::config::policy::RolloutMode;
 use dirigent::domain::ids::{EffectId, TicketId};
 use dirigent::domain::job::{Hindrance, Stage, Wait, Work};
 use dirigent::domain::pr::PrState;
@@ -50,8 +50,7 @@ pub fn may_be_written(simulation: &Simulation, ticket: &TicketId, action: &Actio
             if !world.was_good.contains(&(number.0, head.clone())) {
                 return refuse("nobody ever saw this head green");
             }
-            let judged = policy.pr.forge == ForgeKind::Local || world.by_worker.contains(head);
-            if policy.gates.has_task_gates && judged && !world.gated.contains(head) {
+            if policy.gates.has_task_gates && !world.gated.contains(head) {
                 return refuse("the gates never passed on this head");
             }
             let approved = world.approved.contains(&(ticket.clone(), head.clone()));
