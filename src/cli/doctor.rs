@@ -78,6 +78,7 @@ pub fn doctor(context: &Context, args: &DoctorArgs) -> Result<(), Failure> {
     agent(&path, &loaded, &mut report);
     models::models(context, &path, &loaded, &mut report);
     programs::gates(&path, &loaded, &mut report);
+    programs::reviewer(context.env.vars(), &loaded, &mut report);
     scripts::in_base(&loaded, &mut report);
     programs::runner(&place, &mut report);
     match loaded.settings.tracker.kind {
@@ -191,7 +192,7 @@ fn git(loaded: &Loaded, report: &mut Report) {
         ForgeKind::None => report.ok("forge", "none: branches are left for you"),
         ForgeKind::Github => github_forge(loaded, report),
     }
-    if assembly::forge_kind(settings) == ForgeKind::Local && settings.gates.task.is_empty() {
+    if assembly::forge_kind(settings) == ForgeKind::Local && !settings.gates.judges_tasks() {
         report.warn(
             "gates",
             "gates.task is empty: nothing checks the work before it is offered for merging",

@@ -1,5 +1,8 @@
 //! What `doctor` says of programs: the gates' commands, and a runner that is at work already.
 
+use std::collections::BTreeMap;
+
+use crate::config::gates::TASK_COMPLETED;
 use crate::launcher::find_program;
 use crate::runtime::{Client, ControlError, Request, RunnerFolder};
 use crate::workflow::Loaded;
@@ -7,6 +10,7 @@ use crate::workflow::Loaded;
 use super::doctor::Report;
 use super::snapshot_source::Behind;
 use crate::ledger::Holder;
+use crate::worker::reviewer;
 
 /// Words that a shell knows itself.
 const OF_THE_SHELL: [&str; 26] = [
@@ -41,6 +45,30 @@ pub fn gates(path: &str, loaded: &Loaded, report: &mut Report) {
             Some(_) => report.ok("gates", format!("{}: {}", gate.title(), gate.run.lines().next().unwrap_or_default())),
             None => report.problem("gates", "a command of gates.task is empty", "name a command, or remove it"),
         }
+    }
+    let Some(hook) = &loaded.settings.gates.hook else { return };
+    match hook.program.as_deref().filter(|program| !can_be_run(program, path)) {
+        Some(program) => report.problem(
+            "gates",
+            format!("`{program}` is not there, and {} needs it", hook.path.display()),
+            "install it, or remove the script: a ticket that it cannot judge is blocked",
+        ),
+        None => report.ok("gates", format!("{TASK_COMPLETED}: {}", hook.path.display())),
+    }
+}
+
+/// Where the file names a reviewer of the user's own.
+pub fn reviewer(environment: &BTreeMap<String, String>, loaded: &Loaded, report: &mut Report) {
+    let (review, home) = (&loaded.settings.review, &loaded.settings.workspace.home);
+    let Some(name) = review.agent.as_deref().filter(|_| review.enabled) else { return };
+    let runtime = review.runtime.unwrap_or(loaded.settings.worker.runtime);
+    match reviewer::file(runtime, name, home, environment) {
+        Some(path) => report.ok("review", format!("{name}: {}", path.display())),
+        None => report.warn(
+            "review",
+            format!("there is no reviewer `{name}` for {} (review.agent): the built-in one reviews", runtime.name()),
+            format!("write .dirigent/agents/{name}.md, correct the name, or remove the key; docs/reviewing.md has the other places"),
+        ),
     }
 }
 

@@ -189,8 +189,8 @@ impl Worker {
             reason = inbox.stopped() => return Ok(RunResult::before_launch(Outcome::Killed(reason))),
         };
         let profile = order.reviewed_head().and_then(|_| {
-            let (review, repo) = (&self.settings.review, &self.settings.workspace.repo);
-            reviewer::profile(chosen.runtime, review.agent.as_deref(), repo, &self.environment)
+            let (review, home) = (&self.settings.review, &self.settings.workspace.home);
+            reviewer::profile(chosen.runtime, review.agent.as_deref(), home, &self.environment)
         });
         let request = PromptRequest {
             order,

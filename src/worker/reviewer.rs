@@ -36,18 +36,25 @@ pub fn places(runtime: Runtime, name: &str, repo: &Path, environment: &BTreeMap<
     [Some(own)].into_iter().chain(theirs).flatten().map(|place| place.join(format!("{name}.md"))).collect()
 }
 
-/// What the first of these files says, without its front matter.
+/// The first of these files that is there.
+pub fn file(runtime: Runtime, name: &str, repo: &Path, environment: &BTreeMap<String, String>) -> Option<PathBuf> {
+    // A name, not a path.
+    if name.is_empty() || name.contains(['/', '\\']) || name.starts_with('.') {
+        return None;
+    }
+    let readable = |path: &PathBuf| fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() <= LONGEST);
+    places(runtime, name, repo, environment).into_iter().find(readable)
+}
+
+/// What it says, without its front matter.
 pub fn profile(
     runtime: Runtime,
     name: Option<&str>,
     repo: &Path,
     environment: &BTreeMap<String, String>,
 ) -> Option<String> {
-    // A name, not a path.
-    let name = name.filter(|name| !name.is_empty() && !name.contains(['/', '\\']) && !name.starts_with('.'))?;
-    let readable = |path: &PathBuf| fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() <= LONGEST);
-    let found = places(runtime, name, repo, environment).into_iter().find(readable);
-    let text = found.and_then(|path| fs::read_to_string(path).ok());
+    let name = name?;
+    let text = file(runtime, name, repo, environment).and_then(|path| fs::read_to_string(path).ok());
     if text.is_none() {
         tracing::info!(agent = name, runtime = runtime.name(), "no such reviewer is there; the built-in one reviews");
     }

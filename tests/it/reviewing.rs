@@ -84,6 +84,48 @@ fn a_finding_is_mended_answered_reviewed_approved_and_merged() {
     assert_eq!(board.scratch.git(["for-each-ref", "refs/dirigent/salvage"]).trim(), "");
 }
 
+/// Without another review left, the mended head waits for a person, although the file asks for no approval.
+#[test]
+fn a_head_that_no_review_is_left_for_waits_for_a_person() {
+    let alone = REVIEWED.replace("enabled: true", "enabled: true, max_passes: 1");
+    let board = Board::new(TEAM, &alone.replace("no_checks: pass", "no_checks: pass, require_human_approval: false"));
+    board.ticket("t-1", "Write a word");
+    board.ok(&["run", "--once"]);
+    assert_eq!(runs(&board, "t-1"), ["implement", "review", "rework"], "{}", board.ok(&["explain", "t-1"]));
+    board.ok(&["run", "--once"]);
+    let status = board.status(&["t-1"]);
+    assert_eq!(
+        (status["phase"].as_str(), status["reason"].as_str()),
+        (Some("waiting_for_human"), Some("review_limit"))
+    );
+    assert!(board.ok(&["status", "t-1"]).contains("review"), "the condition is shown");
+    board.ok(&["approve", "t-1"]);
+    board.ok(&["run", "--once"]);
+    assert_eq!(board.phase("t-1"), "done", "{}", board.ok(&["explain", "t-1"]));
+    assert_eq!(runs(&board, "t-1").len(), 3, "nobody was paid to read it again");
+}
+
+/// A finding that the worker declines holds the merge until a person accepts that.
+#[test]
+fn a_finding_that_was_declined_holds_the_merge_until_a_person_accepts_it() {
+    let declines = TEAM.replace(
+        "  echo better > work.txt\n  git commit -qam 'Mend it'\n  tk answer F1 fixed 'wrote another'\n",
+        "  tk answer F1 declined 'the word is meant'\n",
+    );
+    assert_ne!(declines, TEAM);
+    let free = REVIEWED.replace("no_checks: pass", "no_checks: pass, require_human_approval: false");
+    let board = Board::new(&declines, &free);
+    board.ticket("t-1", "Write a word");
+    board.ok(&["run", "--once"]);
+    let status = board.status(&["t-1"]);
+    assert_eq!(status["phase"], "waiting_for_human", "{}", board.ok(&["explain", "t-1"]));
+    assert!(board.ticket_text("t-1").contains("declined: the word is meant"), "{}", board.ticket_text("t-1"));
+    board.ok(&["approve", "t-1"]);
+    board.ok(&["run", "--once"]);
+    assert_eq!(board.phase("t-1"), "done", "{}", board.ok(&["explain", "t-1"]));
+    assert_eq!(board.scratch.git(["show", "main:work.txt"]).trim(), "mistake");
+}
+
 /// Says of every head that it is another one.
 const LIAR: &str = r#"set -eu
 if [ "$DIRIGENT_PHASE" = reviewing ]; then
@@ -128,8 +170,11 @@ git commit -qm work
 tk done x
 "#;
     let board = Board::new(agent, &REVIEWED.replace("enabled: true", "enabled: true, agent: strict"));
+    let doctor = board.ok(&["doctor"]);
+    assert!(doctor.contains("there is no reviewer `strict` for exec"), "{doctor}");
     board.scratch.write(".dirigent/agents/strict.md", "---\nname: strict\n---\nBe strict about words.\n");
     board.scratch.commit("a reviewer");
+    assert!(board.ok(&["doctor"]).contains("strict: "));
     board.ticket("t-1", "Write a word");
     board.ok(&["run", "--once"]);
     let prompts: Vec<String> =
