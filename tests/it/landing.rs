@@ -1,6 +1,9 @@
 //! The way to the base branch, seen from outside: many at once, what never gets green, what claims too much, what changes under us.
 
+use std::path::Path;
+
 use super::support::board::{Board, text};
+use super::support::git_in;
 
 /// Commits a file named after the ticket; two of them write the same one. Whoever is asked for more gives up to a person.
 const TEAM: &str = r#"set -eu
@@ -27,10 +30,26 @@ fn notes(board: &Board, id: &str) -> Vec<(String, String)> {
     told["notes"].as_array().unwrap().iter().map(|note| (field(note, "code"), field(note, "text"))).collect()
 }
 
+/// Whose change each commit on the base branch is, the oldest first.
+fn landed(repo: &Path) -> Vec<String> {
+    let log = git_in(repo, ["log", "--reverse", "--format=%s", "main"]);
+    let keys = log.lines().filter_map(|line| line.split(':').next());
+    keys.filter(|key| key.starts_with("t-")).map(str::to_owned).collect()
+}
+
+/// An order that is neither the one of the names nor the one in which the work was done.
+fn shuffled() -> Vec<String> {
+    (0..20).map(|place| format!("t-{:02}", place * 7 % 20 + 1)).collect()
+}
+
 #[test]
-fn twenty_at_once_land_one_by_one_and_whoever_cannot_steps_aside_with_a_reason() {
-    let more = "rollout: {mode: merge}\npr: {forge: local}\nmerge: {mode: auto}\ngates: {task: [{name: check, run: 'echo round >> \"$HOME/rounds\"'}]}\n";
-    let board = Board::new(TEAM, more);
+fn twenty_at_once_land_one_by_one_in_order_and_whoever_cannot_steps_aside_with_a_reason() {
+    // From the second round on a gate waits until everybody is in the line.
+    let gate = "echo round >> \"$HOME/rounds\"; while [ -e \"$HOME/hold\" ]; do sleep 0.1; done";
+    let more = format!(
+        "rollout: {{mode: merge}}\npr: {{forge: local}}\nmerge: {{mode: auto}}\ngates: {{task: [{{name: check, run: '{gate}'}}]}}\n"
+    );
+    let board = Board::new(TEAM, &more);
     for name in names() {
         board.ticket(&name, &format!("Ticket {name}"));
     }
@@ -40,27 +59,31 @@ fn twenty_at_once_land_one_by_one_and_whoever_cannot_steps_aside_with_a_reason()
     assert_eq!(rounds(), 20, "each was checked once");
     for name in names() {
         assert_eq!(board.status(&[&name])["reason"], "approval", "{}", board.ok(&["explain", &name]));
-        board.ok(&["approve", &name]);
     }
-    // One is withdrawn by a reviewer, one is thrown out.
+    let hold = board.scratch.dir.path().join("hold");
+    std::fs::write(&hold, "").unwrap();
+    let runner = board.start();
+    for name in shuffled() {
+        // The runner may still be on its way up.
+        board.until("it is approved", || board.run(&["approve", &name]).status.success());
+        board.until("it is in the line", || board.phase(&name) != "waiting_for_human");
+    }
+    // While they stand there, one is withdrawn by a reviewer and one is thrown out.
     board.ok(&["reject", "t-11", "not like this"]);
-    board.ok(&["stop", "t-15"]);
-    board.ok(&["run", "--once"]);
+    board.ok(&["stop", "t-16"]);
+    std::fs::remove_file(&hold).unwrap();
+    for name in names() {
+        board.until("it has left the line", || ["done", "blocked"].contains(&board.phase(&name).as_str()));
+    }
+    runner.end();
 
-    let landed: Vec<String> = board
-        .scratch
-        .git(["log", "--reverse", "--format=%s", "main"])
-        .lines()
-        .filter_map(|line| line.split(':').next().filter(|key| key.starts_with("t-")).map(str::to_owned))
-        .collect();
-    // Of the two that contradict each other, the one that was later.
-    let later = if landed.iter().any(|name| name == "t-08") { "t-07" } else { "t-08" };
-    let aside = [later, "t-11", "t-15"];
-    let mut all = landed.clone();
-    all.sort();
-    let expected: Vec<String> = names().into_iter().filter(|name| !aside.contains(&name.as_str())).collect();
-    // All of them come into the line within milliseconds; the order of a line is shown by `engine::queue`.
-    assert_eq!(all, expected, "17 landed, each once");
+    // Of the two that contradict each other, the one that came later steps aside.
+    let order = shuffled();
+    let place = |name: &str| order.iter().position(|other| other == name).unwrap();
+    let later = if place("t-07") > place("t-08") { "t-07" } else { "t-08" };
+    let aside = [later, "t-11", "t-16"];
+    let expected: Vec<&String> = order.iter().filter(|name| !aside.contains(&name.as_str())).collect();
+    assert_eq!(landed(&board.repo()).iter().collect::<Vec<_>>(), expected, "17 landed, each once, in their order");
     let mut reasons = Vec::new();
     for name in aside {
         let status = board.status(&[name]);
@@ -76,6 +99,24 @@ fn twenty_at_once_land_one_by_one_and_whoever_cannot_steps_aside_with_a_reason()
     println!("17 of 20 landed with {updates} updates and {} check rounds; aside: {reasons:#?}", rounds());
     assert_eq!(updates, 16, "each but the first was brought up to date once");
     assert_eq!(rounds(), 36, "and checked once more");
+}
+
+/// `merge.strategy: immediate`: nobody is brought up to date with the others, and nobody waits for them.
+#[test]
+fn without_a_queue_each_lands_as_soon_as_it_is_ready() {
+    let more = "rollout: {mode: merge}\npr: {forge: local}\nmerge: {mode: auto, strategy: immediate, require_human_approval: false}\ngates: {task: [{name: check, run: 'echo round >> \"$HOME/rounds\"'}]}\n";
+    let board = Board::new(TEAM, more);
+    let three = ["t-01", "t-02", "t-03"];
+    for name in three {
+        board.ticket(name, name);
+    }
+    board.ok(&["run", "--once"]);
+    for name in three {
+        assert_eq!(board.phase(name), "done", "{}", board.ok(&["explain", name]));
+        assert!(!notes(&board, name).iter().any(|(code, _)| code == "branch_updated"));
+    }
+    let rounds = std::fs::read_to_string(board.scratch.dir.path().join("rounds")).unwrap();
+    assert_eq!((rounds.lines().count(), landed(&board.repo()).len()), (3, 3), "each was checked once");
 }
 
 #[test]

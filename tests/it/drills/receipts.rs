@@ -1,5 +1,6 @@
 //! Receipts: what was checked, kept with the run and the merged commit, and held against tampering.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -132,6 +133,70 @@ fn an_edited_removed_or_foreign_receipt_is_told_with_an_exit_code_of_its_own() {
     std::fs::remove_file(&own).unwrap();
     std::fs::remove_file(own.with_extension("pub")).unwrap();
     assert!(board.fails(&verify, 9).contains("is gone (user.signingkey)"));
+}
+
+/// Keyrings of their own, and a program that uses one of them. Their agents end with the test.
+struct Keyring(tempfile::TempDir);
+
+impl Keyring {
+    /// `None` where there is no OpenPGP program.
+    fn with_a_key() -> Option<Self> {
+        Command::new("gpg").arg("--version").output().ok()?;
+        let ring = Self(tempfile::tempdir().unwrap());
+        for name in ["one", "empty"] {
+            std::fs::create_dir(ring.0.path().join(name)).unwrap();
+            std::fs::set_permissions(ring.0.path().join(name), std::fs::Permissions::from_mode(0o700)).unwrap();
+        }
+        ring.turn_to("one");
+        let who = "Somebody <somebody@example.invalid>";
+        let made = Command::new(ring.program())
+            .args(["--batch", "--quiet", "--pinentry-mode", "loopback", "--passphrase", ""])
+            .args(["--quick-gen-key", who, "ed25519", "sign", "never"])
+            .output()
+            .unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        Some(ring)
+    }
+
+    fn program(&self) -> PathBuf {
+        self.0.path().join("gpg")
+    }
+
+    fn turn_to(&self, name: &str) {
+        let script = format!("#!/bin/sh\nexec gpg --homedir '{}' \"$@\"\n", self.0.path().join(name).display());
+        write_in(self.0.path(), "gpg", &script);
+        std::fs::set_permissions(self.program(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+}
+
+impl Drop for Keyring {
+    fn drop(&mut self) {
+        for name in ["one", "empty"] {
+            let home = self.0.path().join(name);
+            let _ = Command::new("gpgconf").arg("--homedir").arg(home).args(["--kill", "all"]).output();
+        }
+    }
+}
+
+#[test]
+fn an_openpgp_signature_is_held_against_the_keyring() {
+    let Some(ring) = Keyring::with_a_key() else {
+        eprintln!("skipped: there is no gpg");
+        return;
+    };
+    let program = ring.program().display().to_string();
+    let (board, commit) =
+        merged(&format!("[gpg]\n\tprogram = {program}\n[user]\n\tsigningkey = somebody@example.invalid\n"));
+    let original = note(&board, &commit);
+    assert!(original.contains("-----BEGIN PGP SIGNATURE-----"), "{original}");
+    let verify = ["receipt", "verify", commit.as_str()];
+    let told = board.ok(&verify);
+    assert!(told.contains("signed by") && told.contains("somebody@example.invalid"), "{told}");
+    put(&board, &commit, &original.replace("\"verified\"", "\"unverified\""));
+    assert!(board.fails(&verify, 8).contains("edited after it was signed"));
+    put(&board, &commit, &original);
+    ring.turn_to("empty");
+    assert!(board.fails(&verify, 9).contains("it is not on your keyring"));
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod hourly;
 mod keys;
 mod landing;
 mod people;
+mod queue;
 mod remote;
 mod requests;
 mod rules;
