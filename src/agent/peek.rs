@@ -46,32 +46,20 @@ impl PeekKind {
 
 /// What the lines of a transcript come to. Those that are cut off at the beginning or the end are passed over.
 pub fn peek(runtime: &str, exec: ExecEvents, transcript: &str) -> Vec<PeekLine> {
-    let mut reader = Reader::new(runtime, exec);
-    let mut seen = Vec::new();
-    for line in transcript.lines() {
-        let mut parts = line.splitn(3, ' ');
-        let (Some(at), Some(stream)) = (parts.next().and_then(|at| at.parse().ok()), parts.next()) else { continue };
-        let (at, text) = (Timestamp(at), parts.next().unwrap_or_default());
-        match stream {
-            "in" => reader.said(text),
-            "out" => seen.extend(reader.heard(text).into_iter().filter_map(|event| shown(event, at))),
-            "note" => seen.push(PeekLine { at, kind: PeekKind::Note, text: clipped(text) }),
-            _ => {}
-        }
-    }
-    seen
+    let mut reader = PeekReader::new(runtime, exec);
+    transcript.lines().flat_map(|line| reader.line(line)).collect()
 }
 
 /// Follows a conversation that somebody else had. A protocol reports tools only inside of a turn, and a turn begins with what we
 /// said.
-struct Reader {
+pub struct PeekReader {
     protocol: Box<dyn Protocol>,
     /// Whether the transcript shows what was said to the agent. If its beginning is missing, a turn is under way.
     shows_our_side: bool,
 }
 
-impl Reader {
-    fn new(runtime: &str, exec: ExecEvents) -> Self {
+impl PeekReader {
+    pub fn new(runtime: &str, exec: ExecEvents) -> Self {
         let mut protocol: Box<dyn Protocol> = match runtime {
             "codex" => Box::new(Codex::new(ThreadPolicy::default())),
             "claude" => Box::new(Claude::default()),
@@ -82,6 +70,22 @@ impl Reader {
         // It numbers its requests from here on, so that the recorded answers fit.
         let _ = protocol.open(&Opening::default());
         Self { protocol, shows_our_side: false }
+    }
+
+    /// The next line of the transcript, with its time and its stream.
+    pub fn line(&mut self, line: &str) -> Vec<PeekLine> {
+        let mut parts = line.splitn(3, ' ');
+        let (Some(at), Some(stream)) = (parts.next().and_then(|at| at.parse().ok()), parts.next()) else {
+            return Vec::new();
+        };
+        let (at, text) = (Timestamp(at), parts.next().unwrap_or_default());
+        match stream {
+            "in" => self.said(text),
+            "out" => return self.heard(text).into_iter().filter_map(|event| shown(event, at)).collect(),
+            "note" => return vec![PeekLine { at, kind: PeekKind::Note, text: clipped(text) }],
+            _ => {}
+        }
+        Vec::new()
     }
 
     fn said(&mut self, line: &str) {
@@ -127,7 +131,10 @@ fn shown(event: AgentEvent, at: Timestamp) -> Option<PeekLine> {
 }
 
 fn clipped(text: &str) -> String {
-    text.chars().take(LONGEST).collect()
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
 }
 
 #[cfg(test)]

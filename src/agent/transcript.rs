@@ -14,6 +14,10 @@ pub const DEFAULT_CAP: u64 = 64 << 20;
 
 const BUFFER: usize = 4 << 10;
 
+/// What the names of the segments end with.
+const NEWEST: &str = ".end-b";
+const BEFORE: &str = ".end-a";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     Stdout,
@@ -54,7 +58,7 @@ pub struct Transcript {
 #[derive(Debug)]
 enum Out {
     Beginning(BufWriter<File>),
-    /// Two segments that take turns, so that the last one or two are always there.
+    /// Two segments, so that the last one or two are always there: the newest, and the one before it.
     End {
         segment: BufWriter<File>,
         size: u64,
@@ -118,24 +122,22 @@ impl Transcript {
             }
             Out::End { segment, size, segments, dropped } if *size >= self.cap / 4 => {
                 segment.flush()?;
-                // Two segments stay; the one before them is overwritten.
+                // Two segments stay; the one before them goes.
                 let lost = if *segments >= 2 { self.cap / 4 } else { 0 };
                 Some((*segments, *dropped + lost))
             }
             Out::Beginning(_) | Out::End { .. } => None,
         };
         if let Some((segments, dropped)) = next {
-            let file = File::create(self.segment(segments))?;
+            let newest = end_of(&self.path, NEWEST);
+            if segments > 0 {
+                fs::rename(&newest, end_of(&self.path, BEFORE))?;
+            }
+            let file = File::create(newest)?;
             let segment = BufWriter::with_capacity(BUFFER, file);
             self.out = Out::End { segment, size: 0, segments: segments + 1, dropped };
         }
         Ok(())
-    }
-
-    fn segment(&self, number: u64) -> PathBuf {
-        let mut name = self.path.file_name().unwrap_or_default().to_owned();
-        name.push(if number.is_multiple_of(2) { ".end-a" } else { ".end-b" });
-        self.path.with_file_name(name)
     }
 
     fn join(&self) -> io::Result<()> {
@@ -149,13 +151,25 @@ impl Transcript {
                 self.cap
             )?;
         }
-        for number in segments.saturating_sub(2)..*segments {
-            let path = self.segment(number);
+        let ends = if *segments > 1 { [BEFORE, NEWEST].as_slice() } else { &[NEWEST] };
+        for path in ends.iter().map(|which| end_of(&self.path, which)) {
             io::copy(&mut File::open(&path)?, &mut whole)?;
             fs::remove_file(&path)?;
         }
         Ok(())
     }
+}
+
+fn end_of(path: &Path, which: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(which);
+    path.with_file_name(name)
+}
+
+/// Where the newest lines of a record are while its run lives: once its beginning is full, they stand in a file beside it.
+pub fn newest_part(path: &Path) -> PathBuf {
+    let newest = end_of(path, NEWEST);
+    if newest.is_file() { newest } else { path.to_owned() }
 }
 
 #[cfg(test)]
@@ -186,6 +200,23 @@ mod tests {
         assert!(text.contains("bytes are left out here"));
         assert!(text.len() < 5000, "{}", text.len());
         assert_eq!(files, 1, "no segment is left beside it");
+    }
+
+    #[test]
+    fn the_newest_lines_are_found_wherever_they_are_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("transcript.log");
+        let mut transcript = Transcript::create(&path, 4000).unwrap();
+        for number in 0..600 {
+            let line = format!("line {number}");
+            transcript.write(Timestamp(7), Stream::Stdout, line.as_bytes());
+            transcript.flush();
+            let newest = fs::read_to_string(newest_part(&path)).unwrap();
+            assert!(newest.ends_with(&format!(" {line}\n")), "{line}: {}", newest_part(&path).display());
+        }
+        assert_ne!(newest_part(&path), path);
+        transcript.finish();
+        assert_eq!(newest_part(&path), path);
     }
 
     #[test]

@@ -120,8 +120,10 @@ impl UsageTotals {
 
 /// What people are shown of a text.
 fn shortened(text: &str) -> String {
-    let end = text.char_indices().nth(SAID_LIMIT).map_or(text.len(), |(at, _)| at);
-    text.get(..end).unwrap_or(text).to_owned()
+    match text.char_indices().nth(SAID_LIMIT) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
 }
 
 #[cfg(test)]

@@ -2,14 +2,12 @@
 
 use std::path::Path;
 
-use secrecy::ExposeSecret;
-
 use crate::launcher::environment::Secrets;
 
-/// Shorter secrets are part of other words.
-const SHORTEST_SECRET: usize = 8;
-/// Shorter paths stand in other words, too.
+/// Shorter paths stand in other words.
 const SHORTEST_PATH: usize = 4;
+/// What is left of one that was cut says something from here on.
+const SHORTEST_REST: usize = 8;
 
 /// Takes out of a text what is nobody's business.
 #[derive(Debug, Clone, Default)]
@@ -47,25 +45,7 @@ impl Clean {
             text.push_str(chunk.valid());
             text.push_str(&"?".repeat(chunk.invalid().len()));
         }
-        for secret in &self.secrets.values {
-            let plain = secret.expose_secret().trim();
-            let in_json = serde_json::to_string(plain).unwrap_or_default();
-            for form in [plain, in_json.trim_matches('"')] {
-                if form.len() >= SHORTEST_SECRET {
-                    text = text.replace(form, &"*".repeat(form.len()));
-                }
-            }
-        }
-        // What holds one in another writing, as `Secrets` tells them apart.
-        let is_edge = |c: char| !(c.is_ascii_alphanumeric() || "+/=_-%.~".contains(c));
-        let coded: Vec<String> = text
-            .split(is_edge)
-            .filter(|word| word.len() >= SHORTEST_SECRET && self.secrets.found_in(word))
-            .map(str::to_owned)
-            .collect();
-        for word in coded {
-            text = text.replace(&word, &"*".repeat(word.len()));
-        }
+        let mut text = self.secrets.starred(&text);
         for (path, word) in &self.places {
             let width = path.len();
             let same_length: String = format!("{word:_<width$}").chars().take(width).collect();
@@ -82,7 +62,25 @@ impl Clean {
                 text = text.replace(path.as_str(), word);
             }
         }
-        text
+        if text.contains('…') { self.without_rests(&text) } else { text }
+    }
+
+    /// What was shortened in the middle of a path.
+    fn without_rests(&self, text: &str) -> String {
+        let mut parts: Vec<String> = text.split('…').map(str::to_owned).collect();
+        let before_a_cut = parts.len().saturating_sub(1);
+        for part in parts.iter_mut().take(before_a_cut) {
+            let rest = |path: &str| (SHORTEST_REST..path.len()).rev().find(|end| part.ends_with(&path[..*end]));
+            let found = self
+                .places
+                .iter()
+                .find_map(|(path, word)| path.is_ascii().then(|| rest(path)).flatten().map(|rest| (rest, word)));
+            if let Some((rest, word)) = found {
+                part.truncate(part.len() - rest);
+                part.push_str(word);
+            }
+        }
+        parts.join("…")
     }
 }
 
@@ -103,5 +101,14 @@ mod tests {
         assert_eq!(masked.len(), line.len());
         let masked = String::from_utf8(masked).unwrap();
         assert_eq!(masked, "in <repo>_____________/x: ************** ? ******************** end");
+    }
+
+    #[test]
+    fn what_was_shortened_in_the_middle_of_a_secret_or_a_path_tells_neither() {
+        let secrets = Secrets { names: Vec::new(), values: vec![SecretString::from("ghp_0123456789abcdef")] };
+        let clean = Clean::new(secrets, &[(Path::new("/srv/work/repo"), "<repo>")]);
+        let said = clean.text(r#"{"a":"in /srv/work/re…","b":"with ghp_0123456789…","c":"/srv/wo…"}"#);
+        assert_eq!(said, r#"{"a":"in <repo>…","b":"with ***…","c":"/srv/wo…"}"#);
+        assert_eq!(clean.masked(b"it ends ghp_0123456789"), b"it ends **************");
     }
 }

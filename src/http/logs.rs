@@ -27,6 +27,7 @@ use super::routes::json_text;
 use super::shapes::time;
 use super::{Site, find};
 use crate::agent::peek::peek;
+use crate::agent::transcript::newest_part;
 use crate::domain::ids::RunId;
 use crate::worker::transcript_path;
 
@@ -51,7 +52,8 @@ pub async fn log(
 ) -> Result<Response, ApiError> {
     let path = record_of(&site, &run)?;
     let follow = parameter(query.as_deref(), "follow").is_some_and(|value| matches!(value, "" | "1" | "true"));
-    let length = length_of(&path).ok_or_else(|| no_such_run(&run))?;
+    // What a live run is just printing is told once its line is whole: half of it could be half of a secret.
+    let length = length_of(&path, is_live(&site, &run)).ok_or_else(|| no_such_run(&run))?;
     let range = match headers.get(RANGE).and_then(|range| range.to_str().ok()) {
         Some(range) => Some(read_range(range, length)?),
         None => None,
@@ -180,8 +182,11 @@ fn open(path: &std::path::Path) -> io::Result<File> {
     File::options().read(true).custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits()).open(path)
 }
 
-fn length_of(path: &std::path::Path) -> Option<u64> {
-    open(path).ok()?.metadata().ok().filter(std::fs::Metadata::is_file).map(|found| found.len())
+/// Of a record that still grows only the whole lines.
+fn length_of(path: &std::path::Path, grows: bool) -> Option<u64> {
+    let mut file = open(path).ok()?;
+    let length = file.metadata().ok().filter(std::fs::Metadata::is_file)?.len();
+    if grows { line_start(&mut file, length).ok() } else { Some(length) }
 }
 
 /// `bytes=a-b`, `bytes=a-` or `bytes=-n`, as a half-open range.
@@ -256,24 +261,27 @@ impl Site {
             }
         };
         let read = tokio::task::spawn_blocking(move || -> io::Result<(String, bool)> {
-            let mut file = open(&path)?;
+            let newest = newest_part(&path);
+            let mut file = open(&newest)?;
             let length = file.metadata()?.len();
             let from = line_start(&mut file, length.saturating_sub(PEEKED))?;
             file.seek(SeekFrom::Start(from))?;
             let mut bytes = Vec::new();
             file.take(PEEKED + LONGEST_LINE).read_to_end(&mut bytes)?;
-            Ok((String::from_utf8_lossy(&bytes).into_owned(), from > 0))
+            Ok((String::from_utf8_lossy(&bytes).into_owned(), from > 0 || newest != path))
         });
         let (text, from_the_middle) = match read.await {
             Ok(Ok(read)) => read,
             _ => return Err(no_such_run(id.as_str())),
         };
-        let seen = peek(&runtime, exec, &text);
+        // Before anything is shortened: afterwards nobody would know what was cut in two.
+        let read = tokio::task::spawn_blocking(move || peek(&runtime, exec, &clean.text(&text))).await;
+        let seen = read.map_err(|_| ApiError::internal("the record could not be read"))?;
         let cut = from_the_middle || seen.len() > last;
         let lines = seen.iter().skip(seen.len().saturating_sub(last)).map(|line| TranscriptLine {
             at: time(line.at),
             kind: line.kind.name().to_owned(),
-            text: clean.text(&line.text),
+            text: line.text.clone(),
         });
         Ok(TranscriptAnswer { run: id.to_string(), live, cut, lines: lines.collect() })
     }
@@ -290,7 +298,12 @@ impl Site {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use secrecy::SecretString;
+
     use super::*;
+    use crate::launcher::environment::Secrets;
 
     #[test]
     fn ranges_are_read_as_the_protocol_says() {
@@ -301,6 +314,34 @@ mod tests {
         }
         for range in ["bytes=100-", "bytes=9-5", "lines=1-2", "bytes=-0", "bytes=0-1,3-4", "bytes=-"] {
             assert_eq!(read_range(range, 100).unwrap_err().code, "bad_range", "{range}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_starred_wherever_a_range_or_a_piece_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let token = "ghp_0123456789abcdefghij";
+        let secrets = Secrets { names: Vec::new(), values: vec![SecretString::from(token)] };
+        let clean = Clean::new(secrets, &[(Path::new("/srv/work/repo"), "<repo>")]);
+        // Many pieces, with the secret and the path across all their borders.
+        let line = format!("7 out it is {token} in /srv/work/repo/x and {token}\n");
+        let text = line.repeat(3 * PIECE / line.len());
+        std::fs::write(&path, &text).unwrap();
+        let whole = clean.masked(text.as_bytes());
+        assert!(whole.len() == text.len() && !String::from_utf8_lossy(&whole).contains("ghp_"));
+        let (mut at, mut read) = (0, Vec::new());
+        while at < text.len() as u64 {
+            let piece = read_piece(&path, at, None, &clean).unwrap();
+            at += piece.len() as u64;
+            read.extend(piece);
+        }
+        assert!(read == whole);
+        for from in 0..line.len() as u64 {
+            for to in [from + 1, from + 5, from + 40, from + 2 * line.len() as u64] {
+                let told = read_piece(&path, from, Some(to), &clean).unwrap();
+                assert!(told == whole[from as usize..to as usize], "{from}-{to}: {}", String::from_utf8_lossy(&told));
+            }
         }
     }
 
@@ -322,7 +363,9 @@ mod tests {
         }
         assert!(read == text.as_bytes(), "what is not whole yet is left for later");
         assert_eq!(read_piece(&path, 3, Some(30), &clean).unwrap(), &text.as_bytes()[3..30]);
+        assert_eq!(length_of(&path, true), Some(text.len() as u64));
         let end = text.len() as u64 + 11;
+        assert_eq!(length_of(&path, false), Some(end));
         assert_eq!(read_piece(&path, end - 4, Some(end), &clean).unwrap(), b"line");
     }
 }

@@ -116,7 +116,11 @@ impl HttpServer {
 
     /// Serves until the driver is gone.
     pub async fn serve(self, settings: &Settings, hash: &str, served: Served) {
-        let Served { handle, folder, secrets, home } = served;
+        let Served { handle, folder, mut secrets, home } = served;
+        if settings.server.secrets().next().is_none() {
+            // The token that was made is known to nobody's file, and is a secret all the same.
+            secrets.values.extend(read_generated(&folder.state_dir).ok());
+        }
         let _ = handle.served_at.set(self.url());
         let clean = Arc::new(clean_of(settings, &folder, secrets, &home.unwrap_or_default()));
         let records = RunRecords {

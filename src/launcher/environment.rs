@@ -8,12 +8,11 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use secrecy::{ExposeSecret, SecretString};
-
 use super::worker_git;
-use crate::config::wire::MASK;
 use crate::domain::ids::{RunId, TicketId, TicketKey};
 use crate::domain::phase::Phase;
+
+pub use super::secrets::Secrets;
 
 /// What every program needs to feel at home.
 const BASE: &[&str] = &[
@@ -39,67 +38,6 @@ const BASE: &[&str] = &[
     "GIT_COMMITTER_NAME",
     "GIT_COMMITTER_EMAIL",
 ];
-
-/// Shorter values are too likely to be part of something else.
-const SHORTEST_PART: usize = 8;
-
-/// What must never reach a worker.
-#[derive(Debug, Clone, Default)]
-pub struct Secrets {
-    pub names: Vec<String>,
-    pub values: Vec<SecretString>,
-}
-
-impl Secrets {
-    /// Whether this variable has to stay behind.
-    pub fn hide(&self, name: &str, value: &str) -> bool {
-        self.names.iter().any(|secret| secret == name) || self.found_in(value)
-    }
-
-    /// Whether the text holds a secret: plain, in base64 (alone, or as a part of something longer) or with percent signs.
-    pub fn found_in(&self, text: &str) -> bool {
-        if self.values.is_empty() {
-            return false;
-        }
-        let whole = |text: &str| decode_base64(text).is_some_and(|decoded| self.within(&decoded));
-        if self.within(text.as_bytes()) || self.within(&decode_percent(text)) || whole(text.trim_end_matches('=')) {
-            return true;
-        }
-        // What stands before it decides where its first byte begins: `name=`, a path, `user:` inside of it.
-        text.split(|c: char| !(c.is_ascii_alphanumeric() || "+/-_".contains(c)))
-            .filter(|run| run.len() >= SHORTEST_PART)
-            .any(|run| (0..4).filter_map(|skip| run.get(skip..)).any(whole))
-    }
-
-    /// The text without any secret: plain, as JSON writes it, and every word that holds one in base64 or with percent signs.
-    pub fn cut_from(&self, text: &str) -> String {
-        let mut text = text.to_owned();
-        for secret in &self.values {
-            let plain = secret.expose_secret().trim();
-            let in_json = serde_json::to_string(plain).unwrap_or_default();
-            for form in [plain, in_json.trim_matches('"')] {
-                if form.len() >= SHORTEST_PART && text.contains(form) {
-                    text = text.replace(form, MASK);
-                }
-            }
-        }
-        let is_edge = |c: char| !(c.is_ascii_alphanumeric() || "+/=_-%.~".contains(c));
-        let words: Vec<&str> =
-            text.split(is_edge).filter(|word| word.len() >= SHORTEST_PART && self.found_in(word)).collect();
-        words.iter().fold(text.clone(), |text, word| text.replace(word, MASK))
-    }
-
-    fn within(&self, text: &[u8]) -> bool {
-        self.values
-            .iter()
-            .map(|secret| secret.expose_secret().trim().as_bytes())
-            .filter(|secret| !secret.is_empty())
-            .any(|secret| {
-                let part = secret.len() >= SHORTEST_PART && text.windows(secret.len()).any(|window| window == secret);
-                part || text == secret
-            })
-    }
-}
 
 /// The variables that only a worker has.
 #[derive(Debug, Clone)]
@@ -236,46 +174,10 @@ pub fn install_tools(directory: &Path, binary: &Path) -> io::Result<()> {
     fs::rename(&fresh, &link)
 }
 
-fn decode_percent(text: &str) -> Vec<u8> {
-    let bytes = text.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(byte) = bytes.get(at) {
-        let escaped = (*byte == b'%')
-            .then(|| text.get(at + 1..at + 3))
-            .flatten()
-            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        out.push(escaped.unwrap_or(*byte));
-        at += if escaped.is_some() { 3 } else { 1 };
-    }
-    out
-}
-
-/// Both alphabets, without padding.
-fn decode_base64(text: &str) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(text.len());
-    let (mut bits, mut filled) = (0_u32, 0_u32);
-    for byte in text.trim().bytes() {
-        let digit = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' | b'-' => 62,
-            b'/' | b'_' => 63,
-            _ => return None,
-        };
-        bits = (bits << 6 | u32::from(digit)) & 0x00ff_ffff;
-        filled += 6;
-        if filled >= 8 {
-            filled -= 8;
-            out.push(u8::try_from(bits >> filled & 0xff).unwrap_or_default());
-        }
-    }
-    Some(out)
-}
-
 #[cfg(test)]
 mod tests {
+    use secrecy::SecretString;
+
     use super::*;
 
     fn map(entries: &[(&str, &str)]) -> BTreeMap<String, String> {

@@ -11,6 +11,7 @@ pub mod login;
 mod orphans;
 mod procfs;
 pub mod run_mark;
+mod secrets;
 pub mod shield;
 pub mod sockets;
 mod spawner;

@@ -54,6 +54,83 @@ fn a_log_is_told_whole_in_ranges_and_without_secrets() {
     served.runner.end();
 }
 
+/// Wherever a text is cut for people, in time or in length, no part of a secret is left that would help anybody.
+#[test]
+fn no_part_of_a_secret_is_told_where_something_is_cut_off() {
+    let canary = "canary-0123456789-token";
+    let key = "-----BEGIN KEY-----\nMIIEpAIBAAKCAQEA04up8hoqzS1\nqW3Zr5PAj1lO0Yk2tZ8cXw9mQ\n-----END KEY-----\n";
+    let agent = format!(
+        "cat <<'KEY'\n{key}KEY\n\
+         many() {{ head -c \"$1\" /dev/zero | tr '\\0' x; }}\n\
+         echo \"$(many 3980) {canary}\"\n\
+         tk comment \"$(many 110) {canary}\"\n\
+         echo \"$(many 484) {canary}\"\n\
+         printf 'and it is canary-01234567'\n\
+         while [ ! -e \"$HOME/go\" ]; do sleep 0.1; done\n\
+         echo '89-token'\ntk blocked \"$(many 280) {canary}\"\n"
+    );
+    let more = format!(
+        "server: {{port: 0, tokens: {{ada: $CANARY}}}}\npolling: {{interval_ms: 500, webhook: {{github: {{secret: $KEY}}}}}}\n{MERGE}"
+    );
+    let board = crate::support::board::Board::new(&agent, "");
+    board.scratch.write(
+        "WORKFLOW.md",
+        &format!(
+            "---\ntracker: {{kind: tk}}\n{more}worker: {{runtime: exec}}\nexec: {{command: sh ./agent.sh}}\n---\n"
+        ),
+    );
+    board.ticket("t-1", &format!("{} {canary}", "Paint the door ".repeat(4)));
+    let runner = board.start_with(&[("CANARY", canary), ("KEY", key)]);
+    let served = ServedBoard::of(board, runner);
+    let host = served.address.clone();
+    let told = |path: &str, headers: &str| {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\r\n");
+        super::client::raw(&host, request.as_bytes()).body
+    };
+    let hold = |what: &str, text: &str| {
+        for secret in [canary, "MIIEpAIBAAKCAQEA04up8hoqzS1", "qW3Zr5PAj1lO0Yk2tZ8cXw9mQ"] {
+            let part = (0..=secret.len() - 12).map(|at| &secret[at..at + 12]).find(|part| text.contains(part));
+            assert!(part.is_none(), "{what} tells {part:?}: {text}");
+        }
+    };
+    let look = |served: &ServedBoard| {
+        let run = run_of(served, "t-1");
+        let log = format!("/api/v1/runs/{run}/log");
+        let whole = told(&log, "");
+        hold("the log", &whole);
+        for range in (0..whole.len()).step_by(7).map(|at| format!("Range: bytes={at}-{}\r\n", at + 300)).take(40) {
+            hold(&range, &told(&log, &range));
+        }
+        for back in 1..60 {
+            hold("the end of the log", &told(&log, &format!("Range: bytes=-{back}\r\n")));
+        }
+        for path in [
+            "/api/v1/state",
+            "/api/v1/t-1",
+            &format!("/api/v1/transcript/{run}"),
+            "/",
+            "/tickets/t-1",
+            "/phases/blocked",
+        ] {
+            hold(path, &told(path, ""));
+        }
+        hold("the events", &super::client::Events::open(&host, "").read().unwrap().data.to_string());
+        for args in [["logs", run.as_str()].as_slice(), &["logs", &run, "--verbose"], &["logs", &run, "--json"]] {
+            let output = served.board.command(args).env("CANARY", canary).env("KEY", key).output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+            hold("logs", &String::from_utf8_lossy(&output.stdout));
+        }
+    };
+    served.until("it waits", || told("/api/v1/t-1", "").contains("xxxxx"));
+    look(&served);
+    std::fs::write(served.board.scratch.dir.path().join("go"), "").unwrap();
+    served.until("it asks", || served.phase("t-1") == "blocked");
+    look(&served);
+    let state = std::fs::read_to_string(served.board.repo().join(".bkit/agent-state.json")).unwrap();
+    hold("agent-state.json", &state);
+    served.runner.end();
+}
+
 #[test]
 fn a_log_is_followed_until_its_run_is_over() {
     let agent = format!("echo begun\nwhile [ ! -e \"$HOME/go\" ]; do sleep 0.1; done\necho gone on\n{GOOD}");
