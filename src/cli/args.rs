@@ -407,7 +407,7 @@ pub struct LogsArgs {
     /// Follow the run as it goes on
     #[arg(long, short)]
     pub follow: bool,
-    /// Show every line of the prompt, too
+    /// Show every line as it was printed, and the whole prompt
     #[arg(long, short)]
     pub verbose: bool,
     /// One JSON object per line, times in milliseconds since the epoch

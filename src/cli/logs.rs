@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::domain::ids::{RunId, TicketId};
 use crate::runtime::RunnerFolder;
+use crate::runtime::assembly::secrets;
 use crate::worker::transcript_path;
 use crate::workflow::Loaded;
 
@@ -28,7 +29,7 @@ pub fn logs(context: &Context, args: &LogsArgs) -> Result<(), Failure> {
     let mut file = std::fs::File::open(&path)
         .map_err(|error| Failure::NotFound(format!("run {run} has no transcript at {} ({error})", path.display())))?;
     output::complain(&format!("run {run}"));
-    let mut page = TranscriptView::new(args.verbose, args.json);
+    let mut page = view_of(&loaded, &place, &run, TranscriptView::new(args.verbose, args.json, secrets(&loaded)));
     copy(&mut file, &mut page)?;
     while args.follow && is_live(&loaded, &place, &run)? {
         std::thread::sleep(Duration::from_millis(300));
@@ -58,6 +59,16 @@ fn copy(file: &mut std::fs::File, page: &mut TranscriptView) -> Result<(), Failu
             other => other?,
         }
     }
+}
+
+/// As the run's agent has to be read.
+pub fn view_of(loaded: &Loaded, place: &RunnerFolder, run: &RunId, view: TranscriptView) -> TranscriptView {
+    let live = snapshot_source::look(loaded, place).ok().and_then(|seen| {
+        let mut runs = seen.snapshot.jobs.into_iter().filter_map(|job| job.run);
+        runs.find(|live| live.id == run.as_str()).map(|live| live.runtime)
+    });
+    let written = || Some(place.read_ledger().ok()?.finished_run(run).ok()??.run.runtime);
+    view.of_agent(&live.or_else(written).unwrap_or_default(), loaded.settings.exec.events)
 }
 
 fn is_live(loaded: &Loaded, place: &RunnerFolder, run: &RunId) -> Result<bool, Failure> {

@@ -1,11 +1,16 @@
 //! `top`: the board on the whole terminal, live, with keys to act on it. What keys mean and what is drawn is in `tui`.
 
-use std::io::{IsTerminal, Read, Seek, SeekFrom};
+use std::fs::File;
+use std::io::{BufRead, BufReader, IsTerminal, Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 
+use crate::agent::transcript::newest_part;
 use crate::domain::ids::TicketId;
+use crate::runtime::assembly::secrets;
 use crate::tui::{TopAction, TopKey, TopState, Wish, draw};
 use crate::worker::transcript_path;
 
@@ -90,9 +95,14 @@ fn pressed(event: &Event) -> Option<TopKey> {
     })
 }
 
-/// The transcript of a ticket's newest run, from its beginning.
+/// So far back the log of a run is read.
+const BACK: u64 = 512 << 10;
+
+/// The transcript of a ticket's newest run.
 struct FollowedLog {
-    file: std::fs::File,
+    whole: PathBuf,
+    /// The part of it that is followed now.
+    file: File,
     page: TranscriptView,
     /// The beginning of a line whose end has not come yet.
     rest: String,
@@ -103,18 +113,30 @@ impl FollowedLog {
         let loaded = context.load(None)?;
         let place = context.place(&loaded);
         let run = logs::named_run(&loaded, &place, TicketId::new(ticket).as_str())?;
-        let file = std::fs::File::open(transcript_path(&place.state_dir, &run))?;
-        Ok(Self { file, page: TranscriptView::new(false, false), rest: String::new() })
+        let whole = transcript_path(&place.state_dir, &run);
+        let mut file = File::open(newest_part(&whole))?;
+        let back = file.metadata()?.len().saturating_sub(BACK);
+        if back > 0 {
+            // From the next line on.
+            file.seek(SeekFrom::Start(back))?;
+            let mut line = BufReader::new(&file);
+            let cut = line.read_until(b'\n', &mut Vec::new())?;
+            file.seek(SeekFrom::Start(back + cut as u64))?;
+        }
+        let page = TranscriptView::new(false, false, secrets(&loaded));
+        Ok(Self { page: logs::view_of(&loaded, &place, &run, page), whole, file, rest: String::new() })
     }
 
     fn more(&mut self) -> Option<Vec<String>> {
-        let mut bytes = Vec::new();
-        // One that was cut in the middle is shorter than before.
-        let (at, length) = (self.file.stream_position().ok()?, self.file.metadata().ok()?.len());
-        if length < at {
-            self.file.seek(SeekFrom::End(0)).ok()?;
+        // The file that is open stays readable, whatever it is called by now.
+        let newest = newest_part(&self.whole);
+        let is_another = |file: &File| Some(file.metadata().ok()?.ino() != newest.metadata().ok()?.ino());
+        let goes_on = newest != self.whole && is_another(&self.file).unwrap_or(false);
+        let mut bytes = self.unread()?;
+        if goes_on {
+            self.file = File::open(&newest).ok()?;
+            bytes.extend(self.unread()?);
         }
-        self.file.read_to_end(&mut bytes).ok()?;
         if bytes.is_empty() {
             return None;
         }
@@ -122,5 +144,11 @@ impl FollowedLog {
         let end = self.rest.rfind('\n')? + 1;
         let whole: String = self.rest.drain(..end).collect();
         Some(whole.lines().map(str::to_owned).collect())
+    }
+
+    fn unread(&mut self) -> Option<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.file.read_to_end(&mut bytes).ok()?;
+        Some(bytes)
     }
 }

@@ -1,8 +1,12 @@
-//! A transcript as people read it: the time of day, who spoke, and no more of the prompt than its beginning.
+//! A transcript as people read it: the time of day, who spoke, and no more of the prompt than its beginning. Of an agent that
+//! speaks a protocol it is what the agent said and which tools it used. No secret of the workflow file is in it.
 
 use serde_json::json;
 
+use crate::agent::peek::{PeekLine, PeekReader};
+use crate::config::exec::ExecEvents;
 use crate::domain::time::Timestamp;
+use crate::launcher::environment::Secrets;
 
 use super::output;
 
@@ -13,6 +17,9 @@ const LONGEST_SENT: usize = 200;
 pub struct TranscriptView {
     verbose: bool,
     json: bool,
+    secrets: Secrets,
+    /// Understands what the agent's protocol says; left out where everything is shown as it was printed.
+    reader: Option<PeekReader>,
     half: Vec<u8>,
     /// Lines in a row that were sent to the agent, and are not shown.
     folded: usize,
@@ -20,8 +27,16 @@ pub struct TranscriptView {
 }
 
 impl TranscriptView {
-    pub fn new(verbose: bool, json: bool) -> Self {
-        Self { verbose, json, half: Vec::new(), folded: 0, sent: false }
+    pub fn new(verbose: bool, json: bool, secrets: Secrets) -> Self {
+        Self { verbose, json, secrets, reader: None, half: Vec::new(), folded: 0, sent: false }
+    }
+
+    /// For what this agent prints.
+    pub fn of_agent(self, runtime: &str, exec: ExecEvents) -> Self {
+        let is_plain = self.verbose || self.json || runtime.is_empty();
+        let is_plain = is_plain || (runtime == "exec" && matches!(exec, ExecEvents::Plain));
+        let reader = (!is_plain).then(|| PeekReader::new(runtime, exec));
+        Self { reader, ..self }
     }
 
     pub fn take(&mut self, piece: &[u8]) -> String {
@@ -30,7 +45,7 @@ impl TranscriptView {
         let rest = self.half.split_off(last + 1);
         let whole = std::mem::replace(&mut self.half, rest);
         let mut out = String::new();
-        for line in String::from_utf8_lossy(&whole).lines() {
+        for line in self.secrets.cut_from(&String::from_utf8_lossy(&whole)).lines() {
             self.line(line, &mut out);
         }
         out
@@ -40,7 +55,8 @@ impl TranscriptView {
         let mut out = String::new();
         let half = std::mem::take(&mut self.half);
         if !half.is_empty() {
-            self.line(&String::from_utf8_lossy(&half), &mut out);
+            let half = self.secrets.cut_from(&String::from_utf8_lossy(&half));
+            self.line(&half, &mut out);
         }
         self.unfold(&mut out);
         out
@@ -54,6 +70,13 @@ impl TranscriptView {
             return;
         };
         let text = parts.next().unwrap_or_default();
+        if let Some(reader) = &mut self.reader {
+            let seen = reader.line(line);
+            if matches!(stream, "in" | "out" | "note") {
+                seen.iter().for_each(|seen| tell(seen, out));
+                return;
+            }
+        }
         if self.json {
             out.push_str(&format!("{}\n", json!({ "at": at, "stream": stream, "text": text })));
             return;
@@ -67,8 +90,7 @@ impl TranscriptView {
             self.sent = false;
         }
         let text = if stream == "in" && !self.verbose { output::clip(text, LONGEST_SENT) } else { text.to_owned() };
-        let time = if at == 0 { String::new() } else { output::time_of_day(Timestamp(at)) };
-        out.push_str(&format!("{time:<8} {stream:<4} {text}\n"));
+        out.push_str(&format!("{:<8} {stream:<4} {text}\n", time_of(Timestamp(at))));
     }
 
     fn unfold(&mut self, out: &mut String) {
@@ -80,6 +102,18 @@ impl TranscriptView {
             ));
             self.folded = 0;
         }
+    }
+}
+
+fn time_of(at: Timestamp) -> String {
+    if at.0 == 0 { String::new() } else { output::time_of_day(at) }
+}
+
+/// What was said in several lines stays under its time.
+fn tell(seen: &PeekLine, out: &mut String) {
+    for (number, line) in seen.text.trim_end().lines().enumerate() {
+        let (time, kind) = if number == 0 { (time_of(seen.at), seen.kind.name()) } else { (String::new(), "") };
+        out.push_str(&format!("{time:<8} {kind:<7} {line}\n"));
     }
 }
 
@@ -97,7 +131,7 @@ mod tests {
 
     #[test]
     fn the_prompt_is_folded_and_times_can_be_read() {
-        let shown = read(TranscriptView::new(false, false));
+        let shown = read(TranscriptView::new(false, false, Secrets::default()));
         let lines: Vec<&str> = shown.lines().collect();
         assert_eq!(lines.len(), 5, "{shown}");
         assert!(lines[0].ends_with(" in   Do it.") && lines[0].as_bytes()[2] == b':', "{shown}");
@@ -109,9 +143,23 @@ mod tests {
 
     #[test]
     fn verbose_shows_all_and_json_keeps_the_times() {
-        assert!(read(TranscriptView::new(true, false)).contains("in   Really."));
-        let json = read(TranscriptView::new(false, true));
+        assert!(read(TranscriptView::new(true, false, Secrets::default())).contains("in   Really."));
+        let json = read(TranscriptView::new(false, true, Secrets::default()));
         assert_eq!(json.lines().count(), 6);
         assert_eq!(json.lines().next(), Some(r#"{"at":1000,"stream":"in","text":"Do it."}"#));
+    }
+
+    #[test]
+    fn of_an_agent_with_a_protocol_its_words_and_tools_are_shown_and_no_secret() {
+        let words = "5000 in {\"type\":\"user\"}\n7000 out {\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"Looking.\\nWith ghp_0123456789abcdef\"},\
+            {\"type\":\"tool_use\",\"id\":\"1\",\"name\":\"Bash\",\"input\":{\"command\":\"ls\"}}]}}\n8000 err a warning\n";
+        let secrets = Secrets { names: Vec::new(), values: vec!["ghp_0123456789abcdef".into()] };
+        let view = |verbose| TranscriptView::new(verbose, false, secrets.clone()).of_agent("claude", ExecEvents::Plain);
+        let read = |mut page: TranscriptView| page.take(words.as_bytes()) + &page.end();
+        let shown = read(view(false));
+        let told: Vec<&str> = shown.lines().map(|line| line[8..].trim()).collect();
+        assert_eq!(told, ["message Looking.", "With ***", "tool    Bash ls", "err  a warning"], "{shown}");
+        let all = read(view(true));
+        assert!(all.contains("tool_use") && !all.contains("ghp_"), "{all}");
     }
 }
