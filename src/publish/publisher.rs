@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::broadcast::error::RecvError;
 
-use super::carried_over::{self, RECORD};
+use super::carried_over::{self, RECORD, TeammateReport};
 use super::team_picture::{TeamIdentity, TeamPicture};
 use super::team_state_file::TeamStateFile;
 use crate::domain::ids::RunId;
@@ -37,12 +37,12 @@ pub async fn publish(publication: Publication, handle: Handle) {
     let mut heard = news.subscribe();
     drop(news);
     let mut picture = TeamPicture::begun(&publication.identity, now());
-    let mut writer = Writer { file: publication.file, failing: false };
+    let mut writer = Writer { file: publication.file, secrets: publication.secrets.clone(), failing: false };
     let mut hooks = HookRecords { state_dir: publication.state_dir, positions: BTreeMap::new() };
     let mut look = tokio::time::interval(HOOKS_EVERY);
     look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut written = tokio::time::Instant::now();
-    see(&mut picture, &snapshots.newest());
+    see(&mut picture, &snapshots.newest(), &mut hooks, &publication.secrets);
     let mut changed = true;
     loop {
         if changed && written.elapsed() >= AT_MOST_EVERY || written.elapsed() >= AT_LEAST_EVERY || !writer.has_written()
@@ -53,7 +53,7 @@ pub async fn publish(publication: Publication, handle: Handle) {
         let due = written + if changed { AT_MOST_EVERY } else { AT_LEAST_EVERY };
         tokio::select! {
             seen = snapshots.changed() => {
-                see(&mut picture, &snapshots.newest());
+                see(&mut picture, &snapshots.newest(), &mut hooks, &publication.secrets);
                 changed = true;
                 if seen.is_err() {
                     break;
@@ -76,8 +76,9 @@ pub async fn publish(publication: Publication, handle: Handle) {
     writer.write(&picture).await;
 }
 
-fn see(picture: &mut TeamPicture, published: &Published) {
-    picture.see(published.at(), published.views());
+/// What the hooks of a run said last is heard before its end.
+fn see(picture: &mut TeamPicture, published: &Published, hooks: &mut HookRecords, secrets: &Secrets) {
+    picture.see(published.at(), published.views(), |run| hooks.news_of(run, secrets));
 }
 
 fn without_secrets(news: News, secrets: &Secrets) -> News {
@@ -92,6 +93,7 @@ fn without_secrets(news: News, secrets: &Secrets) -> News {
 /// Says once that it cannot write, and once that it can again.
 struct Writer {
     file: TeamStateFile,
+    secrets: Secrets,
     failing: bool,
 }
 
@@ -102,7 +104,8 @@ impl Writer {
 
     async fn write(&mut self, picture: &TeamPicture) {
         let (file, state) = (self.file.clone(), picture.state().clone());
-        let done = tokio::task::spawn_blocking(move || file.write(&state, now())).await;
+        let secrets = self.secrets.clone();
+        let done = tokio::task::spawn_blocking(move || file.write(&state.without_secrets(&secrets), now())).await;
         let error = match done {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(error.to_string()),
@@ -134,13 +137,18 @@ impl HookRecords {
         self.positions.retain(|run, _| live.iter().any(|(live, _)| live == run));
         let mut news = false;
         for (run, name) in live {
-            let path = run_directory(&self.state_dir, &RunId::new(run.clone())).join("artifacts").join(RECORD);
-            let position = self.positions.entry(run).or_default();
-            for report in carried_over::read_from(&path, position) {
-                picture.report(&name, report.without_secrets(secrets), now());
+            for report in self.news_of(&run, secrets) {
+                picture.report(&name, report, now());
                 news = true;
             }
         }
         news
+    }
+
+    /// What the hooks of one run have said since the last look.
+    fn news_of(&mut self, run: &str, secrets: &Secrets) -> Vec<TeammateReport> {
+        let path = run_directory(&self.state_dir, &RunId::new(run)).join("artifacts").join(RECORD);
+        let position = self.positions.entry(run.to_owned()).or_default();
+        carried_over::read_from(&path, position).into_iter().map(|report| report.without_secrets(secrets)).collect()
     }
 }

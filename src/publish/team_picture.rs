@@ -60,8 +60,13 @@ impl TeamPicture {
         self.workers.iter().map(|(run, name)| (run.as_str(), name.as_str()))
     }
 
-    /// Takes in a picture, job by job.
-    pub fn see(&mut self, at: Timestamp, jobs: impl Iterator<Item = JobView>) {
+    /// Takes in a picture, job by job. `last_words` are what a run's own hooks said before it ended.
+    pub fn see(
+        &mut self,
+        at: Timestamp,
+        jobs: impl Iterator<Item = JobView>,
+        mut last_words: impl FnMut(&str) -> Vec<TeammateReport>,
+    ) {
         let mut live = BTreeMap::new();
         let mut progress = TeamProgress::default();
         let mut newest: Option<JobView> = None;
@@ -85,6 +90,8 @@ impl TeamPicture {
         }
         let over: Vec<String> = self.workers.keys().filter(|run| !live.contains_key(run.as_str())).cloned().collect();
         for run in over {
+            let name = self.workers.get(&run).cloned().unwrap_or_default();
+            last_words(&run).into_iter().for_each(|report| self.report(&name, report, at));
             self.run_over(&run, at);
         }
         // In the order in which they were started: run ids sort by time.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::observability::{ModelTier, OrchestrationPattern};
 use crate::domain::time::Timestamp;
+use crate::launcher::environment::Secrets;
 
 pub const VERSION: &str = "1.0";
 pub const MOST_TEAMMATES: usize = 10;
@@ -189,6 +190,21 @@ impl TeamState {
         });
         let too_many = self.recent_messages.len().saturating_sub(MOST_MESSAGES);
         self.recent_messages.drain(..too_many);
+    }
+
+    /// Whatever people and agents wrote into it.
+    pub fn without_secrets(mut self, secrets: &Secrets) -> Self {
+        let clean = |text: &mut String| *text = secrets.cut_from(text);
+        clean(&mut self.team_name);
+        clean(&mut self.feature);
+        for mate in &mut self.teammates {
+            [&mut mate.name, &mut mate.role].into_iter().for_each(clean);
+            mate.current_task.iter_mut().chain(&mut mate.task_id).for_each(clean);
+        }
+        for message in &mut self.recent_messages {
+            [&mut message.from, &mut message.to, &mut message.content].into_iter().for_each(clean);
+        }
+        self
     }
 
     /// The session is over. What it came to stays for its readers.

@@ -72,6 +72,70 @@ fn a_run_is_a_teammate_its_helper_is_another_and_the_end_switches_the_file_off()
     assert_eq!(value["progress"]["completedTasks"], 1);
 }
 
+/// An agent with two helpers whose hooks are called as its client calls them; it goes on from step to step when it is told.
+const WITH_HOOKS: &str = "set -eu
+hook() { printf '%s' \"$2\" | PROGRAM hook \"$1\" > /dev/null; }
+step() { while [ ! -e \".$1\" ]; do sleep 0.1; done; rm \".$1\"; }
+hook subagent-start '{\"agent_id\": \"one\", \"tool_input\": {\"prompt\": \"look around\"}}'
+hook subagent-start '{\"agent_id\": \"two\", \"agent_type\": \"tester\"}'
+step second
+hook teammate-idle '{\"teammate_name\": \"one\"}'
+hook task-completed '{\"agent_id\": \"two\", \"task_id\": \"7\", \"task_subject\": \"Paint the frame\"}'
+hook stop '{}'
+step third
+echo work > door.txt
+git add -A && git commit -qm work
+tk done 'it is done'
+hook subagent-stop '{\"agent_id\": \"one\", \"transcript_path\": \"/t\"}'
+hook subagent-stop '{\"agent_id\": \"two\", \"exit_code\": 3}'
+";
+
+/// Cases 11 to 16 with a runner, which owns the file: what the hooks of a worker say is carried over, to its very end.
+#[test]
+fn cases_11_to_16_hooks_of_a_worker_are_carried_over_by_the_runner() {
+    let board = Board::new(&WITH_HOOKS.replace("PROGRAM", env!("CARGO_BIN_EXE_dirigent")), MERGE);
+    board.ticket("t-1", "Paint the door");
+    let runner = board.start();
+    let helper = |name: &str| -> Option<Value> {
+        let state = read(&board)?;
+        let mates = state["teammates"].as_array()?;
+        mates.iter().find(|mate| mate["name"] == format!("t-1#1/{name}")).cloned()
+    };
+    let is = |name: &str, status: &str| helper(name).is_some_and(|mate| mate["status"] == status);
+    board.until("both helpers are there", || is("one", "spawning") && is("two", "spawning"));
+    assert_eq!(helper("one").unwrap()["currentTask"], "look around");
+    assert_eq!(helper("two").unwrap()["role"], "tester");
+
+    std::fs::write(board.worktrees()[0].join(".second"), "").unwrap();
+    board.until("one is idle, the other's task is done", || is("one", "idle") && is("two", "completed"));
+    assert_eq!(helper("one").unwrap()["currentTask"], Value::Null);
+    assert_eq!(helper("two").unwrap()["taskId"], "7");
+    let state = read(&board).unwrap();
+    assert!(state["recentMessages"].to_string().contains("completed: Paint the frame"), "{state:#}");
+    assert_eq!(state["enabled"], true, "the end of the agent's session is not the end of the runner's");
+
+    std::fs::write(board.worktrees()[0].join(".third"), "").unwrap();
+    board.until("the run is over", || {
+        read(&board).is_some_and(|value| {
+            value["teammates"].to_string().contains("\"name\":\"t-1#1\"") && value["progress"]["completedTasks"] == 1
+        })
+    });
+    assert_eq!(helper("one").unwrap()["status"], "completed");
+    assert_eq!(helper("two").unwrap()["status"], "failed", "what was said in the last moment counts, too");
+    runner.end();
+    assert_eq!(read(&board).unwrap()["enabled"], false);
+}
+
+#[test]
+fn a_title_with_a_secret_is_written_without_it() {
+    let board = Board::new("exit 0\n", &format!("{MUTATE}server: {{tokens: {{ada: $CANARY}}}}\n"));
+    board.ticket("t-1", "Use canary-0123456789-token for the door");
+    let output =
+        board.command(&["run", "--once", "--plain"]).env("CANARY", "canary-0123456789-token").output().unwrap();
+    let text = std::fs::read_to_string(board.repo().join(".bkit/agent-state.json")).unwrap();
+    assert!(text.contains("Use *** for the door") && !text.contains("canary"), "{text}\n{output:?}");
+}
+
 #[test]
 fn a_run_that_fails_is_a_teammate_that_failed() {
     let board = Board::new("exit 3\n", MUTATE);
