@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 
 use super::problem::Problem;
 use super::wire;
+
+/// A secret that is shorter could be guessed.
+const SHORTEST_SECRET: usize = 16;
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -44,12 +47,23 @@ impl PollingSettings {
     }
 
     pub fn check(&self) -> Vec<Problem> {
-        if self.webhook.is_none() || self.secrets().next().is_some() {
-            return Vec::new();
+        let Some(webhook) = &self.webhook else { return Vec::new() };
+        if self.secrets().next().is_none() {
+            let message = "`polling.webhook` names no secret, so no delivery could be told from a forged one";
+            let help = "write `polling.webhook.github.secret: $NAME`, or `linear` in its place";
+            return vec![Problem::new("polling.webhook", message).with_help(help)];
         }
-        let message = "`polling.webhook` names no secret, so no delivery could be told from a forged one";
-        let help = "write `polling.webhook.github.secret: $NAME`, or `linear` in its place";
-        vec![Problem::new("polling.webhook", message).with_help(help)]
+        let senders = [("github", &webhook.github), ("linear", &webhook.linear)];
+        let is_short = |sender: &WebhookSender| {
+            sender.secret.as_ref().is_some_and(|secret| secret.expose_secret().trim().len() < SHORTEST_SECRET)
+        };
+        let short = senders.into_iter().filter(|(_, sender)| is_short(sender)).map(|(name, _)| {
+            let key = format!("polling.webhook.{name}.secret");
+            let message = format!("`{key}` has fewer than {SHORTEST_SECRET} characters and could be guessed");
+            Problem::new(key, message)
+                .with_help("make one with `openssl rand -hex 32`, and enter it at the sender, too")
+        });
+        short.collect()
     }
 }
 
