@@ -51,7 +51,13 @@ impl Job {
             }
             next.push('`');
             if let Some(written) = written {
-                next.push_str(&format!(" (or comment `{written}`)"));
+                // Not in brackets of its own within others.
+                let inside = next.matches('(').count() > next.matches(')').count();
+                next.push_str(&if inside {
+                    format!(", or comment `{written}`")
+                } else {
+                    format!(" (or comment `{written}`)")
+                });
             }
         }
         Reason { next, ..reason }

@@ -74,11 +74,29 @@ impl PageDraft {
 
 fn sweep(data: &mut Json, clean: &impl Fn(&str) -> String) {
     match data {
-        Json::String(text) => *text = clean(text),
+        Json::String(text) => {
+            *text = clean(text);
+            if text.contains(turns_around) {
+                *text = shown_as_they_are(text);
+            }
+        }
         Json::Array(items) => items.iter_mut().for_each(|item| sweep(item, clean)),
         Json::Object(fields) => fields.values_mut().for_each(|value| sweep(value, clean)),
         Json::Null | Json::Bool(_) | Json::Number(_) => {}
     }
+}
+
+/// Letters that nobody sees and that change the order of those around them: code could read otherwise than it runs.
+fn turns_around(letter: char) -> bool {
+    matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn shown_as_they_are(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if turns_around(letter) { out.push_str(&format!("[U+{:04X}]", u32::from(letter))) } else { out.push(letter) }
+    }
+    out
 }
 
 /// Without the indentation, which is for those who read the templates.
@@ -135,6 +153,14 @@ mod tests {
         for (name, _) in TEMPLATES {
             assert!(REGISTRY.has_template(name), "{name} is not understood");
         }
+    }
+
+    #[test]
+    fn letters_that_turn_others_around_are_shown() {
+        let mut data = serde_json::json!({ "lines": ["if admin \u{202e} } // \u{2066}", "plain"] });
+        sweep(&mut data, &|text: &str| text.to_owned());
+        assert_eq!(data["lines"][0], "if admin [U+202E] } // [U+2066]");
+        assert_eq!(data["lines"][1], "plain");
     }
 
     #[test]

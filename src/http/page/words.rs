@@ -68,7 +68,13 @@ pub fn cut(text: &str, longest: usize) -> String {
 pub fn sentence(text: &str, longest: usize) -> String {
     let short = short_run_ids(text);
     let line = short.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" · ");
-    cut(&line, longest)
+    let shown = cut(&line, longest);
+    let open = shown.matches('`').count() % 2 == 1 && line.matches('`').count() % 2 == 0;
+    // Half of something to type is worse than nothing of it.
+    match shown.rfind('`').filter(|_| open && shown != line) {
+        Some(at) => format!("{}…", shown[..at].trim_end()),
+        None => shown,
+    }
 }
 
 pub fn count(number: usize, one: &str, many: &str) -> String {
@@ -106,6 +112,15 @@ mod tests {
         assert_eq!([tokens(999), tokens(12_345), tokens(999_960), tokens(4_540_000)], ["999", "12.3k", "1.0M", "4.5M"]);
         assert_eq!([money(0), money(12_345), money(12_345_678)], ["$0.00", "$0.0123", "$12.35"]);
         assert_eq!(clip("\n  one two\nthree", 5), "one …");
+    }
+
+    #[test]
+    fn what_is_to_be_typed_is_shown_whole_or_not_at_all() {
+        let text = "run `dirigent approve t-1` (or comment `/dirigent approve t-1`)";
+        assert_eq!(sentence(text, 200), text);
+        assert_eq!(sentence(text, 50), "run `dirigent approve t-1` (or comment…");
+        assert_eq!(sentence(text, 12), "run…");
+        assert_eq!(sentence("one ` and so on and on", 12), "one ` and s…");
     }
 
     #[test]
