@@ -12,6 +12,7 @@ use crate::config::policy::ForgeKind;
 use crate::config::tracker::TrackerKind;
 use crate::config::worker::Runtime;
 use crate::config::workspace::{BranchSource, WorkspaceMode};
+use crate::domain::phase::Phase;
 
 /// What decides whether a key has an effect.
 struct Scene<'a> {
@@ -49,8 +50,17 @@ const RULES: &[Rule] = &[
         why: |_, _| Some("every worker runs on this machine; `agent.max_concurrent_agents` counts them"),
     },
     Rule {
+        // What is as it is built in is in force; the check of the file refuses what is the opposite.
         keys: &["orchestration.default_phase", "orchestration.passive_phases"],
-        why: |_, _| Some("the phases are built in; the value is only compared with them"),
+        why: |s, path| {
+            let written = &s.settings.orchestration;
+            let passive = [Phase::WaitingForChecks, Phase::WaitingForHuman, Phase::Blocked];
+            let is_built_in = match path {
+                "orchestration.default_phase" => written.default_phase == Some(Phase::Implementing),
+                _ => passive.iter().all(|phase| written.passive_phases.contains(phase)),
+            };
+            (!is_built_in).then_some("the phases are built in; the value is only compared with them")
+        },
     },
     Rule {
         keys: &["orchestration.comment_min_interval_ms", "orchestration.ownership.required_workpad_marker"],

@@ -126,8 +126,6 @@ fn files_of_the_family_are_not_refused_once_tracker_and_agent_are_replaced() {
                 "pi.extension_paths[2]",
                 "pi.disable_extensions",
                 "pi.disable_themes",
-                "orchestration.default_phase",
-                "orchestration.passive_phases",
             ],
         ),
     ] {
