@@ -9,9 +9,11 @@ mod support;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use dirigent::config::Settings;
+use dirigent::config::policy::Policy;
 use dirigent::config::server::ServerSettings;
 use dirigent::domain::basis::Basis;
 use dirigent::domain::ids::{TicketId, TicketKey};
@@ -47,6 +49,7 @@ fn main() {
     println!("a picture of 2,000 tickets, built and published: {:.2} ms (median of {ROUNDS})", support::median(took));
 
     let (state, settings) = board(500);
+    let settings_of_500 = settings.clone();
     let policy = settings.policy("hash", false);
     let picture = Picture::of(&state, &policy, now());
     let (snapshots, seen) = watch::channel(Arc::new(Published::new(picture, Arc::new(policy))));
@@ -81,17 +84,84 @@ fn main() {
         clients.into_iter().map(|client| client.join().unwrap()).sum()
     });
     println!("state of 500 tickets: {:.0} requests a second, asked by 4 clients", asked as f64 / ASKING.as_secs_f64());
+
+    let policy = Arc::new(settings_of_500.policy("hash", false));
+    let alone = passes(&state, &policy, &snapshots);
+    let over = AtomicBool::new(false);
+    let (asked, beside) = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..4).map(|_| scope.spawn(|| ask_at_pace(&address, &over))).collect();
+        let beside = passes(&state, &policy, &snapshots);
+        over.store(true, Ordering::Relaxed);
+        (clients.into_iter().map(|client| client.join().unwrap()).sum::<f64>(), beside)
+    });
+    println!(
+        "a pass of the scheduler over 500 tickets: {alone:.3} ms of processor time; while {asked:.0} requests a second are answered: {beside:.3} ms"
+    );
     drop(snapshots);
+}
+
+/// What a pass takes of a processor, whoever else uses the machine: a tick and its picture.
+fn passes(state: &State, policy: &Arc<Policy>, snapshots: &watch::Sender<Arc<Published>>) -> f64 {
+    let mut took = Vec::new();
+    for _ in 0..ROUNDS {
+        let mut state = state.clone();
+        let before = processor_time();
+        let basis = Basis { asked_at: now(), after: Default::default() };
+        let _ = step(&mut state, policy, now(), Event::PolledUnchanged { base: None, basis });
+        snapshots.send_replace(Arc::new(Published::new(Picture::of(&state, policy, now()), policy.clone())));
+        took.push((processor_time() - before) as f64 / 1e6);
+        std::thread::sleep(Duration::from_millis(25));
+    }
+    support::median(took)
+}
+
+/// Of this thread, in nanoseconds.
+fn processor_time() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    text.split(' ').next().unwrap().parse().unwrap()
+}
+
+/// 250 times a second; how often it was.
+fn ask_at_pace(address: &str, over: &AtomicBool) -> f64 {
+    let mut client = Client::new(address);
+    let began = Instant::now();
+    let mut asked = 0;
+    while !over.load(Ordering::Relaxed) {
+        client.ask();
+        asked += 1;
+        let due = Duration::from_millis(4) * asked;
+        std::thread::sleep(due.saturating_sub(began.elapsed()));
+    }
+    f64::from(asked) / began.elapsed().as_secs_f64()
 }
 
 /// As often as it is answered.
 fn ask(address: &str) -> usize {
-    let mut stream = TcpStream::connect(address).unwrap();
-    let request = format!("GET /api/v1/state HTTP/1.1\r\nHost: {address}\r\n\r\n");
-    let (began, mut asked, mut buffer) = (Instant::now(), 0, vec![0; 1 << 20]);
+    let mut client = Client::new(address);
+    let (began, mut asked) = (Instant::now(), 0);
     while began.elapsed() < ASKING {
+        client.ask();
+        asked += 1;
+    }
+    asked
+}
+
+struct Client {
+    stream: TcpStream,
+    request: String,
+    buffer: Vec<u8>,
+}
+
+impl Client {
+    fn new(address: &str) -> Self {
+        let request = format!("GET /api/v1/state HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        Self { stream: TcpStream::connect(address).unwrap(), request, buffer: vec![0; 1 << 20] }
+    }
+
+    fn ask(&mut self) {
+        let Self { stream, request, buffer } = self;
         stream.write_all(request.as_bytes()).unwrap();
-        let mut held = stream.read(&mut buffer).unwrap();
+        let mut held = stream.read(buffer).unwrap();
         while !buffer[..held].windows(4).any(|four| four == b"\r\n\r\n") {
             held += stream.read(&mut buffer[held..]).unwrap();
         }
@@ -104,9 +174,7 @@ fn ask(address: &str) -> usize {
             let size = left.min(buffer.len());
             left -= stream.read(&mut buffer[..size]).unwrap();
         }
-        asked += 1;
     }
-    asked
 }
 
 fn board(tickets: usize) -> (State, Settings) {
