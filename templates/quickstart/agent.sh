@@ -32,6 +32,6 @@ git add -A
 git diff --cached --quiet || git commit -q -m "$title"
 # What people said is answered by its name.
 for remark in $(sed -n 's/.*(remark \(r[0-9a-f]*\)).*/\1/p' "$DIRIGENT_PROMPT_FILE"); do
-  tk answer "$remark" fixed "done as you said"
+  tk answer "$remark" fixed "done as you said" || tk answer "$remark" explained "it is as you say already"
 done
 tk done "$title: done"
