@@ -15,6 +15,9 @@ pub enum GithubError {
     /// Nothing has left.
     #[error("GitHub could not be reached: {0}")]
     Unreachable(String),
+    /// A write did not leave: what allowed it had ended when its turn came.
+    #[error("it was stopped before its turn came")]
+    Withdrawn,
     /// A write has left, and what became of it is not known.
     #[error("GitHub's answer was lost: {0}")]
     MaybeDone(String),

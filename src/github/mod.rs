@@ -13,6 +13,7 @@ mod pace;
 mod pages;
 mod renamed;
 mod shared_pace;
+mod standing;
 mod token;
 mod transport;
 
@@ -30,6 +31,7 @@ pub use error::{FieldFault, GithubError, LimitKind, Rejection};
 pub use graphql::{GraphqlAnswer, GraphqlFault};
 pub use pace::{Purpose, Spent};
 pub use pages::Pages;
+pub use standing::{Standing, while_it_holds};
 pub use token::Granted;
 
 use access::Addresses;
@@ -260,6 +262,9 @@ impl Github {
             true => None,
             false => Some(token.current(transport, addresses).await?),
         };
+        if question.writes() && !standing::holds() {
+            return Err(GithubError::Withdrawn);
+        }
         let answer = transport.exchange(addresses, question, credential.as_ref()).await;
         // What another host says is nothing about our limits or our token.
         if let (Ok(answer), false) = (&answer, question.is_foreign()) {

@@ -356,6 +356,7 @@ impl Driver {
         let reloaded = matches!(event, Event::PolicyReloaded);
         let switch_before = self.state.global_switch();
         let board_error_before = self.state.tracker.last_error.clone();
+        let board_was_read = self.state.tracker.last_ok.is_some();
         let at = now();
         if let Some(recorder) = &mut self.recorder {
             recorder.write(&RecordLine::Event { at, event: event.clone() });
@@ -381,9 +382,10 @@ impl Driver {
             self.soft_since.get_or_insert_with(Instant::now);
         }
         self.changed_since_poll |= !changes.jobs.is_empty() || !changes.outbox.is_empty();
-        // A board that cannot be read changes no job, and people must see it all the same.
-        let board_error = self.state.tracker.last_error != board_error_before;
-        if changes.is_hard() || changes.soft || all || board_error {
+        // A board that cannot be read changes no job, nor does the first reading of an empty one, and people must see both all the same.
+        let tracker = &self.state.tracker;
+        let board_news = tracker.last_error != board_error_before || tracker.last_ok.is_some() != board_was_read;
+        if changes.is_hard() || changes.soft || all || board_news {
             self.stale_since.get_or_insert_with(Instant::now);
         }
         self.unwritten.add(changes);

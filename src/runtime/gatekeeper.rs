@@ -12,6 +12,7 @@ use crate::domain::permit::Permit;
 use crate::engine::circumstances;
 use crate::engine::permit::{Circumstances, EffectKind, Refusal, permit};
 use crate::engine::state::State;
+use crate::github::Standing;
 
 /// Kept up to date by the driver, asked by every task that writes.
 #[derive(Debug)]
@@ -25,6 +26,19 @@ struct Known {
     kill_file: PathBuf,
     general: Circumstances,
     tickets: HashMap<TicketId, Circumstances>,
+}
+
+/// What one write stands on while it waits for its turn.
+pub struct Ground {
+    pub gatekeeper: Arc<Gatekeeper>,
+    pub kind: EffectKind,
+    pub ticket: TicketId,
+}
+
+impl Standing for Ground {
+    fn holds(&self) -> bool {
+        self.gatekeeper.permit(self.kind, Some(&self.ticket)).is_ok()
+    }
 }
 
 impl Gatekeeper {

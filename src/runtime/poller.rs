@@ -22,6 +22,8 @@ use crate::tracker::{BoardAnswer, BoardReading, Tracker};
 
 /// The least time between two polls, or two refreshes, that changes ask for: a burst of edits is one.
 const BREATH: Duration = Duration::from_millis(50);
+/// A poll that failed is not left for a whole period, which may be an hour where webhooks tell most.
+const AFTER_FAILURE: Duration = Duration::from_secs(30);
 
 pub struct PollerParts {
     pub tracker: Arc<dyn Tracker>,
@@ -95,6 +97,9 @@ pub async fn poll(mut parts: PollerParts) {
         }
         let (event, pause) = ask(&parts, plan, &mut told).await;
         complain(&event, &mut complained);
+        if matches!(event, Event::PollFailed { .. }) {
+            due = due.min(Instant::now() + AFTER_FAILURE);
+        }
         due = due.max(Instant::now() + pause);
         let (left_out, usage) = (parts.tracker.left_out(), parts.tracker.usage());
         let over = Message::PollOver { left_out, usage, mark: told.clone() };

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::gatekeeper::Gatekeeper;
+use super::gatekeeper::{Gatekeeper, Ground};
 use super::handle::Message;
 use super::lanes::{CallQueue, LaneFailure, Priority, READ_TICKET, WRITE};
 use crate::config::policy::Policy;
@@ -21,6 +21,7 @@ use crate::domain::ticket::state_in;
 use crate::engine::event::Event;
 use crate::engine::permit::EffectKind;
 use crate::engine::{provenance, select};
+use crate::github::while_it_holds;
 use crate::tracker::Tracker;
 use crate::worker::{ApiOutcome, ServiceAccess};
 
@@ -84,9 +85,12 @@ impl RunnerService {
         let RunnerServiceParts { ticket, tracker, lane, gatekeeper, .. } = &self.parts;
         let refused = |why: String| WriteTrouble { why, may_be_done: false };
         let api = tracker.agent_api().ok_or_else(|| refused(NO_API.to_owned()))?;
+        let slot = lane.enter(Priority::Write).await.map_err(|error| refused(error.to_string()))?;
         // What a worker writes is a word of its own: whatever keeps the runner from writing keeps it from this.
         let permit = gatekeeper.permit(kind, Some(ticket)).map_err(|refusal| refused(refusal.to_string()))?;
-        lane.call(Priority::Write, WRITE, api.write_api(&permit, scope, request))
+        let ground = Arc::new(Ground { gatekeeper: gatekeeper.clone(), kind, ticket: ticket.clone() });
+        let writing = while_it_holds(ground, api.write_api(&permit, scope, request));
+        slot.call(WRITE, writing)
             .await
             .map_err(|error| WriteTrouble { why: format!("{error}; look before you repeat it"), may_be_done: true })
     }

@@ -17,6 +17,7 @@ impl From<GithubError> for ForgeError {
             GithubError::Unreachable(detail) => Self::Request(detail),
             GithubError::MaybeDone(detail) => Self::MaybeDone(detail),
             GithubError::Auth(detail) => Self::Auth(detail),
+            GithubError::Withdrawn => Self::Later { wait: Duration::ZERO, why: error.to_string() },
             GithubError::RateLimited { wait, by } if by.is_our_own() => {
                 Self::Later { wait: whole_seconds(wait), why: by.to_string() }
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::gate_watch::{Halt, HaltReceiver, halted};
-use super::super::gatekeeper::Gatekeeper;
+use super::super::gatekeeper::{Gatekeeper, Ground};
 use super::super::host::{GateOrder, ReceiptOrder};
 use super::super::lanes::{self, Priority, Slot};
 use super::super::now;
@@ -26,6 +26,7 @@ use crate::engine::event::{EffectError, EffectResult, Event};
 use crate::engine::permit::EffectKind;
 use crate::engine::provenance;
 use crate::forge::{CommitStatus, Forge, LineNote, MergeOrder, Merged, PrChange, Pushed};
+use crate::github::while_it_holds;
 use crate::tracker::{Edited, Move};
 
 /// The lane that an action is done in.
@@ -87,7 +88,8 @@ pub async fn perform(adapters: Adapters, gatekeeper: Arc<Gatekeeper>, call: Call
         comment_key,
         halt: halt.clone(),
     };
-    let error = match writing.perform(action).await {
+    let ground = Arc::new(Ground { gatekeeper: gatekeeper.clone(), kind, ticket: writing.ticket.clone() });
+    let error = match while_it_holds(ground, writing.perform(action)).await {
         Ok(result) => return Some(Event::EffectDone { effect: id, result }),
         Err(error @ EffectError::Refused { .. }) => return Some(Event::EffectFailed { effect: id, error }),
         Err(error) => error,

@@ -248,6 +248,7 @@ fn answered(result: Result<Value, GithubError>) -> Result<ApiAnswer, TrackerErro
         Err(
             error @ (GithubError::RateLimited { .. }
             | GithubError::Auth(_)
+            | GithubError::Withdrawn
             | GithubError::Unreachable(_)
             | GithubError::MaybeDone(_)),
         ) => Err(error.into()),

@@ -1,5 +1,7 @@
 //! What GitHub's errors mean to the engine.
 
+use std::time::Duration;
+
 use crate::domain::ids::TicketId;
 use crate::github::GithubError;
 use crate::tracker::TrackerError;
@@ -12,6 +14,7 @@ impl From<GithubError> for TrackerError {
             GithubError::Unreachable(words) => Self::Request(words.clone()),
             GithubError::MaybeDone(words) => Self::MaybeDone(words.clone()),
             GithubError::Auth(words) => Self::Auth(words.clone()),
+            GithubError::Withdrawn => Self::Later { wait: Duration::ZERO, why: error.to_string() },
             GithubError::RateLimited { wait, by } if by.is_our_own() => {
                 Self::Later { wait: *wait, why: by.to_string() }
             }

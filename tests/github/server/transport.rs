@@ -77,8 +77,11 @@ pub fn handle(world: &Shared, git: &GitRequest, request: &Request) -> Answer {
         }
         (world.homes[home].git.clone(), home, caller.login())
     };
+    let lock = || world.lock().unwrap_or_else(PoisonError::into_inner);
+    // A pull request shows what was pushed as soon as git does: whoever sees the commit may act on it.
+    let pushing = (git.rest == "git-receive-pack").then(lock);
     let answer = backend(&folder, git, request, &login);
-    let mut world = world.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut world = pushing.unwrap_or_else(lock);
     deeds::refs::sync(&mut world, home, &login);
     answer
 }

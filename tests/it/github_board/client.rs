@@ -1,8 +1,10 @@
 //! The client by itself: tokens of apps, an Enterprise Server's addresses, limits, where the token goes.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use dirigent::github::{Access, Credential, Github, GithubError, LimitKind, Purpose};
+use dirigent::github::{Access, Credential, Github, GithubError, LimitKind, Purpose, Standing, while_it_holds};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
@@ -142,4 +144,43 @@ async fn a_permission_is_told_from_a_limit() {
         Err(GithubError::Refused(refusal)) => assert_eq!(refusal.status, 403),
         other => panic!("{other:?}"),
     }
+}
+
+/// A permit until somebody takes it back.
+struct Until(AtomicBool);
+
+impl Standing for Until {
+    fn holds(&self) -> bool {
+        !self.0.load(Ordering::Acquire)
+    }
+}
+
+/// More is to be written than may leave at once; a switch is pulled while the rest waits for its turn.
+#[tokio::test]
+async fn a_write_that_waits_for_its_turn_does_not_leave_under_a_switch() {
+    let hub = Hub::start();
+    hub.add_issue("ada", "A bug", "", &[]);
+    let (github, switch) = (client(&hub, "robot-token"), Arc::new(Until(AtomicBool::new(false))));
+    let write = |n: usize| {
+        let (github, said) = (github.clone(), json!({ "body": format!("word {n}") }));
+        let (path, allowed) = ("/repos/acme/widgets/issues/1/comments", Arc::clone(&switch));
+        let writing = async move { github.write_blindly(Purpose::Write, http::Method::POST, path, Some(&said)).await };
+        tokio::spawn(while_it_holds(allowed, writing))
+    };
+    let writes: Vec<_> = (0..24).map(write).collect();
+    while hub.comments(1).len() < 20 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    switch.0.store(true, Ordering::Release);
+    let (mut done, mut withdrawn) = (0, 0);
+    for write in writes {
+        match write.await.unwrap() {
+            Ok(()) => done += 1,
+            Err(GithubError::Withdrawn) => withdrawn += 1,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert_eq!((done, hub.comments(1).len()), (done, done), "what did not leave was told, and nothing else");
+    assert!(withdrawn >= 1 && done + withdrawn == 24, "{done} {withdrawn}");
+    github.get::<Value>(Purpose::Look, "/repos/acme/widgets/issues/1").await.unwrap();
 }

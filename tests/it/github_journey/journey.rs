@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::scene::{Account, Scene, holding};
 use crate::github::{ANY_WRITE, Fault, Hub, Instead, Line, When};
-use crate::support::board::{Board, Runner};
+use crate::support::board::{Board, Runner, is_pushing};
 use crate::support::git_in;
 
 /// Keeps what it was given, commits one more line, and says done.
@@ -327,11 +327,11 @@ impl Journey {
         self.board.status(&[])
     }
 
-    /// What was under way has arrived: nothing was written while the board was asked a few times.
+    /// What was under way has arrived: nothing is being pushed, and nothing was written while the board was asked a few times.
     fn is_quiet(&self) -> bool {
         let before = self.hub.writes().len();
         self.watches(3);
-        self.hub.writes().len() == before
+        !is_pushing(self.board.scratch.dir.path()) && self.hub.writes().len() == before
     }
 
     /// The board was asked so many times from now on.

@@ -245,6 +245,16 @@ impl Board {
     }
 }
 
+/// Whether something is being pushed from below `folder`.
+pub fn is_pushing(folder: &std::path::Path) -> bool {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    entries.into_iter().any(|process| {
+        let command = std::fs::read(process.join("cmdline")).unwrap_or_default();
+        let pushes = command.split(|byte| *byte == 0).any(|word| word == b"push" || word == b"send-pack");
+        pushes && std::fs::read_link(process.join("cwd")).is_ok_and(|place| place.starts_with(folder))
+    })
+}
+
 /// A runner in the background; ends with the test.
 pub struct Runner {
     pub child: Child,

@@ -335,10 +335,9 @@ async fn a_prompt_that_cannot_be_rendered_is_permanent() {
 
 #[tokio::test]
 async fn a_missing_base_branch_is_permanent_and_named() {
-    let bench = Bench::new(&["commit=a.txt"]);
-    let worker = bench.worker();
-    let mut order = bench.order();
-    order.base_branch = "nowhere".into();
+    let mut bench = Bench::new(&["commit=a.txt"]);
+    bench.settings.workspace.base = "nowhere".into();
+    let (worker, order) = (bench.worker(), bench.order());
     let (_control, heard) = tokio::sync::mpsc::channel(64);
     let (teller, _events) = tokio::sync::mpsc::channel(64);
     let report = worker.run(allowed(EffectKind::StartRun), order, Inbox::new(heard), teller).await;
