@@ -79,10 +79,24 @@ fn create_comment(world: &mut World, by: &Actor, input: &Value) -> Done {
     Ok(("CommentPayload", "comment", Kind::Comment(issue.id.clone(), Box::new(comment))))
 }
 
+/// What Linear keeps of a text. Its editor knows no hidden lines, and no blanks where nobody sees them.
+pub fn kept(text: &str) -> String {
+    let mut seen = String::new();
+    let mut rest = text;
+    while let Some((before, hidden)) = rest.split_once("<!--") {
+        seen.push_str(before);
+        rest = hidden.split_once("-->").map_or("", |(_, behind)| behind);
+    }
+    seen.push_str(rest);
+    let mut lines: Vec<&str> = seen.lines().map(str::trim_end).collect();
+    lines.dedup_by(|next, last| next.is_empty() && last.is_empty());
+    lines.join("\n").trim().to_owned()
+}
+
 /// A comment is written. Whether that moves the issue's own time is not documented: here it does not.
 pub fn comment(world: &mut World, issue: &str, id: &str, by: &Actor, body: &str) -> Comment {
     let now = world.now();
-    let (by, body) = (by.clone(), body.to_owned());
+    let (by, body) = (by.clone(), kept(body));
     let comment = Comment { id: id.to_owned(), by, body, created_at: now, updated_at: now, reactions: Vec::new() };
     world.change(|board| board.edit(issue, |issue| issue.comments.push(comment.clone())));
     comment
@@ -92,7 +106,7 @@ fn update_comment(world: &mut World, id: &str, input: &Value) -> Done {
     let (issue, known) = world.board.comment(id).ok_or_else(|| missing("Comment"))?;
     let (issue, known) = (issue.id.clone(), known.clone());
     let changed = match text(input, "body") {
-        Some(body) if body != known.body => reword(world, &issue, id, &body),
+        Some(body) if kept(&body) != known.body => reword(world, &issue, id, &body),
         _ => known,
     };
     Ok(("CommentPayload", "comment", Kind::Comment(issue, Box::new(changed))))
@@ -103,7 +117,7 @@ pub fn reword(world: &mut World, issue: &str, id: &str, body: &str) -> Comment {
     world.change(|board| {
         board.edit(issue, |issue| {
             let comment = issue.comments.iter_mut().find(|comment| comment.id == id).unwrap();
-            (comment.body, comment.updated_at) = (body.to_owned(), now);
+            (comment.body, comment.updated_at) = (kept(body), now);
             comment.clone()
         })
     })
@@ -179,7 +193,7 @@ fn create_issue(world: &mut World, by: Actor, input: &Value) -> Done {
     draft.make(world);
     world.change(|board| {
         board.edit(&id, |issue| {
-            issue.description = text(input, "description");
+            issue.description = text(input, "description").map(|text| kept(&text));
             issue.priority = input["priority"].as_i64().unwrap_or(0);
             issue.labels = ids(input, "labelIds");
             issue.parent = text(input, "parentId");

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::LinearTracker;
 use super::agent_document::{AgentDocument, AgentWrite, Deed, Sendable};
 use super::client::CallKind;
-use super::comments::MARKER;
 use super::keys::own_id;
+use super::marks::{HIDDEN, has_mark, shown};
 use super::refusals::WriteFailure;
 use crate::domain::ids::CommentId;
 use crate::domain::permit::Permit;
@@ -123,7 +123,7 @@ impl LinearTracker {
         write: &AgentWrite,
     ) -> Result<Result<Sendable, String>, TrackerError> {
         let ticket = scope.ticket.as_str();
-        let marker = format!("{MARKER}{} -->", scope.mark);
+        let marker = format!("{HIDDEN}{} -->", scope.mark);
         let id = || own_id(&["agent", ticket, &scope.mark]);
         Ok(Ok(match write {
             AgentWrite::Move { state, .. } => document.with_arguments(&[
@@ -131,16 +131,16 @@ impl LinearTracker {
                 ("input", "IssueUpdateInput", json!({ "stateId": state })),
             ]),
             AgentWrite::Comment { body, .. } => {
-                let body = format!("{body}\n\n{marker}");
+                let body = shown(&format!("{body}\n\n{marker}"));
                 let input = json!({ "id": id(), "issueId": ticket, "body": body });
                 document.with_arguments(&[("input", "CommentCreateInput", input)])
             }
             AgentWrite::Reword { comment, body } => {
                 // The mark that it was made with stays: it is what makes the comment the worker's.
                 let text = self.comment_text(&scope.ticket, &CommentId::new(comment)).await?;
-                let kept = text.as_deref().and_then(|text| text.lines().rfind(|line| line.starts_with(MARKER)));
+                let kept = text.as_deref().and_then(|text| text.lines().rfind(|line| line.starts_with(HIDDEN)));
                 let Some(kept) = kept else { return Ok(Err(format!("comment {comment} is not a worker's"))) };
-                let input = json!({ "body": format!("{body}\n\n{kept}") });
+                let input = json!({ "body": shown(&format!("{body}\n\n{kept}")) });
                 document.with_arguments(&[("id", "String", json!(comment)), ("input", "CommentUpdateInput", input)])
             }
             AgentWrite::Attach { url, title, subtitle, .. } => {
@@ -169,8 +169,8 @@ fn own(scope: &ApiScope, issue: &str) -> Result<(), String> {
 
 /// A mark in the agent's own words would be somebody else's.
 fn plain(body: &str) -> Result<(), String> {
-    if body.contains(MARKER) {
-        return Err(format!("the text contains `{MARKER}`, which only the runner writes; leave that line out"));
+    if has_mark(body) {
+        return Err("the text contains a mark, `dirigent:...`, which only the runner writes; leave it out".to_owned());
     }
     if body.len() > LONGEST_BODY {
         return Err(format!("the text has {} KB, and {} are the most", body.len() >> 10, LONGEST_BODY >> 10));

@@ -10,6 +10,7 @@ use super::documents::comments::{
 };
 use super::documents::{Comments, EditComment, React, WriteComment, edit_comment, react, write_comment};
 use super::keys::own_id;
+use super::marks::{self, hidden, shown};
 use super::people::Mentioned;
 use super::refusals::WriteFailure;
 use super::scope::{is_uuid, time_of, time_text};
@@ -20,7 +21,6 @@ use crate::domain::time::Timestamp;
 use crate::tracker::below::{is_end, renewed};
 use crate::tracker::{Acknowledgement, CommentFound, Edited, TrackerError, Written};
 
-pub(super) const MARKER: &str = "<!-- dirigent:";
 /// How far Linear's clock may be behind ours.
 const SKEW: Duration = Duration::from_secs(300);
 /// So often a comment is written again after somebody deleted the one with the same key.
@@ -49,7 +49,7 @@ impl LinearTracker {
                 Some(issue) if issue.trashed == Some(true) => return Err(TrackerError::NotFound(id.clone())),
                 Some(_) => {}
             }
-            nodes.extend(answer.comments.nodes);
+            nodes.extend(answer.comments.nodes.into_iter().map(|node| Node { body: hidden(&node.body), ..node }));
             let info = answer.comments.page_info;
             after = pages.after(info.has_next_page, info.end_cursor)?;
             if after.is_none() {
@@ -106,14 +106,22 @@ impl LinearTracker {
         }
     }
 
-    /// A comment that a reading does not show may only not be visible yet; a write is answered by whoever knows.
     pub(super) async fn look_for_comment(
         &self,
         id: &TicketId,
         comment: &CommentId,
     ) -> Result<CommentFound, TrackerError> {
-        let shown = self.comment_node(id, comment).await?.is_some();
-        Ok(if shown { CommentFound::There } else { CommentFound::Gone })
+        if !is_uuid(comment.as_str()) {
+            return Ok(CommentFound::Gone);
+        }
+        let by_id = IDComparator { eq: Some(comment.as_str().to_owned()), ..Default::default() };
+        let nodes = self.look_at_comments(id, CommentFilter { id: Some(by_id), ..Default::default() }).await?;
+        Ok(match nodes.as_deref() {
+            // Nor is anything else of an issue that is not shown.
+            None => CommentFound::NotVisible,
+            Some([]) => CommentFound::Gone,
+            Some(_) => CommentFound::There,
+        })
     }
 
     /// Whether there is a comment of this id, by a change that changes nothing.
@@ -134,7 +142,7 @@ impl LinearTracker {
         body: &str,
         decided_at: Timestamp,
     ) -> Result<Written, TrackerError> {
-        let marker = format!("{MARKER}{key} -->");
+        let marker = format!("{}{key} -->", marks::HIDDEN);
         let skew = i64::try_from(SKEW.as_millis()).unwrap_or(0);
         let made_since =
             DateComparator { gte: Some(time_text(Timestamp(decided_at.0.saturating_sub(skew)))), ..Default::default() };
@@ -143,7 +151,7 @@ impl LinearTracker {
         if let Some(known) = recent.into_iter().flatten().find(|node| node.body.contains(&marker)) {
             return Ok(Written { id: CommentId::new(known.id), existed: true });
         }
-        let text = format!("{}\n\n{marker}", body.replace('\0', ""));
+        let text = shown(&format!("{}\n\n{marker}", body.replace('\0', "")));
         // Linear keeps the id of a comment that was deleted: the next one gets another.
         for replaced in 0..MOST_REPLACEMENTS {
             let own = own_id(&["comment", id.as_str(), key, &replaced.to_string()]);
@@ -184,12 +192,12 @@ impl LinearTracker {
         };
         // With a shared account Linear would let us change a person's words.
         let ours = node.user.as_ref().is_some_and(|user| self.people.is_our_account(&user.id));
-        let marker = node.body.lines().rfind(|line| line.starts_with(MARKER) && !is_end(line));
+        let marker = node.body.lines().rfind(|line| line.starts_with(marks::HIDDEN) && !is_end(line));
         let Some(marker) = marker.filter(|_| ours) else {
             return Err(TrackerError::Refused(format!("comment {comment} is not ours to edit")));
         };
         let text = format!("{}\n\n{marker}", renewed(&node.body, &body.replace('\0', "")));
-        let input = edit_comment::CommentUpdateInput { body: Some(text) };
+        let input = edit_comment::CommentUpdateInput { body: Some(shown(&text)) };
         match self.client.tell::<EditComment>(edit_comment::Variables { id: node.id, input }).await {
             Ok(_) => Ok(Edited::Done),
             Err(WriteFailure::Missing(_)) => Ok(Edited::Gone),

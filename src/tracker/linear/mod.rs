@@ -17,6 +17,7 @@ mod cursors;
 mod documents;
 mod keys;
 mod listing;
+mod marks;
 mod people;
 mod polling;
 mod refusals;

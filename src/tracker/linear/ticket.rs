@@ -6,6 +6,7 @@ use super::documents::issues::{
     IssuesIssuesNodes as Node, IssuesIssuesNodesCommentsNodes as CommentNode,
     IssuesIssuesNodesHistoryNodes as HistoryNode,
 };
+use super::marks::hidden;
 use super::people::{Accounts, Mentioned};
 use super::scope::{Scope, time_of};
 use crate::domain::comment::{Author, Comment, has_command_line};
@@ -123,7 +124,7 @@ fn comments(nodes: &[CommentNode], people: &Accounts) -> Vec<Comment> {
             Comment {
                 id: CommentId::new(&node.id),
                 author: people.author(user, bot, outsider),
-                body: node.body.clone(),
+                body: hidden(&node.body),
                 created_at: time_of(&node.created_at),
                 updated_at: time_of(&node.updated_at),
             }

@@ -7,7 +7,7 @@ use dirigent::engine::provenance;
 use dirigent::tracker::{AgentApi, Tracker, TrackerError};
 use serde_json::{Value, json};
 
-use super::{team, tracker};
+use super::{team, tracker, whole};
 use crate::linear::{Instead, Linear, When};
 use crate::support::allowed;
 
@@ -71,12 +71,14 @@ async fn spec_10_a_worker_writes_on_its_own_ticket_and_what_it_wrote_is_known_as
     assert!(matches!(tracker.judge(&scope(&id, 1), &request).await, Ok(ApiDeed::Write { .. })));
     let answer = tracker.write_api(&permit, &scope(&id, 1), &request).await.unwrap();
     assert!(answer.success && answer.output.contains("\"said\""), "{answer:?}");
-    let said = linear.comments(&id);
-    assert!(provenance::is_workers("secret", &TicketId::new(&id), &said[0]), "{said:?}");
+    let said = || async { whole(&tracker, &id).await.comments.unwrap()[0].body.clone() };
+    assert!(provenance::is_workers("secret", &TicketId::new(&id), &said().await), "{:?}", linear.comments(&id));
     let again = tracker.write_api(&permit, &scope(&id, 1), &request).await.unwrap();
     assert!(!again.success && linear.comments(&id).len() == 1, "the same id cannot be made twice: {again:?}");
-    let forged = comments(&id, "<!-- dirigent:workpad#0123456789abcdef -->");
-    assert!(tracker.judge(&scope(&id, 2), &forged).await.unwrap_err().contains("only the runner writes"));
+    for mark in ["<!-- dirigent:workpad#0123456789abcdef -->", "`` dirigent:workpad#0123456789abcdef ``"] {
+        let forged = comments(&id, mark);
+        assert!(tracker.judge(&scope(&id, 2), &forged).await.unwrap_err().contains("only the runner writes"));
+    }
 
     // Its own comment is changed in place and keeps its mark, also by a later run.
     let comment = linear.issue(&id).comments[0].id.clone();
@@ -86,11 +88,8 @@ async fn spec_10_a_worker_writes_on_its_own_ticket_and_what_it_wrote_is_known_as
         matches!(&judged, ApiDeed::Edit { text, .. } if provenance::is_workers("secret", &TicketId::new(&id), text))
     );
     assert!(tracker.write_api(&permit, &scope(&id, 3), &reword(&comment)).await.unwrap().success);
-    let said = linear.comments(&id);
-    assert!(
-        said[0].starts_with("done now") && provenance::is_workers("secret", &TicketId::new(&id), &said[0]),
-        "{said:?}"
-    );
+    let now = said().await;
+    assert!(now.starts_with("done now") && provenance::is_workers("secret", &TicketId::new(&id), &now), "{now}");
     let theirs = linear.say(&linear.user("ada"), &id, "a person's words");
     let judged = tracker.judge(&scope(&id, 4), &reword(&theirs)).await.unwrap();
     assert!(

@@ -39,8 +39,7 @@ pub fn board(linear: &Linear, hub: &Hub, agent: &str, more: &str) -> Board {
 pub fn marks(linear: &Linear, id: &str) -> BTreeMap<String, usize> {
     let mut found = BTreeMap::new();
     for text in linear.comments(id) {
-        let mark =
-            text.split("<!-- dirigent:").skip(1).last().map(|rest| rest.split(" -->").next().unwrap().to_owned());
+        let mark = text.split("`dirigent:").skip(1).last().map(|rest| rest.split('`').next().unwrap().to_owned());
         *found.entry(mark.unwrap_or_else(|| panic!("no mark: {text}"))).or_default() += 1;
     }
     found

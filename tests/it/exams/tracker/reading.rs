@@ -2,7 +2,7 @@
 
 use dirigent::domain::comment::TrustLevel;
 use dirigent::domain::ids::TicketId;
-use dirigent::tracker::Found;
+use dirigent::tracker::{CommentFound, Found};
 
 use super::{Candidate, Outcome, find, ids, list, ticket};
 
@@ -85,9 +85,12 @@ pub async fn a_deleted_ticket_is_gone_and_hides_no_other<C: Candidate>(c: &C) ->
 pub async fn a_hidden_ticket_is_not_gone_and_hides_no_other<C: Candidate>(c: &C) -> Outcome {
     let stays = c.add("Stays", c.columns().todo, &[]).await;
     let hidden = c.add("Hidden", c.columns().todo, &[]).await;
+    let word = c.say(&hidden, "not like this").await;
     c.settle().await;
     c.hide(&hidden).await?;
     assert_eq!(find(c, &hidden).await, Found::NotVisible);
+    let found = c.tracker().find_comment(&hidden, &word).await;
+    assert_ne!(found, Ok(CommentFound::Gone), "nobody took it back");
     assert!(matches!(find(c, &stays).await, Found::Ticket(_)));
     assert_eq!(ids(&list(c, &c.columns().active()).await), [stays]);
     Ok(())

@@ -1,0 +1,97 @@
+//! The mark of what is ours, in the form in which Linear keeps it.
+//!
+//! Linear stores what its editor understands of a text, and hidden lines are not among it. There a mark is a line of code,
+//! `` `dirigent:KEY` ``; everywhere else in the program it is the hidden line that every tracker's comments have.
+
+pub const HIDDEN: &str = "<!-- dirigent:";
+const HIDDEN_END: &str = "-->";
+const SHOWN: &str = "`dirigent:";
+const NAME: &str = "dirigent:";
+
+/// A text as it is sent: each mark in a line, and a paragraph, of its own.
+pub fn shown(text: &str) -> String {
+    let mut sent = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(HIDDEN) {
+        let Some((key, behind)) = after.split_once(HIDDEN_END).filter(|(key, _)| is_key(key.trim())) else {
+            sent.push_str(before);
+            sent.push_str(HIDDEN);
+            rest = after;
+            continue;
+        };
+        sent.push_str(before.trim_end());
+        let gap = if sent.is_empty() { "" } else { "\n\n" };
+        sent.push_str(&format!("{gap}{SHOWN}{}`\n\n", key.trim()));
+        rest = behind.trim_start();
+    }
+    sent.push_str(rest);
+    sent.trim_end().to_owned()
+}
+
+/// A text as it is read: a mark is a line that has nothing else in it.
+pub fn hidden(text: &str) -> String {
+    let lines: Vec<String> = text
+        .split('\n')
+        .map(|line| match key_in(line) {
+            Some(key) => format!("{HIDDEN}{key} {HIDDEN_END}"),
+            None => line.to_owned(),
+        })
+        .collect();
+    lines.join("\n")
+}
+
+/// Whether somebody's own words have something in them that would be read as a mark, however many ticks are around it.
+pub fn has_mark(text: &str) -> bool {
+    text.contains(HIDDEN) || text.split('`').skip(1).any(|code| code.trim_start().starts_with(NAME))
+}
+
+fn key_in(line: &str) -> Option<&str> {
+    // A line that is broken within its paragraph may end with a backslash.
+    let line = line.trim().trim_end_matches('\\').trim_end();
+    line.strip_prefix(SHOWN)?.strip_suffix('`').filter(|key| is_key(key))
+}
+
+fn is_key(text: &str) -> bool {
+    !text.is_empty() && !text.contains(|c: char| c == '`' || c.is_whitespace())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_sent_as_a_line_of_code_and_read_as_a_hidden_one() {
+        let text = "## Pad\n\nwords\n\n<!-- dirigent:end -->\n\nbelow\n\n<!-- dirigent:workpad#0a1b -->";
+        let sent = shown(text);
+        assert_eq!(sent, "## Pad\n\nwords\n\n`dirigent:end`\n\nbelow\n\n`dirigent:workpad#0a1b`");
+        assert_eq!(hidden(&sent), text);
+        assert_eq!(shown(&hidden(&sent)), sent, "and again");
+        assert_eq!(shown("words\n<!-- dirigent:end -->"), "words\n\n`dirigent:end`", "a paragraph of its own");
+        assert_eq!(shown("<!-- dirigent:end -->\n<!-- dirigent:k#1 -->"), "`dirigent:end`\n\n`dirigent:k#1`");
+    }
+
+    #[test]
+    fn nothing_else_is_a_mark() {
+        for text in [
+            "words with `dirigent:k#1` in them",
+            "> `dirigent:k#1`",
+            "\\`dirigent:k#1\\`",
+            "`dirigent:two words`",
+            "`dirigent:`",
+        ] {
+            assert_eq!(hidden(text), text);
+        }
+        for text in ["<!-- dirigent:no end", "<!-- dirigent:two words -->", "<!-- something else -->"] {
+            assert_eq!(shown(text), text);
+        }
+        assert_eq!(hidden("a\n`dirigent:k#1`\\\nb"), "a\n<!-- dirigent:k#1 -->\nb", "a broken line");
+    }
+
+    #[test]
+    fn a_mark_in_somebodys_own_words_is_noticed() {
+        for text in ["`dirigent:k`", "a\n`` dirigent:k ``", "```\ndirigent:k\n```", "<!-- dirigent:k -->"] {
+            assert!(has_mark(text), "{text}");
+        }
+        assert!(!has_mark("dirigent: is here, and `this` is code of dirigent:"));
+    }
+}
