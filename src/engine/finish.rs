@@ -228,7 +228,11 @@ fn contradictions(job: &Job, work: &Work, report: &RunReport, out: &Decided<'_>)
     let declared_done = matches!(report.declared, Some(Declared::Done { .. }));
     // What is pushed from a directory, and when, others decide: only where nothing has moved at all the claim is known to be false,
     // and one without a repository shows nothing.
-    let may_be_elsewhere = out.policy.directories && (report.head.is_none() || report.head != report.head_before);
+    // What an earlier run has handed over may be in the base by now: then nothing of it is beyond the base.
+    let handed_over = |before: &Receipt| before.commits > 0 && before.verification != Verification::Contradicted;
+    let has_moved = report.head.is_none() || report.head != report.head_before;
+    let may_be_elsewhere =
+        out.policy.directories && (has_moved || job.evidence.receipt.as_ref().is_some_and(handed_over));
     if report.commits_ahead == 0 {
         if declared_done && !may_be_elsewhere {
             found.push("the worker says done, but the branch has no commit beyond the base".to_owned());

@@ -88,65 +88,156 @@ fn end(mut runner: (std::process::Child, PathBuf)) -> String {
     std::fs::read_to_string(&runner.1).unwrap_or_default()
 }
 
+/// The board that the file of Symphony's reference is about, a ticket on it, and the repository that it clones.
+struct Reference {
+    linear: Linear,
+    id: String,
+    bare: PathBuf,
+    directory: PathBuf,
+    scene: Scene,
+    _origin: tempfile::TempDir,
+}
+
+impl Reference {
+    /// `turn` is what the agent does in a turn, as a shell script.
+    fn new(turn: impl FnOnce(&Linear, &str) -> String) -> Self {
+        let linear = Linear::start();
+        linear.add_team("SYM", &["Backlog", "Todo", "In Progress", "Human Review", "Merging", "Rework", "Done"]);
+        linear.add_project("Symphony", "0c79b11b75ea", "SYM");
+        let id = linear.add_issue_to("SYM", "Write something", "Todo", &[]);
+        let project = linear.project_id("Symphony");
+        linear.edit(&id, |issue| issue.project = Some(project));
+        let origin = tempfile::tempdir().unwrap();
+        let bare = origin.path().join("symphony.git");
+        git_in(origin.path(), ["init", "-q", "--bare", "-b", "main", "symphony.git"]);
+        let seed = Board::new("", "");
+        git_in(&seed.repo(), ["push", "-q", &bare.display().to_string(), "main:main"]);
+        let fake = include_str!("../../fakes/codex.sh").replace("    TURN\n", &turn(&linear, &id));
+        // The clone address; the tools of the project's own language are not here.
+        let workflow = REFERENCE.replace("https://example.com/symphony", &format!("file://{}", bare.display()));
+        let scene = Scene::new(&workflow, "codex", &fake)
+            .set("tracker.endpoint", linear.endpoint())
+            .set("rollout.mode", "mutate");
+        let directory = scene.board.scratch.dir.path().join("code/symphony-workspaces/SYM-1");
+        Self { linear, id, bare, directory, scene, _origin: origin }
+    }
+
+    fn phase(&self) -> String {
+        text(&self.scene.run(&["status", "SYM-1", "--field", "phase"]).stdout).trim().to_owned()
+    }
+
+    /// The agent's own workpads.
+    fn workpads(&self) -> Vec<String> {
+        self.linear.comments(&self.id).into_iter().filter(|said| said.contains("## Codex Workpad")).collect()
+    }
+}
+
+/// A call of the agent's tool, in shell.
+fn ask(query: &str, variables: &serde_json::Value) -> String {
+    let arguments = serde_json::json!({"query": query, "variables": variables});
+    format!("call linear_graphql '{arguments}'\nprintf '%s\\n' \"$heard\" >> \"$HOME/answers\"\n")
+}
+
+fn go(linear: &Linear, id: &str, state: &str) -> String {
+    let query = "mutation($id: String!, $s: String!) { issueUpdate(id: $id, input: {stateId: $s}) { success } }";
+    ask(query, &serde_json::json!({"id": "SYM-1", "s": linear.state_id(id, state)}))
+}
+
+fn begin_workpad() -> String {
+    let query =
+        "mutation($b: String!) { commentCreate(input: {issueId: \"SYM-1\", body: $b}) { success comment { id } } }";
+    ask(query, &serde_json::json!({"b": "## Codex Workpad\n\n- [ ] write it"}))
+}
+
+const WORK: &str = "git config user.email a@b.c; git config user.name a
+git checkout -q -b sym-1
+echo x > made
+git add made
+git commit -qm 'Write something'
+git push -q origin sym-1 2>/dev/null
+";
+
 /// What Symphony's own prompt has its agent do: move the ticket, keep a workpad of its own, commit, push, and move it on.
 #[test]
 fn spec_11_the_file_of_symphonys_reference_runs_as_it_is() {
-    let linear = Linear::start();
-    linear.add_project("Symphony", "0c79b11b75ea", "ENG");
-    let id = linear.add_issue("Write something", "Todo", &[]);
-    let project = linear.project_id("Symphony");
-    linear.edit(&id, |issue| issue.project = Some(project));
-    let origin = tempfile::tempdir().unwrap();
-    let bare = origin.path().join("symphony.git");
-    git_in(origin.path(), ["init", "-q", "--bare", "-b", "main", "symphony.git"]);
-    let seed = Board::new("", "");
-    git_in(&seed.repo(), ["push", "-q", &bare.display().to_string(), "main:main"]);
-    let go = |state: &str| {
-        let query = "mutation($id: String!, $s: String!) { issueUpdate(id: $id, input: {stateId: $s}) { success } }";
-        let arguments =
-            serde_json::json!({"query": query, "variables": {"id": "ENG-1", "s": linear.state_id(&id, state)}});
-        format!("call linear_graphql '{arguments}'\nprintf '%s\\n' \"$heard\" >> \"$DIRIGENT_ARTIFACTS/answers\"\n")
-    };
-    let workpad = serde_json::json!({
-        "query": "mutation($b: String!) { commentCreate(input: {issueId: \"ENG-1\", body: $b}) { success comment { id } } }",
-        "variables": {"b": "## Codex Workpad - plan: write it"},
+    let reference = Reference::new(|linear, id| {
+        format!("{}{}{WORK}{}", go(linear, id, "In Progress"), begin_workpad(), go(linear, id, "Done"))
     });
-    let turn = format!(
-        "{}call linear_graphql '{workpad}'\ngit config user.email a@b.c; git config user.name a\ngit checkout -q -b eng-1\necho x > made\ngit add made\ngit commit -qm 'Write something'\ngit push -q origin eng-1 2>/dev/null\n{}",
-        go("In Progress"),
-        go("Done"),
-    );
-    let fake = include_str!("../../fakes/codex.sh").replace("    TURN\n", &turn);
-    // The clone address; the tools of the project's own language are not here.
-    let workflow = REFERENCE.replace("https://example.com/symphony", &format!("file://{}", bare.display()));
-    let scene =
-        Scene::new(&workflow, "codex", &fake).set("tracker.endpoint", linear.endpoint()).set("rollout.mode", "mutate");
+    let Reference { linear, id, bare, directory, scene, .. } = &reference;
     let doctor = said(&scene.run(&["doctor"]));
     assert!(doctor.contains("workers may move and comment on their own ticket"), "{doctor}");
     assert!(doctor.contains("SSH_AUTH_SOCK") && doctor.contains("the agent pushes"), "{doctor}");
     let mut runner = scene.start();
-    let directory = scene.board.scratch.dir.path().join("code/symphony-workspaces/ENG-1");
-    until("the ticket is done", &mut runner, || linear.state_of(&id) == "Done");
+    until("the ticket is done", &mut runner, || linear.state_of(id) == "Done");
     until("its job is over and its directory gone", &mut runner, || {
-        text(&scene.run(&["status", "ENG-1", "--field", "phase"]).stdout).trim() == "released" && !directory.exists()
+        reference.phase() == "released" && !directory.exists()
     });
     let log = end(runner);
     assert!(log.contains("workers may move and comment"), "said at the start: {log}");
     for line in ["session started", "turn started", "turn completed", "session ended", "hook after_create started"] {
         assert!(
-            log.lines().any(|said| said.contains(line) && said.contains("issue_identifier=\"ENG-1\"")),
+            log.lines().any(|said| said.contains(line) && said.contains("issue_identifier=\"SYM-1\"")),
             "{line}: {log}"
         );
     }
     assert!(log.contains("session_id=\"th-1-1\""), "thread and turn: {log}");
     let names = std::fs::read_to_string(scene.board.scratch.dir.path().join("thread-names")).unwrap_or_default();
-    assert!(names.contains("ENG-1: Write something"), "the title: {names}");
-    assert!(git_in(&bare, ["log", "--oneline", "eng-1"]).contains("Write something"));
-    let comments = linear.comments(&id);
-    assert_eq!(comments.iter().filter(|text| text.contains("## Codex Workpad")).count(), 1, "{comments:#?}");
-    let told = said(&scene.run(&["explain", "ENG-1"]));
+    assert!(names.contains("SYM-1: Write something"), "the title: {names}");
+    assert!(git_in(bare, ["log", "--oneline", "sym-1"]).contains("Write something"));
+    assert_eq!(reference.workpads().len(), 1, "{:#?}", linear.comments(id));
+    let told = said(&scene.run(&["explain", "SYM-1"]));
     assert!(told.contains("moved the ticket from `In Progress` to `Done`"), "{told}");
+    let comments = linear.comments(id);
     assert!(!comments.iter().any(|text| text.contains("is ready on branch")), "nothing is claimed: {comments:#?}");
+}
+
+/// The same file's longer way: the agent hands over to people, waits, and lands the work when one of them says so.
+#[test]
+fn a_ticket_of_symphonys_reference_goes_by_people_and_is_landed_by_its_agent() {
+    let state = ask("{ issue(id: \"SYM-1\") { state { name } } }", &serde_json::json!({}));
+    let reword = "mutation($c: String!, $b: String!) { commentUpdate(id: $c, input: {body: $b}) { success } }";
+    let reword =
+        serde_json::json!({"query": reword, "variables": {"c": "PAD", "b": "## Codex Workpad\n\n- [x] landed"}});
+    let reference = Reference::new(|linear, id| {
+        let first = format!(
+            "{}{}printf '%s' \"$heard\" | grep -o '[0-9a-f]\\{{8\\}}-[0-9a-f-]\\{{27\\}}' | head -1 > \"$HOME/pad\"\n{WORK}{}",
+            go(linear, id, "In Progress"),
+            begin_workpad(),
+            go(linear, id, "Human Review"),
+        );
+        // What it pushed is in the base afterwards, and nothing of it is beyond it any more.
+        let second = format!(
+            "git push -q origin HEAD:main 2>/dev/null\ncall linear_graphql \"$(printf '%s' '{reword}' | sed \"s/PAD/$(cat \"$HOME/pad\")/\")\"\nprintf '%s\\n' \"$heard\" >> \"$HOME/answers\"\n{}",
+            go(linear, id, "Done"),
+        );
+        format!(
+            "echo turn >> \"$HOME/turns\"\n{state}case \"$heard\" in\n*Merging*)\n{second};;\n*)\n{first};;\nesac\n"
+        )
+    });
+    let Reference { linear, id, bare, directory, scene, .. } = &reference;
+    let home = scene.board.scratch.dir.path();
+    let turns = || std::fs::read_to_string(home.join("turns")).unwrap_or_default().lines().count();
+    // The file asks every five seconds.
+    let mut runner = scene.start();
+    until("it is handed over", &mut runner, || reference.phase() == "released");
+    assert_eq!(linear.state_of(id), "Human Review");
+    let polled = || linear.journal().iter().filter(|entry| entry.operation == "Changes").count();
+    let before = polled();
+    until("the board was read again", &mut runner, || polled() > before + 1);
+    assert_eq!(turns(), 1, "nobody has said anything");
+    assert!(directory.exists());
+    linear.shift(&linear.user("ada"), id, "Merging");
+    until("it is landed, and its directory gone", &mut runner, || {
+        linear.state_of(id) == "Done" && reference.phase() == "released" && !directory.exists()
+    });
+    end(runner);
+    let answers = std::fs::read_to_string(home.join("answers")).unwrap_or_default();
+    assert_eq!(turns(), 2, "{answers}");
+    assert!(git_in(bare, ["log", "--oneline", "main"]).contains("Write something"));
+    let workpads = reference.workpads();
+    assert!(workpads.len() == 1 && workpads[0].contains("landed"), "{workpads:#?} {answers}");
+    let moves: Vec<String> = linear.moves(id).into_iter().map(|(_, to)| to).collect();
+    assert_eq!(moves, ["In Progress", "Human Review", "Merging", "Done"], "{answers}");
 }
 
 /// The board and the forge that the file of pi-symphony is about, a ticket on it, and the file with nothing changed but addresses and the times
