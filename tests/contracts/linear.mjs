@@ -11,6 +11,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { trimGraphql } from './graphql.mjs';
+import { reached } from './reach.mjs';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const [verb, prefix] = process.argv.slice(2);
@@ -26,6 +27,11 @@ const library = createRequire(path.join(path.resolve(prefix), 'node_modules', 'x
 const note = `Made by linear.mjs from ${wanted.crate} ${wanted.version}, ${wanted.file} (sha256 ${hash}). MIT, see LICENSE-linear.`;
 const made = `# ${note}\n\n${trimGraphql(text, wanted.types, library)}`;
 const file = path.join(here, 'linear.graphql');
+const missing = fs.readFileSync(path.join(path.dirname(source), '..', 'LICENSE-MIT'), 'utf8').split('\n')
+  .filter((line) => !fs.readFileSync(path.join(here, 'LICENSE-linear'), 'utf8').split('\n').includes(line) && line !== 'MIT License');
+if (missing.length > 0) leave(1, `LICENSE-linear is not the notice that the crate has: ${missing[0]}`);
+const open = reached(text, library);
+if (open.length > 0) leave(1, `workers may read what they should not: ${open.join('; ')}`);
 if (verb === 'make') {
   fs.writeFileSync(file, made);
   console.log(`linear.graphql: ${made.length} bytes`);

@@ -95,6 +95,11 @@ impl Accounts {
         Ok(())
     }
 
+    /// Who there is that fits, as far as one page has them; of everybody where nothing is asked for.
+    pub async fn names(&self, client: &LinearClient, filter: UserFilter) -> Result<Vec<String>, TrackerError> {
+        Ok(self.look(client, filter).await?.into_iter().map(|user| user.display_name).collect())
+    }
+
     /// How the account of this name stands, asked just now.
     pub async fn standing(&self, client: &LinearClient, name: &str) -> Result<TrustLevel, TrackerError> {
         let by_name = StringComparator { eq_ignore_case: Some(name.to_owned()), ..Default::default() };

@@ -40,7 +40,14 @@ impl Assignee {
         }
     }
 
-    fn filter(&self) -> NullableUserFilter {
+    pub fn as_written(&self) -> &str {
+        match self {
+            Self::Me => "me",
+            Self::Id(text) | Self::Email(text) | Self::Name(text) => text,
+        }
+    }
+
+    pub fn filter(&self) -> NullableUserFilter {
         let nobody = NullableUserFilter::default();
         match self {
             Self::Me => NullableUserFilter { is_me: Some(BooleanComparator { eq: Some(true) }), ..nobody },

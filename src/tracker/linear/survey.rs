@@ -2,8 +2,9 @@
 
 use super::LinearTracker;
 use super::cursors::Cursors;
+use super::documents::people::UserFilter;
 use super::documents::{Survey, survey};
-use super::scope::{project_filter, recast};
+use super::scope::{Assignee, project_filter, recast};
 use crate::domain::ticket::{same_state, state_in};
 use crate::tracker::TrackerError;
 
@@ -67,6 +68,7 @@ impl LinearTracker {
         for (named, key) in [
             (&self.states.active, "tracker.active_states"),
             (&self.states.targets, "merge.completion_state or orchestration.states"),
+            (&self.states.approval, "merge.approval_states"),
         ] {
             if let Some(state) = named.iter().find(|state| !state_in(state, &states)) {
                 return Err(missing("state", state, key, there()));
@@ -77,6 +79,7 @@ impl LinearTracker {
         {
             return Err(missing("state", state, "tracker.terminal_states", there()));
         }
+        self.find_assignee().await?;
         let account = if first.viewer.app { "the app" } else { "the account" };
         let guest = if first.viewer.guest { ", a guest, who sees only what is shared with guests" } else { "" };
         Ok(format!(
@@ -85,6 +88,21 @@ impl LinearTracker {
             first.viewer.display_name,
             self.client.budget()
         ))
+    }
+}
+
+impl LinearTracker {
+    /// Whom the workflow names, if it names anybody: a misspelt one would have no ticket, and nobody would say so.
+    async fn find_assignee(&self) -> Result<(), TrackerError> {
+        let Some(assignee) = self.scope.assignee.as_ref().filter(|assignee| **assignee != Assignee::Me) else {
+            return Ok(());
+        };
+        let found = self.people.names(&self.client, recast(&assignee.filter())?).await?;
+        if !found.is_empty() {
+            return Ok(());
+        }
+        let there = self.people.names(&self.client, UserFilter::default()).await?;
+        Err(missing("user", assignee.as_written(), "tracker.provider.assignee", there.into_iter()))
     }
 }
 

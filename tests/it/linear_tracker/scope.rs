@@ -2,7 +2,7 @@
 
 use dirigent::domain::ids::TicketId;
 use dirigent::domain::ticket::Dispatchable;
-use dirigent::tracker::linear::{LinearConfig, Scope};
+use dirigent::tracker::linear::{LinearConfig, LinearTracker, Scope};
 use dirigent::tracker::{BoardAnswer, Found, Tracker, TrackerError};
 
 use super::{active, assigned_to, config, first_mark, found, listed, team, titles, tracker, whole};
@@ -173,7 +173,7 @@ async fn a_sweep_finds_what_no_change_tells() {
     let blocker = linear.add_issue("first", "Todo", &[]);
     let id = linear.add_issue("second", "Todo", &[]);
     let sweeping = LinearConfig { sweep_every: std::time::Duration::ZERO, ..config(&linear, team("ENG")) };
-    let tracker = dirigent::tracker::linear::LinearTracker::new(sweeping).unwrap();
+    let tracker = LinearTracker::new(sweeping).unwrap();
     let mark = first_mark(&tracker).await;
     linear.block(&id, &blocker);
     let mark = match tracker.poll(&active(), Some(&mark)).await.unwrap().answer {
@@ -229,11 +229,28 @@ async fn doctor_is_told_what_there_is_instead() {
     );
     let mut wrong = config(&linear, team("ENG"));
     wrong.states.targets.push("Merged".to_owned());
-    let wrong_state = dirigent::tracker::linear::LinearTracker::new(wrong).unwrap().probe().await;
+    let wrong_state = LinearTracker::new(wrong).unwrap().probe().await;
     assert!(
         matches!(&wrong_state, Err(TrackerError::InvalidConfig(why)) if why.contains("`Merged`") && why.contains("In Review")),
         "{wrong_state:?}"
     );
+    let mut wrong = config(&linear, team("ENG"));
+    wrong.states.approval.push("Approvd".to_owned());
+    let wrong_state = LinearTracker::new(wrong).unwrap().probe().await;
+    assert!(
+        matches!(&wrong_state, Err(TrackerError::InvalidConfig(why)) if why.contains("`Approvd` (merge.approval_states)")),
+        "{wrong_state:?}"
+    );
+    for nobody in ["adda", "ada@elsewhere.invalid", "00000000-0000-4000-8000-000000000000"] {
+        let probed = tracker(&linear, assigned_to(nobody)).probe().await;
+        assert!(
+            matches!(&probed, Err(TrackerError::InvalidConfig(why)) if why.contains(nobody) && why.contains("there is ada, ben")),
+            "{probed:?}"
+        );
+    }
+    for somebody in ["me", "ada", "ben@example.invalid"] {
+        tracker(&linear, assigned_to(somebody)).probe().await.unwrap();
+    }
     let right = tracker(&linear, team("ENG")).probe().await.unwrap();
     assert!(right.contains("robot") && right.contains("of 2500 requests"), "{right}");
 }
