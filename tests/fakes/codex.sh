@@ -21,6 +21,7 @@ while read -r line; do
     case "$line" in
     *'"initialize"'*) answer "$id" '{"codexHome":"/nowhere","platformFamily":"unix","platformOs":"linux","userAgent":"fake"}' ;;
     *'"thread/start"'*) printf '%s\n' "$line" >>"$DIRIGENT_ARTIFACTS/thread"; answer "$id" '{"thread":{"id":"th-1"},"model":"mock"}' ;;
+    *'"thread/resume"'*) answer "$id" '{"thread":{"id":"th-1"},"model":"mock"}' ;;
     *'"thread/name/set"'*) printf '%s\n' "$line" >>"$HOME/thread-names"; answer "$id" '{}' ;;
     *'"turn/start"'*)
         turn=$((turn + 1))

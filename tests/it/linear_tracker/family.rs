@@ -191,55 +191,6 @@ fn spec_11_the_file_of_symphonys_reference_runs_as_it_is() {
     assert!(!comments.iter().any(|text| text.contains("is ready on branch")), "nothing is claimed: {comments:#?}");
 }
 
-/// The same file's longer way: the agent hands over to people, waits, and lands the work when one of them says so.
-#[test]
-fn a_ticket_of_symphonys_reference_goes_by_people_and_is_landed_by_its_agent() {
-    let state = ask("{ issue(id: \"SYM-1\") { state { name } } }", &serde_json::json!({}));
-    let reword = "mutation($c: String!, $b: String!) { commentUpdate(id: $c, input: {body: $b}) { success } }";
-    let reword =
-        serde_json::json!({"query": reword, "variables": {"c": "PAD", "b": "## Codex Workpad\n\n- [x] landed"}});
-    let reference = Reference::new(|linear, id| {
-        let first = format!(
-            "{}{}printf '%s' \"$heard\" | grep -o '[0-9a-f]\\{{8\\}}-[0-9a-f-]\\{{27\\}}' | head -1 > \"$HOME/pad\"\n{WORK}{}",
-            go(linear, id, "In Progress"),
-            begin_workpad(),
-            go(linear, id, "Human Review"),
-        );
-        // What it pushed is in the base afterwards, and nothing of it is beyond it any more.
-        let second = format!(
-            "git push -q origin HEAD:main 2>/dev/null\ncall linear_graphql \"$(printf '%s' '{reword}' | sed \"s/PAD/$(cat \"$HOME/pad\")/\")\"\nprintf '%s\\n' \"$heard\" >> \"$HOME/answers\"\n{}",
-            go(linear, id, "Done"),
-        );
-        format!(
-            "echo turn >> \"$HOME/turns\"\n{state}case \"$heard\" in\n*Merging*)\n{second};;\n*)\n{first};;\nesac\n"
-        )
-    });
-    let Reference { linear, id, bare, directory, scene, .. } = &reference;
-    let home = scene.board.scratch.dir.path();
-    let turns = || std::fs::read_to_string(home.join("turns")).unwrap_or_default().lines().count();
-    // The file asks every five seconds.
-    let mut runner = scene.start();
-    until("it is handed over", &mut runner, || reference.phase() == "released");
-    assert_eq!(linear.state_of(id), "Human Review");
-    let polled = || linear.journal().iter().filter(|entry| entry.operation == "Changes").count();
-    let before = polled();
-    until("the board was read again", &mut runner, || polled() > before + 1);
-    assert_eq!(turns(), 1, "nobody has said anything");
-    assert!(directory.exists());
-    linear.shift(&linear.user("ada"), id, "Merging");
-    until("it is landed, and its directory gone", &mut runner, || {
-        linear.state_of(id) == "Done" && reference.phase() == "released" && !directory.exists()
-    });
-    end(runner);
-    let answers = std::fs::read_to_string(home.join("answers")).unwrap_or_default();
-    assert_eq!(turns(), 2, "{answers}");
-    assert!(git_in(bare, ["log", "--oneline", "main"]).contains("Write something"));
-    let workpads = reference.workpads();
-    assert!(workpads.len() == 1 && workpads[0].contains("landed"), "{workpads:#?} {answers}");
-    let moves: Vec<String> = linear.moves(id).into_iter().map(|(_, to)| to).collect();
-    assert_eq!(moves, ["In Progress", "Human Review", "Merging", "Done"], "{answers}");
-}
-
 /// The board and the forge that the file of pi-symphony is about, a ticket on it, and the file with nothing changed but addresses and the times
 /// that nobody here has.
 fn pi_symphony(turn: &str) -> (Linear, Hub, String, Scene) {
