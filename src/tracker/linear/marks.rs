@@ -19,7 +19,8 @@ pub fn shown(text: &str) -> String {
             rest = after;
             continue;
         };
-        sent.push_str(before.trim_end());
+        sent.push_str(before);
+        sent.truncate(sent.trim_end().len());
         let gap = if sent.is_empty() { "" } else { "\n\n" };
         sent.push_str(&format!("{gap}{SHOWN}{}`\n\n", key.trim()));
         rest = behind.trim_start();
