@@ -11,7 +11,7 @@ use super::view;
 use crate::config::policy::Policy;
 use crate::domain::ids::{CommitId, TicketId};
 use crate::domain::job::{
-    Approval, BlockCause, CheckWait, HumanWait, Job, ReworkCause, ReworkTrigger, Stage, Wait, Work,
+    Approval, BlockCause, CheckWait, ChecksSummary, HumanWait, Job, ReworkCause, ReworkTrigger, Stage, Wait, Work,
 };
 use crate::domain::phase::Phase;
 use crate::domain::pr::PrState;
@@ -308,8 +308,8 @@ pub fn operator_retried(job: &mut Job, out: &mut Decided<'_>) {
                 look_again(job, &pr, out);
             }
         }
-        // Stepped aside: looked at anew, with its attempts.
-        Stage::WaitingForHuman { .. } if job.delivery.pr.is_some() => {
+        // Looked at anew, with its attempts.
+        _ if awaits_a_look(job) => {
             reset_counters(job);
             if let Some(pr) = job.delivery.pr.clone() {
                 look_again(job, &pr, out);
@@ -333,6 +333,18 @@ pub fn pushed(job: &mut Job, out: &mut Decided<'_>) {
     let stuck = matches!(&job.stage, Stage::Blocked { cause: BlockCause::ReworkLimitExceeded { .. }, .. });
     if let Some(pr) = job.delivery.pr.clone().filter(|_| stuck && !may_have_opened_another(job)) {
         look_again(job, &pr, out);
+    }
+}
+
+/// Whether the pull request may need no work: it stepped aside, or its checks are not red any more.
+fn awaits_a_look(job: &Job) -> bool {
+    let Some(pr) = &job.delivery.pr else { return false };
+    match &job.stage {
+        Stage::WaitingForHuman { .. } => true,
+        Stage::Blocked {
+            cause: BlockCause::ReworkLimitExceeded { trigger: ReworkTrigger::CheckFailed, .. }, ..
+        } => pr.checks != ChecksSummary::Failed && !may_have_opened_another(job),
+        _ => false,
     }
 }
 

@@ -31,7 +31,7 @@ pub use error::{FieldFault, GithubError, LimitKind, Rejection};
 pub use graphql::{GraphqlAnswer, GraphqlFault};
 pub use pace::{Purpose, Spent};
 pub use pages::Pages;
-pub use standing::{Standing, while_it_holds};
+pub use standing::{PermitGrounds, while_it_holds};
 pub use token::Granted;
 
 use access::Addresses;

@@ -4,17 +4,17 @@
 use std::sync::Arc;
 
 /// What a permit stands on.
-pub trait Standing: Send + Sync {
+pub trait PermitGrounds: Send + Sync {
     /// Whether it would be given again now.
     fn holds(&self) -> bool;
 }
 
 tokio::task_local! {
-    static STANDING: Arc<dyn Standing>;
+    static STANDING: Arc<dyn PermitGrounds>;
 }
 
 /// Does `call`, of which nothing is written any more once `standing` does not hold.
-pub async fn while_it_holds<F: Future>(standing: Arc<dyn Standing>, call: F) -> F::Output {
+pub async fn while_it_holds<F: Future>(standing: Arc<dyn PermitGrounds>, call: F) -> F::Output {
     STANDING.scope(standing, call).await
 }
 

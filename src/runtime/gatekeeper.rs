@@ -12,7 +12,7 @@ use crate::domain::permit::Permit;
 use crate::engine::circumstances;
 use crate::engine::permit::{Circumstances, EffectKind, Refusal, permit};
 use crate::engine::state::State;
-use crate::github::Standing;
+use crate::github::PermitGrounds;
 
 /// Kept up to date by the driver, asked by every task that writes.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub struct Ground {
     pub ticket: TicketId,
 }
 
-impl Standing for Ground {
+impl PermitGrounds for Ground {
     fn holds(&self) -> bool {
         self.gatekeeper.permit(self.kind, Some(&self.ticket)).is_ok()
     }

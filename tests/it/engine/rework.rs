@@ -309,6 +309,20 @@ fn exactly_n_rework_runs_then_blocked_and_a_human_retry_resets() {
 }
 
 #[test]
+fn a_retry_of_red_checks_that_have_passed_since_pays_nobody() {
+    let mut policy = policy();
+    policy.orchestration.max_rework_cycles = 0;
+    let mut machine = Machine::with_pr(policy);
+    with_failing_check(&mut machine);
+    assert_eq!(machine.code("a"), "rework_limit_exceeded");
+    machine.observe("a", machine.good_pr("a"));
+    machine.operator(OperatorCommand::Retry { ticket: id("a") });
+    assert_eq!(machine.phase("a"), Phase::WaitingForChecks);
+    machine.lands_as("a", machine.good_pr("a"));
+    assert_eq!(machine.phase("a"), Phase::Merging);
+}
+
+#[test]
 fn moving_a_blocked_ticket_back_to_an_active_state_is_a_retry() {
     let mut policy = policy();
     policy.orchestration.max_rework_cycles = 0;

@@ -592,6 +592,8 @@ fn what_never_got_to_the_forge_is_no_answer_to_anybody() {
         assert_eq!(machine.code("a"), "rework_limit_exceeded");
         let theirs = at_head(asked(&machine), "theirs");
         machine.lands_as("a", theirs.clone());
+        machine.succeed(|action| matches!(action, Action::RunGate { .. }), EffectResult::Gated { results: Vec::new() });
+        machine.lands_as("a", theirs.clone());
         assert_eq!(machine.code("a"), "remarks", "fixed: {fixed}");
         let approve = |overrule| OperatorCommand::Approve { ticket: id("a"), head: Some(commit("theirs")), overrule };
         assert!(objection(&machine.state, &approve(Vec::new())).is_some_and(|said| said.contains("--anyway")));

@@ -1,6 +1,7 @@
 //! What people type and read at a terminal: several tickets at once, exit codes for scripts, logs, review, the terminal view.
 
 mod completion;
+mod drawing;
 mod live;
 mod logs;
 mod many;

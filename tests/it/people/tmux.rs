@@ -1,5 +1,6 @@
 //! A real terminal of eighty columns, where there is tmux.
 
+use std::path::Path;
 use std::process::Command;
 
 use crate::support::board::Board;
@@ -37,6 +38,11 @@ impl<'a> Tmux<'a> {
     fn run(&self, args: &[&str]) -> String {
         let output = Command::new("tmux").args(["-L", &self.socket]).args(args).output().unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Keeps all that is written to the terminal from now on.
+    pub fn record(&self, file: &Path) {
+        self.run(&["pipe-pane", "-t", self.name, &format!("cat >> '{}'", file.display())]);
     }
 
     pub fn press(&self, key: &str) {

@@ -207,9 +207,8 @@ pub const SHOWN_BY: &[(&str, &str)] = &[
     ("tracker.provider.state_labels", "a_state_is_what_the_label_that_the_file_names_says"),
     ("tracker.kind", "a_labelled_issue_is_worked_merged_closed_and_relabelled"),
     ("tracker.provider.milestone", "the_file_may_ask_for_an_assignee_or_a_milestone"),
+    ("observability.dashboard_enabled", "the_live_table_is_drawn_where_the_file_does_not_switch_it_off"),
+    ("observability.refresh_ms", "the_live_table_is_drawn_as_often_as_the_file_says"),
+    ("observability.render_interval_ms", "the_live_table_is_drawn_as_often_as_the_file_says"),
     ("pr.provider.api_url", "from_a_ticket_through_a_red_check_and_a_question_to_a_merge"),
 ];
-
-/// Keys that something reads and that no test has set to another value yet. The list may only become shorter.
-pub const NOT_SHOWN_YET: &[&str] =
-    &["observability.dashboard_enabled", "observability.refresh_ms", "observability.render_interval_ms"];

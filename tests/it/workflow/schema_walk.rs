@@ -6,7 +6,7 @@ use std::path::Path;
 use dirigent::workflow::{not_in_force, schema, unavailable};
 use serde_json::Value as Json;
 
-use super::behaviour::{NOT_SHOWN_YET, SHOWN_BY};
+use super::behaviour::SHOWN_BY;
 
 /// Key, the file that reads it (or what the policy makes of it), and the text that does.
 const READERS: &[(&str, &str, &str)] = &[
@@ -303,14 +303,13 @@ fn every_key_has_a_reader_or_is_said_not_to_be_in_force() {
     let has_reader = |key: &&String| READERS.iter().any(|(pattern, ..)| pattern_fits(pattern, key));
     let without: Vec<&str> = all.iter().filter(has_reader).filter(|key| !shown(key)).map(String::as_str).collect();
     println!(
-        "{} keys: {with_test} with a behaviour test, {} read and without one yet, {} said not to be in force ({both} of them only in \
-         some modes), {refused} refused, {fixed} with one value, {} silent ({read} are always in force)",
+        "{} keys: {with_test} with a behaviour test, {} said not to be in force ({both} of them only in some modes), {refused} refused, \
+         {fixed} with one value, {} silent ({read} are always in force)",
         all.len(),
-        without.len(),
         said + both,
         silent.len()
     );
-    assert_eq!(without, sorted(NOT_SHOWN_YET), "keys without a test that their value changes something");
+    assert!(without.is_empty(), "keys without a test that their value changes something: {without:?}");
     let tests = every_test();
     for (pattern, test) in SHOWN_BY {
         assert!(all.iter().any(|key| pattern_fits(pattern, key)), "{pattern} is not a key");
