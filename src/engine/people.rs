@@ -291,27 +291,13 @@ pub fn operator_stopped(job: &mut Job, out: &mut Decided<'_>) {
 pub fn operator_retried(job: &mut Job, out: &mut Decided<'_>) {
     match &job.stage {
         Stage::Working { .. } | Stage::Merging { .. } | Stage::Done { .. } => {}
-        // Somebody may have solved the conflict on the branch: that is looked at before an agent is paid again.
-        Stage::Blocked {
-            cause:
-                BlockCause::MergeRefused { .. }
-                | BlockCause::PrClosed { .. }
-                | BlockCause::SetAside
-                | BlockCause::ReworkLimitExceeded { trigger: ReworkTrigger::MergeConflict, .. },
-            ..
-        } if job.delivery.pr.is_some() && !may_have_opened_another(job) => {
+        // Looked at anew, with its attempts, before an agent is paid again.
+        _ if awaits_a_look(job) => {
             reset_counters(job);
             if let Some(pr) = job.delivery.pr.clone() {
                 if pr.state == PrState::Closed {
                     out.act(Action::ReopenPr { number: pr.number });
                 }
-                look_again(job, &pr, out);
-            }
-        }
-        // Looked at anew, with its attempts.
-        _ if awaits_a_look(job) => {
-            reset_counters(job);
-            if let Some(pr) = job.delivery.pr.clone() {
                 look_again(job, &pr, out);
             }
         }
@@ -336,14 +322,20 @@ pub fn pushed(job: &mut Job, out: &mut Decided<'_>) {
     }
 }
 
-/// Whether the pull request may need no work: it stepped aside, or its checks are not red any more.
+/// Whether the pull request tells what has to be done, and not what the job was blocked with: that may be mended by now.
 fn awaits_a_look(job: &Job) -> bool {
     let Some(pr) = &job.delivery.pr else { return false };
     match &job.stage {
         Stage::WaitingForHuman { .. } => true,
-        Stage::Blocked {
-            cause: BlockCause::ReworkLimitExceeded { trigger: ReworkTrigger::CheckFailed, .. }, ..
-        } => pr.checks != ChecksSummary::Failed && !may_have_opened_another(job),
+        Stage::Blocked { cause, resume, .. } if !may_have_opened_another(job) => match cause {
+            BlockCause::MergeRefused { .. } | BlockCause::PrClosed { .. } | BlockCause::SetAside => true,
+            BlockCause::ReworkLimitExceeded { trigger: ReworkTrigger::MergeConflict, .. } => true,
+            BlockCause::ReworkLimitExceeded { trigger: ReworkTrigger::CheckFailed, .. } => {
+                pr.checks != ChecksSummary::Failed
+            }
+            // Somebody closed it while it was blocked: it is opened again, and judged as it is now.
+            _ => pr.state == PrState::Closed && matches!(resume, Work::Rework { .. }),
+        },
         _ => false,
     }
 }
