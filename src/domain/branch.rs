@@ -1,15 +1,15 @@
-//! The name of a job's branch, from untrusted text.
+//! Branch names of jobs, built from untrusted text.
 
 use sha2::{Digest, Sha256};
 
-/// Bounds that keep a ref file's name far below what file systems allow.
+/// Longest parts of a name, in bytes. They keep the name of a ref file far below the limits of file systems.
 const LONGEST_KEY: usize = 60;
 const LONGEST_SLUG: usize = 40;
 const LONGEST_PROPOSED: usize = 200;
 
-/// `prefix + key + "-" + slug of the title`, and `-<generation + 1>` when an earlier branch was given up.
+/// Returns `prefix + key + "-" + slug of the title`, with `-<generation + 1>` appended when an earlier branch was given up.
 ///
-/// Valid for git whatever the input. The same input always gives the same name.
+/// The name is valid for git whatever the input, and the same input always gives the same name.
 pub fn branch_name(prefix: &str, key: &str, title: &str, generation: u32) -> String {
     let prefix = clean_prefix(prefix);
     let mut name = key_component(key);
@@ -24,8 +24,8 @@ pub fn branch_name(prefix: &str, key: &str, title: &str, generation: u32) -> Str
     format!("{prefix}{name}")
 }
 
-/// The branch that a board proposes, if git takes it as it is and it has the ticket's key in it: no two tickets share it, and none is
-/// worked on in a branch of somebody's own.
+/// Returns the branch name that the board proposes, if git accepts it unchanged and it contains the ticket's key. Requiring the key keeps
+/// tickets from sharing a branch, and keeps the runner off a branch that a person works on.
 pub fn proposed_branch(proposed: &str, key: &str) -> Option<String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
     let part = |part: &str| !part.is_empty() && !part.starts_with(['.', '-']) && !part.ends_with(".lock");
@@ -43,7 +43,8 @@ pub fn proposed_branch(proposed: &str, key: &str) -> Option<String> {
     (valid && !key.is_empty() && names_it).then(|| proposed.to_owned())
 }
 
-/// A key that has to be changed carries a hash, so that two keys never share a branch. `#7` alone is simply `7`.
+/// Makes a key usable in a branch name. A key that has to be changed gets a hash appended, so that two keys never share a branch; only `#7`
+/// simply becomes `7`.
 fn key_component(key: &str) -> String {
     if let Some(number) = key.strip_prefix('#')
         && !number.is_empty()
@@ -61,7 +62,7 @@ fn key_component(key: &str) -> String {
     name
 }
 
-/// Letters and digits stay, runs of anything else become one dash.
+/// Keeps ASCII letters and digits and turns every run of other characters into one dash. Underscores stay unless `lower` is set.
 fn component(text: &str, longest: usize, lower: bool) -> String {
     let mut out = String::new();
     for c in text.chars() {
@@ -77,7 +78,7 @@ fn component(text: &str, longest: usize, lower: bool) -> String {
     out.trim_end_matches('-').to_owned()
 }
 
-/// Keeps a prefix such as `dirigent/` or `bots/ai-`; what git would refuse becomes a dash or goes.
+/// Keeps a prefix such as `dirigent/` or `bots/ai-`. Characters that git would refuse are replaced by a dash or dropped.
 fn clean_prefix(prefix: &str) -> String {
     let parts: Vec<&str> = prefix.split('/').collect();
     let last = parts.len().saturating_sub(1);

@@ -1,11 +1,11 @@
-//! What somebody wrote on a ticket or a pull request, and what standing they have in the repository.
+//! Comments on a ticket or a pull request, and the standing of their authors in the repository.
 
 use serde::{Deserialize, Serialize};
 
 use super::ids::CommentId;
 use super::time::Timestamp;
 
-/// What standing an author has in the repository. Decides whether their words count.
+/// An author's standing in the repository. It decides whether the author's words count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrustLevel {
@@ -37,7 +37,7 @@ impl TrustLevel {
 pub struct Author {
     pub name: String,
     pub trust: TrustLevel,
-    /// Written by the account that Dirigent itself uses. Never read as a human's word.
+    /// Whether the comment was written by the account that Dirigent itself uses. Such a comment never counts as a person's words.
     pub ourselves: bool,
 }
 
@@ -61,18 +61,18 @@ pub struct Comment {
 }
 
 impl Comment {
-    /// Which version of its text this is. An edit that changes nothing does not make a new one.
+    /// Returns the version of the comment's text. An edit that leaves the text unchanged does not make a new version.
     pub fn version(&self) -> String {
         text_version(&self.body)
     }
 }
 
-/// Whether a text may tell us to do something. What it tells is read later, by the name that we listen to.
+/// Whether the text has a line that starts with `/` and so may be an instruction to the runner. Which name it addresses is checked later.
 pub fn has_command_line(body: &str) -> bool {
     body.lines().any(|line| line.trim_start().starts_with('/'))
 }
 
-/// How a comment that tells us to do something is answered in short.
+/// The short answer to a comment that gives the runner an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Acknowledgement {
@@ -80,7 +80,7 @@ pub enum Acknowledgement {
     Refused,
 }
 
-/// A hash that stands for a text, so that a different text is recognised.
+/// Returns a hash of the text, by which a changed text is recognised.
 pub fn text_version(text: &str) -> String {
     format!("{:016x}", super::hash::stable_hash(&[text]))
 }

@@ -1,10 +1,10 @@
-//! What has to hold before a merge, one by one, as people see it.
+//! The conditions of a merge, one by one, as they are shown to people.
 
 use serde::{Deserialize, Serialize};
 
 use super::time::Timestamp;
 
-/// In the order in which they are judged.
+/// The name of a merge condition. The variants are in the order in which the conditions are judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConditionName {
@@ -49,9 +49,9 @@ impl ConditionName {
 #[serde(rename_all = "snake_case")]
 pub enum ConditionStatus {
     Pass,
-    /// It comes with time, from CI, or by our own doing.
+    /// Expected to pass without a person: with time, through CI, or by the runner's own next step.
     Pending,
-    /// It takes more work, or a person.
+    /// Needs more work, or a person.
     Fail,
 }
 
@@ -69,7 +69,7 @@ impl ConditionStatus {
 pub struct Condition {
     pub name: ConditionName,
     pub status: ConditionStatus,
-    /// Since when it has been so.
+    /// Since when the condition has had this status.
     pub since: Timestamp,
     pub detail: Option<String>,
 }

@@ -1,11 +1,11 @@
-//! What a gate or a worker recorded about the work: the facts that a prompt, a receipt or a person can rely on.
+//! What gates (the runner's verification commands) and workers recorded about the work, for prompts, receipts and people to rely on.
 
 use serde::{Deserialize, Serialize};
 
 use super::ids::CommitId;
 use super::time::Timestamp;
 
-/// One record, in the shape that workers and outside readers use.
+/// One evidence record, in the JSON shape that workers and outside readers use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
     #[serde(flatten)]
@@ -33,7 +33,7 @@ impl EvidenceKind {
     }
 }
 
-/// The end of a text, with at most this many lines and characters.
+/// Returns the end of a text, limited to this many lines and characters.
 pub fn tail(text: &str, lines: usize, characters: usize) -> String {
     let text = text.trim_end();
     let from = text.rmatch_indices('\n').nth(lines.saturating_sub(1)).map_or(0, |(at, _)| at + 1);
@@ -50,14 +50,14 @@ pub enum FileAction {
     Deleted,
 }
 
-/// Whether the facts bear out the claim that the work is done.
+/// Whether the recorded facts support the claim that the work is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verification {
     Verified,
-    /// There was nothing to check with.
+    /// There was nothing to check the claim with.
     Unverified,
-    /// The worker says that it is done, and the facts say that it is not.
+    /// The worker says that the work is done, and the facts say that it is not.
     Contradicted,
 }
 
@@ -71,12 +71,12 @@ pub struct GateResult {
     pub passed: bool,
     pub exit_code: Option<i32>,
     pub timed_out: bool,
-    /// The last part of what it printed.
+    /// The end of the command's output.
     pub output_tail: String,
     pub duration_ms: u64,
 }
 
-/// The small JSON document attached to a finished run: what was claimed and what was found.
+/// A small JSON document attached to a finished run: what the worker claimed and what was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
     pub verification: Verification,
@@ -88,7 +88,8 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// Whether each of these gates has looked at it, and none that counts has failed.
+    /// Whether each gate in `names` has a result here and none of those results is a failure. With no names, every recorded gate has to
+    /// have passed.
     pub fn is_passed_by(&self, names: &[String]) -> bool {
         let counts = |gate: &&GateResult| names.is_empty() || names.contains(&gate.name);
         names.iter().all(|name| self.gates.iter().any(|gate| gate.name == *name))

@@ -1,4 +1,4 @@
-//! Why a run did not end well. The structure is kept all the way: nobody matches on a message.
+//! Why a run failed. Code matches on these variants, never on the text of a message.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -30,7 +30,7 @@ pub enum RunFailure {
     RunTimeout { ran_ms: u64, limit_ms: u64 },
     #[error("the agent asked for something nobody could give: {question}")]
     InputRequired { question: String },
-    /// `said`: its last line on stderr.
+    /// `said` is the last line that the agent wrote to stderr.
     #[error("the agent exited with code {code}{}", last_words(.said))]
     Exit {
         code: i32,
@@ -45,7 +45,7 @@ pub enum RunFailure {
     },
     #[error("the runner stopped while this run was alive")]
     Lost,
-    /// Declared through the desk: `tk failed`.
+    /// The worker declared the failure through the desk (the socket for the worker's `tk`): `tk failed`.
     #[error("the worker gave up: {why}")]
     GaveUp { why: String },
     #[error("the run ended without a new commit, a state change or a declared result")]
@@ -58,7 +58,7 @@ pub enum RunFailure {
     Tracker { detail: String },
 }
 
-/// The agent's own class of a failed turn.
+/// The class that the agent itself gave to a failed turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnError {
@@ -75,7 +75,7 @@ fn last_words(said: &Option<String>) -> String {
 }
 
 impl RunFailure {
-    /// A stable name for logs, the API and the ledger.
+    /// Returns a stable name for logs, the API and the ledger.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Workspace { .. } => "workspace",
@@ -105,7 +105,7 @@ impl RunFailure {
         }
     }
 
-    /// Trying again cannot help: a person has to change something first.
+    /// Whether another attempt cannot help until a person changes something.
     pub fn is_permanent(&self) -> bool {
         matches!(
             self,
@@ -116,7 +116,7 @@ impl RunFailure {
         )
     }
 
-    /// The agent never got a fair try, so this is not a finished attempt.
+    /// Whether the agent never got a fair try, so that this does not count as a finished attempt.
     pub fn is_infrastructure(&self) -> bool {
         matches!(
             self,
@@ -129,7 +129,7 @@ impl RunFailure {
         )
     }
 
-    /// What a person can do about it.
+    /// Returns what a person can do about the failure.
     pub fn fix(&self) -> &'static str {
         match self {
             Self::Workspace { .. } => {

@@ -1,4 +1,4 @@
-//! What a review found: one thing that is wrong with a head, and how bad it is.
+//! A finding of a review: one thing that is wrong with a head, and how severe it is.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,10 +6,10 @@ use super::hash::stable_hash;
 use super::ids::CommentId;
 use super::remark::{RemarkKey, RemarkKind};
 
-/// What the key of a conversation about a finding begins with.
+/// The prefix of the comment key of a conversation about a finding.
 pub const NOTE: &str = "finding:";
 
-/// P0 is the worst.
+/// The severity of a finding; P0 is the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Severity {
     P0,
@@ -39,11 +39,11 @@ impl Severity {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReviewFinding {
-    /// The reviewer's own name for it, by which it is answered.
+    /// The id that the reviewer gave to the finding. Answers refer to it.
     pub id: String,
     pub severity: Severity,
     pub title: String,
-    /// `path` or `path:line`, where it is about one.
+    /// `path` or `path:line`, if the finding is about one file.
     pub place: Option<String>,
     pub summary: String,
     pub why_it_matters: String,
@@ -51,18 +51,20 @@ pub struct ReviewFinding {
 }
 
 impl ReviewFinding {
-    /// Changes with every word of it.
+    /// Returns a hash that changes with the severity, the title and every text of the finding, but not with its place.
     pub fn version(&self) -> String {
         let parts = [self.severity.name(), &self.title, &self.summary, &self.why_it_matters, &self.suggested_fix];
         format!("{:016x}", stable_hash(&parts))
     }
 
-    /// By which its conversation on the pull request is found again. The same words in a later review are the same one.
+    /// Returns the key by which the finding's conversation on the pull request is found again. The same id and text in a later review give
+    /// the same key.
     pub fn note_key(&self) -> String {
         format!("{NOTE}{}:{}", self.id, self.version())
     }
 
-    /// The file and the line that it is about, if its place names one: `path:12`, `path:12-20`, `path#L12`, `path line 12`.
+    /// Returns the file and the line that the finding is about, if its place contains both: `path:12`, `path:12-20`, `path#L12`,
+    /// `path line 12`.
     pub fn line(&self) -> Option<(String, u32)> {
         let place = self.place.as_deref()?.trim().trim_matches(['`', '(', ')']);
         let (path, rest) = ["#L", ", line ", " line ", ":"].iter().find_map(|between| place.split_once(between))?;
@@ -72,12 +74,12 @@ impl ReviewFinding {
         (!path.is_empty()).then(|| (path.to_owned(), line))
     }
 
-    /// As a remark that is open until it is answered.
+    /// Returns the key of the finding as a remark, which is open until it is answered.
     pub fn key(&self) -> RemarkKey {
         RemarkKey { kind: RemarkKind::Finding, id: CommentId::new(self.id.clone()), version: self.version() }
     }
 
-    /// As whoever has to deal with it reads it.
+    /// Returns the finding as text for the worker that has to deal with it.
     pub fn text(&self) -> String {
         format!(
             "[{}] {}\n{}\nWhy it matters: {}\nSuggested fix: {}",

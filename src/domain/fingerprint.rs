@@ -1,4 +1,4 @@
-//! What an attempt was told, part by part, so that a later one can say what is new.
+//! What an attempt was told, one hash per part, so that a later attempt can tell which parts are new.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ pub struct Fingerprint {
     pub labels: String,
     pub head: String,
     pub checks: String,
-    /// Why the work has to be done again, gates included; for a conflict, the base too.
+    /// Why the work has to be done again, failed gates included; for a conflict, the tip of the base branch too.
     pub cause: String,
     pub workflow: String,
 }
@@ -31,7 +31,7 @@ impl Fingerprint {
         ]
     }
 
-    /// The parts in which the two differ, in words.
+    /// Returns the parts in which the two fingerprints differ, in words for people.
     pub fn differences(&self, other: &Self) -> Vec<&'static str> {
         let theirs = other.parts();
         self.parts()

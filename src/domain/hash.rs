@@ -1,6 +1,6 @@
-//! A hash that is the same in every build that reads a ledger.
+//! A hash that has the same value in every build that reads a ledger.
 
-/// FNV-1a over parts, each with its length.
+/// Returns the FNV-1a hash of the parts, each preceded by its length.
 pub fn stable_hash(parts: &[&str]) -> u64 {
     const START: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0000_0100_0000_01b3;

@@ -1,4 +1,4 @@
-//! Newtypes for everything that is named by a string or a number.
+//! Newtypes for all identifiers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 macro_rules! string_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        // Shared, because records are compared, noted and handed on by id all the time.
+        // `Arc<str>`, because ids are cloned all the time: records are compared, noted and passed on by id.
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(Arc<str>);
 
@@ -49,15 +49,15 @@ macro_rules! string_id {
 }
 
 string_id! {
-    /// The tracker's opaque, stable id of a ticket. Also the key of its job.
+    /// The tracker's opaque, stable id of a ticket. Also the key of the ticket's job.
     TicketId
 }
 string_id! {
-    /// The id people use for a ticket (`ENG-12`, `#7`, `app-x3f9`).
+    /// The ticket id that people use (`ENG-12`, `#7`, `app-x3f9`).
     TicketKey
 }
 string_id! {
-    /// One disposable worker execution; a ULID, so that ids sort by start.
+    /// The id of a run, one disposable worker execution. A ULID, so that ids sort by start time.
     RunId
 }
 string_id! {
@@ -65,11 +65,11 @@ string_id! {
     CommentId
 }
 string_id! {
-    /// A git commit, full hexadecimal form.
+    /// A git commit in its full hexadecimal form.
     CommitId
 }
 string_id! {
-    /// The agent's own conversation id, by which it can be resumed.
+    /// The agent's own id of a conversation, by which it can be resumed.
     SessionId
 }
 string_id! {
@@ -78,12 +78,12 @@ string_id! {
 }
 
 impl CommitId {
-    /// The first twelve characters, for people.
+    /// Returns the first twelve characters, for people.
     pub fn short(&self) -> &str {
         self.0.get(..12).unwrap_or(&self.0)
     }
 
-    /// Whether a person who writes `name` means this commit: its whole name, or enough of its beginning.
+    /// Whether `name` is this commit's full name or at least the first seven characters of it, in upper or lower case.
     pub fn is_called(&self, name: &str) -> bool {
         const ENOUGH: usize = 7;
         let name = name.trim().to_ascii_lowercase();
@@ -102,7 +102,7 @@ impl fmt::Display for PrNumber {
     }
 }
 
-/// An effect's place in the outbox.
+/// The number of an effect in the outbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EffectId(pub u64);

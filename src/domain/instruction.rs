@@ -1,10 +1,11 @@
-//! What a person tells us to do in a comment: `/dirigent approve`, on a line of its own, and not in what they merely show or quote.
+//! Instructions that a person gives in a comment: `/dirigent approve`, on a line of its own. Lines inside code or quotations are not
+//! instructions.
 
 use serde::{Deserialize, Serialize};
 
-/// So much of a commit's name tells it apart.
+/// The shortest accepted beginning of a commit's name.
 const SHORTEST_NAME: usize = 7;
-/// Parts of a text that show something instead of saying it, by the tags that they begin and end with.
+/// HTML elements (and comments) whose content is only shown, as their opening and closing tags. Instructions in them do not count.
 const SHOWN: [(&str, &str); 4] =
     [("<!--", "-->"), ("<pre", "</pre>"), ("<code", "</code>"), ("<blockquote", "</blockquote>")];
 
@@ -14,7 +15,7 @@ pub enum Instruction {
     /// Adds the labels that the workflow requires.
     Run,
     Approve {
-        /// The commit, or the beginning of its name.
+        /// The commit to approve: its full name or a beginning of it. `None` means the current head.
         head: Option<String>,
         anyway: bool,
     },
@@ -26,7 +27,7 @@ pub enum Instruction {
     Pause,
     Resume,
     Explain,
-    /// Addressed to us, and not to be understood.
+    /// Addressed to the runner, but not understood.
     Unclear {
         verb: String,
         because: String,
@@ -34,7 +35,7 @@ pub enum Instruction {
 }
 
 impl Instruction {
-    /// What is typed after our name.
+    /// Returns the word that is typed after the runner's name.
     pub fn verb(&self) -> &str {
         match self {
             Self::Run => "run",
@@ -50,17 +51,17 @@ impl Instruction {
     }
 }
 
-/// The instructions of one comment, each once, and what else it says.
+/// The instructions of one comment, each once, and the rest of its text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Spoken {
     pub instructions: Vec<Instruction>,
-    /// Without the lines of the instructions. Empty if only somebody else's words are left.
+    /// The comment without the instruction lines. Empty if only quotations are left.
     pub words: String,
 }
 
-/// Reads a comment that is addressed to `name`.
+/// Parses a comment. Only lines that are addressed to `name` are instructions.
 pub fn read(body: &str, name: &str) -> Spoken {
-    // Most comments have no such line at all.
+    // Fast path: most comments have no such line at all.
     if !body.lines().any(|line| line.trim_start().starts_with('/')) {
         return Spoken { instructions: Vec::new(), words: body.trim().to_owned() };
     }
@@ -94,7 +95,7 @@ pub fn read(body: &str, name: &str) -> Spoken {
     if let Some(instruction) =
         instructions.iter_mut().find(|instruction| matches!(instruction, Instruction::Reject { .. }))
     {
-        // Whoever rejects may say why beside it.
+        // The reason for a rejection may stand on other lines of the same comment.
         rejected.push(words.clone());
         let text =
             rejected.iter().map(|text| text.trim()).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
@@ -107,7 +108,7 @@ pub fn read(body: &str, name: &str) -> Spoken {
     Spoken { instructions, words }
 }
 
-/// The verb and what follows it, if the line begins with our name.
+/// Returns the verb and the rest of the line, if the line begins with `/name`.
 fn addressed<'a>(line: &'a str, name: &str) -> Option<(String, &'a str)> {
     let line = line.trim();
     let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -149,13 +150,14 @@ fn understood(verb: &str, rest: &str, name: &str) -> Instruction {
     }
 }
 
-/// Nothing is approved by what is only half understood.
+/// Parses the arguments of `approve`. One word that is not understood makes the whole instruction `Unclear`, so that nothing is approved by
+/// accident.
 fn approval(rest: &str, name: &str) -> Instruction {
     let (mut head, mut anyway) = (None, false);
     for word in rest.split_whitespace() {
         let word = word.trim_matches('`');
         match word {
-            // Telephones make one dash of two.
+            // Phone keyboards turn two dashes into one long dash.
             "--anyway" | "—anyway" | "–anyway" => anyway = true,
             _ if head.is_none() && is_commit_name(word) => head = Some(word.to_lowercase()),
             _ => {
@@ -172,7 +174,7 @@ fn approval(rest: &str, name: &str) -> Instruction {
     Instruction::Approve { head, anyway }
 }
 
-/// Whether this can be the name of a commit, or the beginning of one.
+/// Whether the word can be the name of a commit or the beginning of one: 7 to 64 hexadecimal digits.
 pub fn is_commit_name(word: &str) -> bool {
     (SHORTEST_NAME..=64).contains(&word.len()) && word.chars().all(|c| c.is_ascii_hexdigit())
 }
@@ -186,20 +188,20 @@ fn clipped(word: &str) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Said,
-    /// Code: it belongs to what somebody says, and is not an instruction.
+    /// Code: part of what the author says, but not an instruction.
     Shown,
-    /// Somebody else's words, or what nobody is meant to see.
+    /// Another person's words, or text that is hidden from readers.
     Quoted,
 }
 
-/// Where in a text in Markdown we are.
+/// The position in a Markdown text while it is scanned line by line.
 #[derive(Default)]
 struct Scan {
-    /// The mark that ends the block of code.
+    /// The character and the length of the fence that closes the current code block.
     fence: Option<(char, usize)>,
-    /// The tag that ends what is shown.
+    /// The tag that ends the current shown-only part.
     until: Option<&'static str>,
-    /// A paragraph that began in a quotation goes on until an empty line.
+    /// A paragraph that began in a quotation belongs to it until an empty line.
     in_quote: bool,
 }
 
@@ -242,7 +244,7 @@ impl Scan {
         if indent >= 4 || tab { Place::Shown } else { Place::Said }
     }
 
-    /// A line that begins one of the parts that are only shown, or is in one.
+    /// Returns the place of a line that begins or contains a shown-only part, and remembers if the part stays open after the line.
     fn tagged(&mut self, lower: &str) -> Option<Place> {
         let (begin, end) = SHOWN.into_iter().find(|(begin, _)| lower.contains(begin))?;
         let last = lower.rfind(begin)?;
@@ -254,7 +256,7 @@ impl Scan {
     }
 }
 
-/// The mark of a block of code that begins here, also in an item of a list.
+/// Returns the character and the length of a code fence that begins on this line, also inside a list item.
 fn fence(text: &str) -> Option<(char, usize)> {
     let item = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let item =

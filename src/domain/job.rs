@@ -1,4 +1,4 @@
-//! Dirigent's durable record about one ticket. The ledger owns it; the engine changes it.
+//! The job: Dirigent's durable record about one ticket. The ledger stores it; the engine changes it.
 
 mod delivery;
 mod facts;
@@ -33,7 +33,7 @@ pub use spending::Spending;
 pub use stage::{BlockCause, CheckWait, DoneHow, HumanWait, MergeHold, ReleaseReason, Stage, SwitchSource, Turn, Wait};
 pub use work::{ReworkCause, ReworkTrigger, Work};
 
-/// Which comment carries which of our keys.
+/// The runner's own comments on the ticket and its pull request: from the key in the comment's marker to the comment's id.
 pub type OurComments = BTreeMap<String, CommentId>;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,29 +44,29 @@ pub struct Job {
     pub spending: Seldom<Spending>,
     pub evidence: Seldom<EvidenceRecord>,
     pub people: Seldom<People>,
-    /// Runs ever started.
+    /// How many runs were ever started.
     pub attempts: u32,
-    /// Failures in a row that count against `agent.max_retries`.
+    /// Consecutive failures that count against `agent.max_retries`.
     pub failures: u32,
-    /// Runs in a row that were lost with the runner, which is not the job's failure.
+    /// Consecutive runs that were lost because the runner itself stopped, which is not the job's failure.
     #[serde(default)]
     pub losses: u32,
     pub rework_cycles: u32,
-    /// Runs in a row that ended well and left the ticket active.
+    /// Consecutive runs that ended well and left the ticket active.
     #[serde(default)]
     pub continuations: u32,
-    /// A column that we moved the ticket to and that no reading has shown yet.
+    /// The runner's move of the ticket to another column, until a reading shows it.
     pub column: Option<Box<ColumnWrite>>,
-    /// The directory that it keeps across runs (`workspace.mode: directory`).
+    /// The directory that the ticket keeps across runs (`workspace.mode: directory`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<LastingDirectory>,
-    /// Where its own worker has moved the ticket.
+    /// Where the job's own worker has moved the ticket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved_by_worker: Option<Box<WorkerMove>>,
-    /// The conversation to go on with.
+    /// The agent conversation that the next run resumes.
     pub session: Option<SessionId>,
     pub workpad: Seldom<Workpad>,
-    /// Comments of ours that are there, by their keys: a marker that stands elsewhere is a copy.
+    /// The runner's own comments that are known to exist, by key. A comment that carries one of these keys and has another id is a copy.
     #[serde(default, skip_serializing_if = "OurComments::is_empty")]
     pub comments: OurComments,
     pub created_at: Timestamp,
@@ -77,53 +77,53 @@ pub struct Job {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvidenceRecord {
     pub receipt: Option<Receipt>,
-    /// What the attempt that was started last was told.
+    /// What the last started attempt was told.
     pub started_with: Option<Fingerprint>,
-    /// What the last finished attempt that brought nothing was told.
+    /// What the last finished attempt without any progress was told.
     pub no_progress_with: Option<Fingerprint>,
-    /// What the last finished run said about its work.
+    /// The last finished run's own summary of its work.
     pub summary: Option<String>,
-    /// Where uncommitted work of a run that did not end well was saved; gone with the next one that does.
+    /// The ref under which the uncommitted work of a failed run was saved. Cleared by the next run that ends well.
     #[serde(default)]
     pub salvage: Option<String>,
-    /// Why the last run did not end well; gone with the next one that does.
+    /// Why the last run failed. Cleared by the next run that ends well.
     pub last_failure: Option<RunFailure>,
 }
 
 unwritten!(EvidenceRecord);
 
-/// A directory that outlives runs and goes when the ticket is closed.
+/// A directory that outlives runs and is removed when the ticket is closed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastingDirectory {
-    /// Why it stays although the ticket is closed. The next start tries again.
+    /// Why the directory was kept although the ticket is closed. The next start of the runner tries to remove it again.
     pub kept: Option<String>,
 }
 
-/// A worker moved its own ticket, through the tracker's API.
+/// A move of the ticket that its own worker made through the tracker's API.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerMove {
     pub run: RunId,
     pub from: String,
     pub state: String,
-    /// What it said by that does not hold: the ticket goes back.
+    /// Whether the claim behind the move was contradicted, so that the runner moves the ticket back.
     #[serde(default)]
     pub taken_back: bool,
 }
 
-/// Our move of the ticket to another column, until a reading shows it.
+/// The runner's own move of the ticket to another column, kept until a reading shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ColumnWrite {
-    /// Where the ticket may have been before: a reading that shows one of these may be an old one.
+    /// Where the ticket may have been before the move. A reading that shows one of these columns may be outdated.
     pub from: Vec<String>,
     pub to: String,
     pub status: WriteStatus,
-    /// The move before this one, if nobody has seen that one either.
+    /// The previous move, if no reading has shown that one either.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier: Option<Box<ColumnWrite>>,
 }
 
 impl ColumnWrite {
-    /// A move that leaves now, after `last`.
+    /// Makes a move that is sent now, after `last`. An earlier move that was never answered is dropped.
     pub fn sent(from: Vec<String>, to: String, last: Option<Box<Self>>) -> Box<Self> {
         let earlier = last.and_then(|mut last| {
             let before = last.earlier.take();
@@ -135,7 +135,7 @@ impl ColumnWrite {
         Box::new(Self { from, to, status: WriteStatus::Sent, earlier })
     }
 
-    /// Whether a reading that shows this column may be an old one.
+    /// Whether a reading that shows this column may be outdated.
     pub fn may_come_from(&self, column: &str) -> bool {
         let earlier = self.earlier.as_ref();
         state_in(column, &self.from)
@@ -147,14 +147,14 @@ impl ColumnWrite {
 pub struct Workpad {
     pub comment: Option<CommentId>,
     pub written_at: Option<Timestamp>,
-    /// What it shows, so that a mere timestamp is not a change.
+    /// What the comment shows, so that a changed timestamp alone does not cause a write.
     pub shows: Option<String>,
 }
 
 unwritten!(Workpad);
 
 impl Job {
-    /// A job for a ticket that was never seen before.
+    /// Makes a job for a ticket that was never seen before.
     pub fn new(ticket: TicketFacts, branch: BranchName, now: Timestamp) -> Self {
         Self {
             ticket,
@@ -179,7 +179,7 @@ impl Job {
         }
     }
 
-    /// Lets go of what was written and taken out again: most jobs wait, and each costs memory.
+    /// Frees parts that are empty again. Most jobs only wait, and each part of each of them costs memory.
     pub fn tidy(&mut self) {
         self.spending.tidy();
         self.evidence.tidy();
@@ -188,25 +188,27 @@ impl Job {
         self.delivery.reviews.tidy();
     }
 
-    /// What an approval is about: the pull request's head, else the branch's.
+    /// Returns the head that an approval is about: the pull request's, or the branch's if there is no pull request.
     pub fn current_head(&self) -> Option<&CommitId> {
         self.delivery.current_head()
     }
 
-    /// Whether an approval accepts what a run made of this remark: the person has seen it.
+    /// Whether an approval accepts this remark as dealt with: a run has dealt with it, and that run's commits are published, so that the
+    /// person could see them.
     pub fn is_accepted_by_approval(&self, remark: &Remark) -> bool {
         let is_published = |run: &RunId| !self.delivery.unpublished.contains(run);
         remark.is_accepted_by_approval() && remark.dealt_with_by().is_none_or(is_published)
     }
 
-    /// Another branch for work that begins anew; what belongs to the old one is left with it.
+    /// Gives the job another branch for work that begins anew. The pull request, the receipt and the review's findings stay with the old
+    /// branch.
     pub fn take_new_branch(&mut self, prefix: &str) {
         self.delivery.take_new_branch(prefix, self.ticket.key.as_str(), &self.ticket.title);
         self.evidence.receipt = None;
         self.people.remarks.retain(|remark| remark.key.kind != RemarkKind::Finding);
     }
 
-    /// What became of a finding, in one line.
+    /// Returns in one line how a finding was answered.
     pub fn answer_to(&self, finding: &ReviewFinding) -> String {
         match self.people.remark(&finding.key()).map(|remark| &remark.status) {
             Some(RemarkStatus::Answered { commit, .. }) => format!("fixed in {}", commit.short()),
@@ -220,7 +222,7 @@ impl Job {
         }
     }
 
-    /// The conversation that this work goes on with. A reviewer has one of its own.
+    /// Returns the conversation that a run of this work resumes. A reviewer has a conversation of its own.
     pub fn session_of(&mut self, work: &Work) -> &mut Option<SessionId> {
         match work {
             Work::Implement | Work::Rework { .. } => &mut self.session,
@@ -228,8 +230,8 @@ impl Job {
         }
     }
 
-    /// Whether its own worker has moved the ticket there: the run under way is let to its end, and a move that is being taken back means
-    /// nothing any more.
+    /// Whether the job's own worker has moved the ticket to this state. Then a run that is under way may finish; and while the runner moves
+    /// the ticket back, the state means nothing.
     pub fn is_where_its_worker_put_it(&self, state: &str) -> bool {
         let goes_back = |moved: &WorkerMove| {
             moved.taken_back && self.column.as_ref().is_some_and(|write| same_state(&write.to, &moved.from))
@@ -239,7 +241,7 @@ impl Job {
         })
     }
 
-    /// The column that the ticket is in, or will be in once our own move is through.
+    /// Returns the column that the ticket is in, or will be in once the runner's own move has arrived.
     pub fn intended_column(&self) -> &str {
         self.column.as_ref().map_or(self.ticket.state.as_str(), |write| write.to.as_str())
     }

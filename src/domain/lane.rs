@@ -1,4 +1,4 @@
-//! An adapter's bounded queue of work, by name.
+//! Lanes: the adapters' bounded queues of calls.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub enum Lane {
     Tracker,
     Forge,
-    /// Our verification commands.
+    /// The runner's own verification commands.
     Gates,
     /// Worktrees, fetches and pushes.
     Workspace,

@@ -1,6 +1,6 @@
-//! Plain data that every room shares: ids, tickets, jobs, runs, pull requests, usage, evidence.
+//! Plain data that all modules share: ids, tickets, jobs, runs, pull requests, usage, evidence.
 //!
-//! Serde only. Nothing here waits, reads a clock, touches a file or knows a vendor's format.
+//! Depends on serde only. Nothing here waits, reads a clock, touches a file or knows a vendor's format.
 
 pub mod basis;
 pub mod branch;

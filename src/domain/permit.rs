@@ -1,16 +1,16 @@
-//! Proof that a mutation of the outside was allowed.
+//! Proof that one write to the outside was allowed.
 //!
-//! Every adapter method that writes takes a `Permit`. Only `engine::permit` issues one, and the architecture test
-//! checks that nobody else calls `Permit::issue`; so no write is reachable without the gate.
+//! Every adapter method that writes takes a `Permit`. Only `engine::permit` issues one, and the architecture test checks that no other code
+//! calls `Permit::issue`. So no write can bypass that check.
 
-/// Allows the one effect it was issued for. Not `Clone`: it is used and gone.
+/// Allows the one effect that it was issued for. Not `Clone`, so that it cannot be used twice.
 #[derive(Debug)]
 pub struct Permit {
     _private: (),
 }
 
 impl Permit {
-    /// Only for `engine::permit`.
+    /// Makes a permit. Only `engine::permit` may call this.
     pub(crate) fn issue() -> Self {
         Self { _private: () }
     }

@@ -1,4 +1,4 @@
-//! Where a job stands, as one machine-facing word.
+//! The phase of a job: where it stands, as one machine-readable word.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub enum Phase {
     Released,
 }
 
-/// Who moves a job on while it is in a phase.
+/// What moves a job on while it is in a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PhaseClass {
@@ -61,7 +61,7 @@ impl Phase {
         }
     }
 
-    /// For people.
+    /// Returns the phase in words for people.
     pub fn words(self) -> &'static str {
         match self {
             Self::WaitingForChecks => "waiting for checks",

@@ -1,6 +1,6 @@
 //! A pull request as a forge shows it: head, base, mergeability, checks, reviews, threads.
 //!
-//! Unknown is a value: each part of a look is there only if it was read to the last page.
+//! A part of a look (one reading of a pull request) is `Some` only if it was read to the last page; `None` means unknown.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,31 +17,31 @@ pub struct PullRequest {
     pub draft: bool,
     pub author: Option<Author>,
     pub head_branch: String,
-    /// What the forge shows as the head, which may lag behind.
+    /// The head that the forge shows, which may lag behind the git remote.
     pub head: CommitId,
-    /// `owner/name` of the repository that holds the head branch; `None` where there is only one.
+    /// `owner/name` of the repository that holds the head branch; `None` where there is only one repository.
     pub head_repo: Option<String>,
-    /// What the git remote says the head branch is at. The truth about the head.
+    /// The commit that the head branch has at the git remote. This one is authoritative.
     pub ref_head: Option<CommitId>,
     pub base_branch: String,
     pub base: Option<CommitId>,
     pub mergeability: Mergeability,
     pub checks: Option<Vec<Check>>,
-    /// Names of the checks that the forge requires on the base branch; empty when it requires none.
+    /// Names of the checks that the forge requires on the base branch. Empty when it requires none; `None` when they could not be read.
     pub required_checks: Option<Vec<String>>,
     pub reviews: Option<Vec<Review>>,
     pub threads: Option<Vec<ReviewThread>>,
     pub comments: Option<Vec<Comment>>,
     pub labels: Vec<String>,
-    /// In the forge's own merge queue.
+    /// Whether the pull request is in the forge's own merge queue.
     pub in_queue: bool,
     /// When the head was pushed, for the grace period of checks.
     pub pushed_at: Option<Timestamp>,
 }
 
 impl PullRequest {
-    /// Whether every part that a merge depends on was read to the last page. Where the required checks cannot be read, every
-    /// check counts as required.
+    /// Whether every part that a merge depends on was read to the last page. The list of required checks may be missing: then every check
+    /// counts as required.
     pub fn is_complete(&self) -> bool {
         self.ref_head.is_some()
             && self.checks.is_some()
@@ -50,7 +50,7 @@ impl PullRequest {
             && self.comments.is_some()
     }
 
-    /// Whether the forge shows the head that the git remote has. Else nothing that depends on the head counts.
+    /// Whether the forge shows the head that the git remote has. Otherwise nothing that depends on the head counts.
     pub fn shows_true_head(&self) -> bool {
         self.ref_head.as_ref() == Some(&self.head)
     }
@@ -64,7 +64,7 @@ pub enum PrState {
     Merged { commit: Option<CommitId> },
 }
 
-/// Unknown is pending, never a pass.
+/// Whether the pull request can be merged. `Unknown` is treated as pending, never as a pass.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is")]
 pub enum Mergeability {
@@ -73,9 +73,9 @@ pub enum Mergeability {
     Conflicting {
         files: Vec<String>,
     },
-    /// The base moved on and the forge wants the branch updated first.
+    /// The base has moved on, and the forge wants the branch updated first.
     Behind,
-    /// The forge itself refuses for now (protection rules, a dirty work tree of the user's).
+    /// The forge itself refuses the merge for now (protection rules, uncommitted changes in the user's work tree).
     Refused {
         because: String,
     },
@@ -83,7 +83,7 @@ pub enum Mergeability {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
-    /// What the forge finds its log by.
+    /// The id by which the forge finds the check's log.
     pub id: String,
     pub name: String,
     pub status: CheckStatus,
@@ -97,7 +97,7 @@ pub enum CheckStatus {
     Pending,
     Passed,
     Failed,
-    /// Skipped or neutral: neither for nor against.
+    /// Skipped or neutral: counts neither for nor against.
     Neutral,
 }
 
@@ -106,7 +106,7 @@ pub struct Review {
     pub id: CommentId,
     pub author: Author,
     pub verdict: Verdict,
-    /// The head that was read.
+    /// The head that the reviewer read.
     pub head: Option<CommitId>,
     pub body: String,
     pub submitted_at: Option<Timestamp>,
@@ -125,7 +125,7 @@ pub enum Verdict {
 pub struct ReviewThread {
     pub id: CommentId,
     pub resolved: bool,
-    /// The review that the conversation began with.
+    /// The review that started the conversation.
     pub review: Option<CommentId>,
     pub path: Option<String>,
     pub line: Option<u32>,

@@ -1,4 +1,4 @@
-//! Why a job is where it is, in one value and one sentence, and what would move it on.
+//! Why a job is where it is, as one code and one sentence, and what would move it on.
 
 use super::failure::RunFailure;
 use super::ids::CommitId;
@@ -9,7 +9,7 @@ use super::job::{
 use super::remark::{Remark, RemarkStatus};
 use super::time::Timestamp;
 
-/// One enum value (`code`), one sentence, and what would move it on (naming who, if a person must).
+/// A reason: one code, one sentence, and what would move the job on (including who has to act, if a person must).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason {
     pub code: &'static str,
@@ -23,11 +23,11 @@ fn reason(code: &'static str, sentence: impl Into<String>, next: impl Into<Strin
     Reason { code, sentence: sentence.into(), next: next.into(), detail: None }
 }
 
-/// Commands that can be given in a comment as well.
+/// Commands that can also be given in a comment.
 const IN_COMMENTS: [&str; 7] = ["approve", "reject", "retry", "stop", "pause", "resume", "explain"];
 
 impl Job {
-    /// Why it is where it is, as far as that is its own doing; commands to type carry its key.
+    /// Returns why the job is where it is, as far as that is its own doing. Suggested commands contain the ticket's key.
     pub fn own_reason(&self, now: Timestamp) -> Reason {
         match &self.stage {
             Stage::WaitingForHuman { on: HumanWait::Remarks { head, .. }, .. } => words_stand(self, head).of(self),
@@ -38,20 +38,20 @@ impl Job {
         }
     }
 
-    /// The same reason, with each command that can be typed at a terminal followed by the comment to `name` that does the same.
+    /// Returns the reason with each suggested terminal command followed by the equivalent comment, addressed to `name`.
     pub fn in_comments_too(&self, reason: Reason, name: &str) -> Reason {
         let head = self.current_head().map(|head| head.short());
         let mut next = String::new();
         for (at, part) in reason.next.split('`').enumerate() {
             next.push_str(part);
-            // Every second part stands between two of them.
+            // The parts with an odd index stand between backticks.
             let written = if at % 2 == 1 { in_comment(part, name, head) } else { None };
             if at % 2 == 0 && at + 1 == reason.next.split('`').count() {
                 continue;
             }
             next.push('`');
             if let Some(written) = written {
-                // Not in brackets of its own within others.
+                // No brackets inside of brackets.
                 let inside = next.matches('(').count() > next.matches(')').count();
                 next.push_str(&if inside {
                     format!(", or comment `{written}`")
@@ -63,13 +63,13 @@ impl Job {
         Reason { next, ..reason }
     }
 
-    /// The same while something else keeps it waiting.
+    /// Returns the reason while a hindrance, which is not the job's own doing, keeps it waiting.
     pub fn hindered_reason(&self, hindrance: &Hindrance, now: Timestamp) -> Reason {
         self.stage.hindered_reason(hindrance, now).of(self)
     }
 }
 
-/// The comment that does the same as this command, if there is one.
+/// Returns the comment that does the same as this command, or `None` if there is none.
 fn in_comment(command: &str, name: &str, head: Option<&str>) -> Option<String> {
     let mut words = command.split_whitespace();
     let verb = (words.next() == Some("dirigent")).then(|| words.next()).flatten()?;
@@ -79,7 +79,7 @@ fn in_comment(command: &str, name: &str, head: Option<&str>) -> Option<String> {
     IN_COMMENTS.contains(&verb).then(|| format!("/{name} {}", said.collect::<Vec<_>>().join(" ")))
 }
 
-/// Whose words stand against a merge, what became of them, and how to go on.
+/// Returns whose remarks stand against a merge, how they were answered, and how to go on.
 fn words_stand(job: &Job, head: &CommitId) -> Reason {
     let holding: Vec<&Remark> = job.people.holding().collect();
     if holding.is_empty() {
@@ -111,7 +111,7 @@ fn words_stand(job: &Job, head: &CommitId) -> Reason {
     Reason { detail: Some(shown.collect::<Vec<_>>().join("\n")), ..reason("remarks", sentence, next) }
 }
 
-/// What became of a remark, in a few words.
+/// Returns the status of a remark in a few words.
 fn became(remark: &Remark) -> String {
     match &remark.status {
         RemarkStatus::Open | RemarkStatus::Delivered { .. } => "open".to_owned(),
@@ -124,7 +124,7 @@ fn became(remark: &Remark) -> String {
 }
 
 impl Reason {
-    /// With the job's key in the commands to type.
+    /// Puts the job's key into the suggested commands.
     fn of(self, job: &Job) -> Self {
         if !self.next.contains("TICKET") {
             return self;
@@ -134,7 +134,7 @@ impl Reason {
 }
 
 impl Stage {
-    /// `now` turns due times into spans that people can read.
+    /// Returns why a job is in this stage. `now` turns due times into time spans.
     pub fn reason(&self, now: Timestamp) -> Reason {
         match self {
             Self::Queued { work, wait, .. } => queued(work, wait, now),
@@ -199,7 +199,7 @@ fn span(due: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// Whether there is another attempt depends on whether something is new by then.
+/// Describes a retry after an attempt without progress. Whether the retry takes place depends on something being new by then.
 fn brought_nothing(error: &RunFailure, due: Timestamp, now: Timestamp) -> Reason {
     reason(
         "retry",
@@ -503,7 +503,7 @@ fn blocked(cause: &BlockCause) -> Reason {
     }
 }
 
-/// `resume` is the round that was one too many, with what asked for it.
+/// Describes a job that has used up its rework rounds. `resume` is the round that was one too many, with its cause.
 fn out_of_rounds(limit: u32, trigger: ReworkTrigger, resume: &Work) -> Reason {
     let cause = match resume {
         Work::Rework { cause } => Some(cause),

@@ -1,4 +1,4 @@
-//! Why a job is where it is while no runner is up: nothing happens by itself then, so nothing of the kind is promised.
+//! Why a job is where it is while no runner is up. Nothing happens by itself then, so these reasons do not promise it.
 
 use super::job::{Hindrance, HumanWait, Job, Stage, Wait};
 use super::reason::Reason;
@@ -17,7 +17,7 @@ impl Job {
                 "its run was cut off when the runner ended without a word".to_owned(),
                 format!("{START}: it saves what the run left and goes on"),
             ),
-            // Nobody knows yet whether there will be another attempt.
+            // Whether there will be another attempt is decided only when a runner is up.
             Stage::Queued { wait: Wait::Retry { error, .. }, .. } if self.evidence.no_progress_with.is_some() => (
                 format!(
                     "the last attempt brought nothing ({error}); with a runner up it is tried again only if something is new"
@@ -35,7 +35,7 @@ impl Job {
             {
                 (format!("{} is approved; it goes on when a runner is up", head.short()), START.to_owned())
             }
-            // What stood against it was accepted or overruled with the approval.
+            // The approval accepted or overruled the remarks that stood against the merge.
             Stage::WaitingForHuman { on: HumanWait::Remarks { head, .. }, .. }
                 if self.people.is_approved(head) && self.people.holding().next().is_none() =>
             {
@@ -50,7 +50,7 @@ impl Job {
     }
 }
 
-/// Whether nobody else has to do anything first.
+/// Whether only a runner is needed to move the job on, and nobody else has to act first.
 fn a_runner_alone_moves(stage: &Stage) -> bool {
     match stage {
         Stage::Queued { wait, .. } => match wait {

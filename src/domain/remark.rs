@@ -1,4 +1,4 @@
-//! Something that a trusted person asked for, which is open until it is answered.
+//! Remarks: what a trusted person asked for, open until it is answered.
 //!
 //! Remarks belong to a job, not to a head: a verdict on an old head still stands after a push.
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::ids::{CommentId, CommitId, RunId};
 use super::time::Timestamp;
 
-/// Where a remark was made. Reviews, threads and comments have id spaces of their own.
+/// Where a remark was made. Reviews, threads and comments each have their own id space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RemarkKind {
@@ -17,9 +17,9 @@ pub enum RemarkKind {
     Thread,
     PrComment,
     TicketComment,
-    /// By a command at the terminal or through the API.
+    /// A message by a command at the terminal or through the API.
     Message,
-    /// What our own review of a head found.
+    /// A finding of the runner's own review of a head.
     Finding,
 }
 
@@ -36,7 +36,7 @@ impl RemarkKind {
     }
 }
 
-/// Which remark, in which version of its text. An edit is another version.
+/// Identifies a remark in one version of its text. An edit makes another version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RemarkKey {
     pub kind: RemarkKind,
@@ -45,7 +45,7 @@ pub struct RemarkKey {
 }
 
 impl RemarkKey {
-    /// What a worker calls it: short enough to type, and the same in every prompt and every run.
+    /// Returns the name by which workers refer to the remark: short enough to type, and the same in every prompt and every run.
     pub fn handle(&self) -> String {
         if self.kind == RemarkKind::Finding {
             return self.id.to_string();
@@ -54,12 +54,12 @@ impl RemarkKey {
         format!("r{:06x}", hash & 0xff_ffff)
     }
 
-    /// What whoever overrules it calls it: this very version, and none that comes later.
+    /// Returns the name by which an approval overrules exactly this version of the remark, and no later one.
     pub fn versioned(&self) -> String {
         format!("{}@{:06x}", self.handle(), super::hash::stable_hash(&[&self.version]) & 0xff_ffff)
     }
 
-    /// The same remark, perhaps in another version.
+    /// Whether both keys are of the same remark, perhaps in different versions.
     pub fn is_same_remark(&self, other: &Self) -> bool {
         self.kind == other.kind && self.id == other.id
     }
@@ -69,9 +69,9 @@ impl RemarkKey {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RemarkEffect {
-    /// Goes along when there is a rework anyway.
+    /// Included when there is a rework anyway.
     None,
-    /// Nothing is merged until somebody says how to go on.
+    /// Nothing is merged until a person says how to go on.
     Hold,
     /// Starts a rework.
     Rework,
@@ -82,18 +82,18 @@ pub struct Remark {
     pub key: RemarkKey,
     pub author: String,
     pub text: String,
-    /// `path` or `path:line`, where it is about one.
+    /// `path` or `path:line`, if the remark is about one file.
     pub place: Option<String>,
-    /// The head that a review read.
+    /// The head that the reviewer read.
     pub head: Option<CommitId>,
     pub at: Timestamp,
     pub effect: RemarkEffect,
     pub urgent: bool,
     pub status: RemarkStatus,
-    /// What a run made of it was reported where it was written.
+    /// Whether the run's answer was posted where the remark was made.
     #[serde(default)]
     pub told: bool,
-    /// By a bot of `review.bots`: it gets one round, and never stands against what people say.
+    /// Written by a bot of `review.bots`, which gets one round of rework and never stands against what people say.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_bot: bool,
 }
@@ -102,11 +102,11 @@ pub struct Remark {
 #[serde(rename_all = "snake_case", tag = "is")]
 pub enum RemarkStatus {
     Open,
-    /// A run reported that its prompt or a message carried it.
+    /// A run reported that its prompt or a message carried the remark.
     Delivered {
         run: RunId,
     },
-    /// The run that got it made a commit and said nothing about it.
+    /// The run that received the remark made a commit and did not answer it.
     Addressed {
         run: RunId,
     },
@@ -122,12 +122,12 @@ pub enum RemarkStatus {
         run: RunId,
         why: String,
     },
-    /// Resolved, dismissed, hidden, or gone when it was asked for.
+    /// Resolved, dismissed or hidden, or found to be deleted when it was read by its id.
     Withdrawn {
         how: String,
         at: Timestamp,
     },
-    /// A person accepted it as it is, or overruled it, for the head that they named.
+    /// A person accepted the remark as it is, or overruled it, for the head that they named.
     Overruled {
         by: String,
         head: CommitId,
@@ -144,7 +144,7 @@ pub enum RemarkAnswer {
 }
 
 impl Remark {
-    /// A comment that a run was given before any reading brought it. It holds until it is known what it says.
+    /// Makes a remark for a comment that a run was given before any reading brought it. It holds a merge until its text is known.
     pub fn unread(key: RemarkKey, at: Timestamp) -> Self {
         Self {
             key,
@@ -165,22 +165,22 @@ impl Remark {
         self.text.is_empty() && self.key.kind == RemarkKind::TicketComment
     }
 
-    /// Waits for a run to take it up.
+    /// Whether the remark still waits for a run to take it up.
     pub fn is_open(&self) -> bool {
         matches!(self.status, RemarkStatus::Open)
     }
 
-    /// Nothing more comes of it.
+    /// Whether the remark is settled for good: withdrawn or overruled.
     pub fn is_over(&self) -> bool {
         matches!(self.status, RemarkStatus::Withdrawn { .. } | RemarkStatus::Overruled { .. })
     }
 
-    /// A verdict stands until its author takes it back or somebody overrules it, answered or not.
+    /// Whether this is a verdict that stands. Answered or not, it stands until its author withdraws it or a person overrules it.
     pub fn is_standing_verdict(&self) -> bool {
         self.key.kind == RemarkKind::Verdict && !self.is_over()
     }
 
-    /// Whether nothing may be merged as long as it stands like this.
+    /// Whether the remark in its present status forbids a merge.
     pub fn holds_merge(&self) -> bool {
         if self.effect == RemarkEffect::None {
             return false;
@@ -196,7 +196,8 @@ impl Remark {
         }
     }
 
-    /// Whether an approval of a head accepts it: a run has dealt with it, and the person has seen what came of that.
+    /// Whether an approval of a head accepts the remark: a run has dealt with it, and the approving person has seen the result. Verdicts
+    /// are never accepted this way.
     pub fn is_accepted_by_approval(&self) -> bool {
         self.key.kind != RemarkKind::Verdict
             && matches!(
@@ -205,7 +206,7 @@ impl Remark {
             )
     }
 
-    /// The run that took it up.
+    /// Returns the run that took up the remark.
     pub fn dealt_with_by(&self) -> Option<&RunId> {
         match &self.status {
             RemarkStatus::Delivered { run }
@@ -217,7 +218,7 @@ impl Remark {
         }
     }
 
-    /// Who said what, in one line for a prompt or a comment.
+    /// Returns author and text in one line, for a prompt or a comment.
     pub fn sentence(&self) -> String {
         let place = self.place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default();
         match self.key.kind {

@@ -1,4 +1,4 @@
-//! Which agent does a run, decided when the run is.
+//! Which agent does a run. Decided when the run is.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,8 +11,8 @@ pub struct Route {
     pub model: Option<String>,
     pub model_provider: Option<String>,
     pub thinking_level: Option<String>,
-    /// A template of the repository in place of the workflow's prompt.
+    /// A template of the repository, used in place of the workflow's prompt.
     pub prompt: Option<String>,
-    /// The credentials that it shares with others.
+    /// The credential pool: runs of the same pool share one usage limit.
     pub pool: PoolName,
 }

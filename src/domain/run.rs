@@ -1,4 +1,4 @@
-//! One disposable worker execution for a job: one worktree, one agent process, one outcome.
+//! A run: one disposable worker execution for a job, with one worktree, one agent process and one outcome.
 
 use std::path::PathBuf;
 
@@ -39,14 +39,14 @@ pub struct LiveRun {
     /// 1 for the first run of a job.
     pub attempt: u32,
     pub pool: PoolName,
-    /// The runtime that the ticket was routed to: its timeouts count.
+    /// The runtime that the ticket was routed to. Its timeouts apply.
     #[serde(default)]
     pub runtime: String,
     pub branch: String,
-    /// The ticket's state when last seen; per-state slots count by it.
+    /// The ticket's state when last seen. Per-state slots are counted by it.
     pub ticket_state: String,
     pub started_at: Timestamp,
-    /// Where the branch stood when the process was started.
+    /// The head of the branch when the process was started.
     pub head_before: Option<CommitId>,
     pub progress: Progress,
     pub life: Life,
@@ -60,18 +60,18 @@ pub enum Life {
     Running { process: ProcessMark, worktree: PathBuf, session: Option<SessionId> },
 }
 
-/// A process is known by pid and start time, never by a pid alone.
+/// Identifies a process by pid and start time, never by the pid alone, because pids are reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessMark {
     pub pid: i32,
-    /// Start time in the kernel's own clock ticks since boot.
+    /// Start time in clock ticks since boot, by the kernel's own clock.
     pub started_ticks: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     pub last_event_at: Timestamp,
-    /// When the oldest tool call still open was started.
+    /// When the oldest tool call that is still open was started.
     pub tool_open_since: Option<Timestamp>,
     pub turns: u32,
     pub usage: Usage,
@@ -79,19 +79,19 @@ pub struct Progress {
     pub rate_limit: Option<RateLimit>,
     pub has_commit_or_evidence: bool,
     pub told_to_wrap_up: bool,
-    /// The agent asked a person something; the worker itself ends that wait.
+    /// Whether the agent asked a person a question. The worker itself ends that wait.
     #[serde(default)]
     pub waiting_for_answer: bool,
-    /// It was silent and has been spoken to, and has not worked since.
+    /// Whether the agent was silent, was sent a nudge, and has not worked since.
     #[serde(default)]
     pub nudged: bool,
-    /// The last event before the silence that was noticed.
+    /// The time of the last event before the silence that was noticed.
     #[serde(default)]
     pub quiet_noticed: Option<Timestamp>,
-    /// As routed, then as the agent names it.
+    /// The model as routed, then as the agent reports it.
     #[serde(default)]
     pub model: Option<String>,
-    /// The tool that it is using.
+    /// The tool that the agent is using.
     #[serde(default)]
     pub tool: Option<String>,
 }
@@ -116,17 +116,17 @@ impl Progress {
     }
 }
 
-/// What the worker says while it runs. Coalesced by the worker before it gets here.
+/// What the worker reports while it runs. The worker merges frequent reports before it sends them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is")]
 pub enum Activity {
-    /// Any event of the agent's own. `usage` is what was added since the last report.
+    /// Any event of the agent. `usage` is what was added since the last report.
     Agent {
         usage: Usage,
         tool_open_since: Option<Timestamp>,
         said: Option<String>,
     },
-    /// Which model is at work, and with which tool; reported when one of them changes.
+    /// The model and the tool in use. Reported when one of them changes.
     Doing {
         model: Option<String>,
         tool: Option<String>,
@@ -143,7 +143,7 @@ pub enum Activity {
     Committed {
         head: CommitId,
     },
-    /// Through the desk: `tk comment`.
+    /// Through the desk (the socket for the worker's `tk`): `tk comment`.
     Commented {
         text: String,
     },
@@ -153,7 +153,7 @@ pub enum Activity {
         to: String,
         step: MoveStep,
     },
-    /// Through the desk: `tk api`, done already.
+    /// Through the desk: `tk api`. The write has happened already.
     Wrote {
         what: String,
     },
@@ -174,7 +174,7 @@ pub enum Activity {
     Delivered {
         remarks: Vec<super::remark::RemarkKey>,
     },
-    /// A message that was reported as delivered and did not get through after all.
+    /// A message with these remarks was reported as delivered, but did not reach the agent.
     NotDelivered {
         remarks: Vec<super::remark::RemarkKey>,
     },
@@ -189,7 +189,7 @@ pub enum Activity {
     },
 }
 
-/// What the worker declared through the desk or its protocol. The last one counts.
+/// What the worker declared through the desk or its protocol. The last declaration counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is")]
 pub enum Declared {
@@ -199,7 +199,7 @@ pub enum Declared {
     Blocked {
         reason: String,
     },
-    /// It gave up; the run has failed with these words.
+    /// The worker gave up; the run has failed with these words.
     Failed {
         why: String,
     },
@@ -228,15 +228,15 @@ pub enum StopReason {
     },
     FreshStart,
     Shutdown,
-    /// The credential pool is used up.
+    /// The usage limit of the credential pool is reached.
     Quota,
     /// The day's budget is spent.
     DailyBudget,
-    /// The PR was merged or closed by a person while a run was under way.
+    /// A person merged or closed the pull request, or moved its head, while the run was under way.
     Superseded,
     /// A ticket that this one waits for was opened again.
     BlockerOpened,
-    /// A limit that makes this a failure, not a kill.
+    /// A limit that makes the run a failed one, not a killed one.
     Limit {
         failure: RunFailure,
     },
@@ -278,11 +278,11 @@ pub enum RunOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MoveStep {
-    /// It leaves now.
+    /// The move is being sent now.
     Sent,
     Done,
     Refused,
-    /// The answer was lost.
+    /// The answer was lost, so the move may or may not have happened.
     MaybeDone,
 }
 
@@ -302,7 +302,7 @@ pub struct RunReport {
     pub outcome: RunOutcome,
     pub declared: Option<Declared>,
     pub evidence: Vec<Evidence>,
-    /// Claims in the evidence that the facts do not bear out, as sentences.
+    /// Claims in the evidence that the facts contradict, one sentence each.
     #[serde(default)]
     pub contradicted: Vec<String>,
     /// The base commit that the branch was compared with.
@@ -316,15 +316,15 @@ pub struct RunReport {
     /// Usage that no `Activity` has reported yet.
     pub unreported_usage: Usage,
     pub turns: u32,
-    /// What the agent said in its last turn, where that is the result: a review.
+    /// The agent's text of its last turn, where that is the result: a review.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<String>,
-    /// The worktree outlived the run because `workspace.keep` says so.
+    /// The worktree, if it was kept because of `workspace.keep`.
     pub kept_worktree: Option<PathBuf>,
 }
 
 impl RunReport {
-    /// A report of which only the outcome is known.
+    /// Makes a report of which only the outcome is known.
     pub fn bare(outcome: RunOutcome) -> Self {
         Self {
             outcome,
@@ -349,17 +349,17 @@ impl RunReport {
     }
 }
 
-/// Uncommitted work that was put where git keeps it.
+/// Uncommitted work that was saved as a commit under a ref of the repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Salvage {
     pub reference: String,
     pub commit: CommitId,
     pub files: u32,
-    /// Too large to be taken in, named so that a person knows.
+    /// Files that were too large to be saved, listed for a person.
     pub left_out: Vec<String>,
 }
 
-/// A finished run as the ledger keeps it.
+/// A finished run as the ledger stores it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FinishedRun {
     pub run: LiveRun,

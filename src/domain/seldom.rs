@@ -1,20 +1,20 @@
-//! A part of a record that most records have nothing in. As long as nothing is written into it, nothing is kept for it.
+//! A part of a record that is empty in most records. While it is empty, it takes no memory.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Reads like the part itself, and is written like it. Empty and never written are the same.
+/// Dereferences to the part and serializes like it. An empty part and one that was never written are equal.
 #[derive(Clone, Default)]
 pub struct Seldom<T>(Option<Box<T>>);
 
-/// A part that looks like this until something is written into it.
+/// A part whose default value stands for "never written".
 pub trait Unwritten: Default + PartialEq + 'static {
     fn unwritten() -> &'static Self;
 }
 
-/// Says how a part looks that nothing was written into: like its default.
+/// Implements `Unwritten` for a type, with the type's default as the empty value.
 macro_rules! unwritten {
     ($part:ty) => {
         impl crate::domain::seldom::Unwritten for $part {
@@ -28,7 +28,7 @@ macro_rules! unwritten {
 pub(crate) use unwritten;
 
 impl<T: Unwritten> Seldom<T> {
-    /// Lets go of what was written and taken out again.
+    /// Frees the memory if the part is equal to its default again.
     pub fn tidy(&mut self) {
         if self.0.as_deref().is_some_and(|part| part == T::unwritten()) {
             self.0 = None;

@@ -1,13 +1,13 @@
-//! What a run may ask of the service that its ticket lives in, besides the ticket itself.
+//! The API of the tracker's service, as far as a run may use it besides the ticket itself.
 
 use serde_json::Value;
 
 use super::ids::{TicketId, TicketKey};
 
-/// The names under which agents know the APIs of the services. Only the one in use is offered.
+/// The names under which agents know the services' APIs. Only the one of the tracker in use is offered.
 pub const API_TOOLS: [&str; 2] = ["github_api", "linear_graphql"];
 
-/// A service's API as a tool.
+/// A service's API as a tool for agents.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApiTool {
     /// One of [`API_TOOLS`].
@@ -16,22 +16,22 @@ pub struct ApiTool {
     pub input_schema: Value,
 }
 
-/// What a run may touch: its own ticket and its own pull request.
+/// What a run may change through the API: its own ticket and its own pull request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiScope {
     pub ticket: TicketId,
     pub key: TicketKey,
-    /// The address of its pull request, once there is one.
+    /// The address of the run's pull request, once there is one.
     pub pull_request: Option<String>,
-    /// Hidden in everything that is written, so that it is known as the worker's: it never steers, approves or commands.
+    /// Hidden in every text that the run writes, so that it is recognised as the worker's: it never steers, approves or commands.
     pub mark: String,
 }
 
-/// What a request would do. One that fits none of these is refused before anything is sent.
+/// What an API request would do. A request that fits none of these is refused before anything is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApiDeed {
     Read,
-    /// In a few words, for the record.
+    /// `what` describes the write in a few words, for the record.
     Write {
         what: String,
     },
@@ -40,7 +40,7 @@ pub enum ApiDeed {
         from: String,
         to: String,
     },
-    /// Changes a text, which has to be the worker's own: this is how it stands.
+    /// Changes a text, which has to be the worker's own; `text` is its present content.
     Edit {
         what: String,
         text: String,
@@ -51,11 +51,11 @@ pub enum ApiDeed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attachment {
     pub url: String,
-    /// The last part of its address. Anybody may have chosen it.
+    /// The last part of the file's address. Untrusted: anybody may have chosen it.
     pub name: String,
 }
 
-/// What came of a request.
+/// The result of an API request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiAnswer {
     pub success: bool,

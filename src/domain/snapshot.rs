@@ -1,4 +1,4 @@
-//! What views see: a published picture of the engine's state. Never the state itself.
+//! What views see: a published copy of the engine's state, never the state itself.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,28 +17,28 @@ pub struct Snapshot {
     pub switches: Vec<SwitchView>,
     pub jobs: Vec<JobView>,
     pub counts: Counts,
-    /// How many runs there may be at the same time.
+    /// How many runs may be live at the same time.
     #[serde(default)]
     pub slots: usize,
     pub totals: Totals,
     pub pools: Vec<PoolView>,
     pub tracker: TrackerView,
     pub workflow: WorkflowView,
-    /// Why the ledger cannot be written: nothing is changed outside until it can.
+    /// Why the ledger cannot be written. Nothing is changed outside until it can.
     #[serde(default)]
     pub ledger_error: Option<String>,
-    /// How the adapters are doing. Empty where no runner is up.
+    /// The health of the adapters. Empty where no runner is up.
     #[serde(default)]
     pub lanes: Vec<LaneView>,
-    /// Effects that are written down and not yet confirmed.
+    /// Effects that are written down and not confirmed yet.
     pub pending_effects: usize,
-    /// Where the API and the dashboard are, if they are served.
+    /// The address of the API and the dashboard, if they are served.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub served_at: Option<String>,
 }
 
 impl Snapshot {
-    /// Somebody said `pause` for everything.
+    /// Whether everything was paused by a command.
     pub fn paused_by_command(&self) -> bool {
         self.switches.iter().any(|switch| switch.source == SwitchSource::PauseAll)
     }
@@ -61,17 +61,17 @@ pub struct JobView {
     pub labels: Vec<String>,
     #[serde(default)]
     pub priority: Option<i64>,
-    /// What has to be finished first.
+    /// The tickets that have to be finished first.
     #[serde(default)]
     pub blocked_by: Vec<BlockerView>,
     pub phase: Phase,
-    /// One value that says why it is where it is.
+    /// The code of the reason why the job is where it is.
     pub reason: String,
-    /// The same as a sentence.
+    /// The same reason as a sentence.
     pub sentence: String,
-    /// What would move it on, and who.
+    /// What would move the job on, and who has to act.
     pub next: String,
-    /// What shows the cause: the end of a gate's output, reviewers' remarks.
+    /// Lines that show the cause: the end of a gate's output, reviewers' remarks.
     #[serde(default)]
     pub detail: Option<String>,
     pub since: Timestamp,
@@ -82,27 +82,27 @@ pub struct JobView {
     pub failures: u32,
     pub rework_cycles: u32,
     pub spent: Usage,
-    /// What of its budget is spent, since a person last cleared it.
+    /// How much of the ticket's budget is spent since a person last cleared it.
     #[serde(default)]
     pub budget: Vec<CapView>,
     pub run: Option<RunView>,
     pub retry_at: Option<Timestamp>,
     pub verification: Option<String>,
-    /// The head that a person approved by command or by moving the ticket.
+    /// The head that a person approved: by command, by moving the ticket, or by a review.
     #[serde(default)]
     pub approved_head: Option<String>,
-    /// What has to hold before it is merged, in the order in which it is judged.
+    /// The merge conditions, in the order in which they are judged.
     #[serde(default)]
     pub conditions: Vec<Condition>,
-    /// What stands against a merge until somebody accepts or overrules it.
+    /// Remarks that stand against a merge until a person accepts or overrules them.
     #[serde(default)]
     pub remarks: Vec<RemarkView>,
-    /// What our own reviews have found so far.
+    /// What the runner's own reviews have found so far.
     #[serde(default)]
     pub review: Option<ReviewView>,
-    /// The commit on the base branch, once it is merged.
+    /// The commit on the base branch, once the work is merged.
     pub merged_commit: Option<String>,
-    /// `false` when a person merged it.
+    /// `false` when a person merged the work; `None` while it is not merged.
     pub merged_by_us: Option<bool>,
 }
 
@@ -112,7 +112,7 @@ pub struct BlockerView {
     pub key: String,
     /// `None` where the tracker cannot tell.
     pub state: Option<String>,
-    /// Nothing waits for it any more.
+    /// Whether the blocker is finished, so that no ticket waits for it any more.
     pub is_over: bool,
 }
 
@@ -129,15 +129,15 @@ pub struct ReviewView {
 pub struct FindingView {
     #[serde(flatten)]
     pub finding: ReviewFinding,
-    /// What became of it.
+    /// How the finding was answered.
     pub answer: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemarkView {
-    /// By which an approval overrules this version of it.
+    /// The name by which an approval overrules this version of the remark.
     pub name: String,
-    /// Who said what, and what has become of it.
+    /// The author and the text, in one shortened line.
     pub sentence: String,
 }
 
@@ -153,7 +153,7 @@ pub struct PrView {
 pub struct RunView {
     pub id: String,
     pub kind: RunKind,
-    /// Which agent it is.
+    /// Which agent does the run.
     #[serde(default)]
     pub runtime: String,
     pub attempt: u32,
@@ -166,13 +166,13 @@ pub struct RunView {
     pub said: Option<String>,
     #[serde(default)]
     pub model: Option<String>,
-    /// The tool that it is using.
+    /// The tool that the agent is using.
     #[serde(default)]
     pub tool: Option<String>,
-    /// It has been silent since then, longer than `agent.quiet_after_ms`.
+    /// Since when the agent has been silent, if that is longer than `agent.quiet_after_ms`.
     #[serde(default)]
     pub quiet_since: Option<Timestamp>,
-    /// When it is stopped as stalled, unless something is heard of it before.
+    /// When the run is stopped as stalled, unless the agent reports something before.
     #[serde(default)]
     pub stalls_at: Option<Timestamp>,
     pub stopping: Option<String>,
@@ -193,10 +193,10 @@ pub struct Counts {
 pub struct Totals {
     pub usage: Usage,
     pub today: Usage,
-    /// What of the day's budget is spent.
+    /// How much of the day's budget is spent.
     #[serde(default)]
     pub daily_budget: Vec<CapView>,
-    /// Ended runs plus the live ones until `at`.
+    /// Run time of all ended runs, plus that of the live ones until `at`.
     pub seconds_running: u64,
 }
 
@@ -219,10 +219,10 @@ pub struct PoolView {
 pub struct TrackerView {
     pub last_ok: Option<Timestamp>,
     pub last_error: Option<String>,
-    /// Tickets that could not be read, with the reason.
+    /// Tickets that could not be read, each with the reason.
     #[serde(default)]
     pub left_out: Vec<String>,
-    /// What was asked of it so far, and what is left of its limits.
+    /// The requests made so far, and what is left of the tracker's limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<String>,
 }
@@ -232,15 +232,15 @@ pub struct TrackerView {
 pub struct LaneView {
     pub lane: String,
     pub last_ok: Option<Timestamp>,
-    /// What went wrong last, unless something went well since.
+    /// The last error, unless a call has succeeded since.
     pub last_error: Option<String>,
-    /// It was told to wait: nothing is asked before then.
+    /// Until when calls wait because the service told the runner to.
     pub paused_until: Option<Timestamp>,
-    /// Our access is refused, and a person has to mend it.
+    /// Whether the service refuses the runner's credentials, which a person has to fix.
     pub locked_out: bool,
     pub busy: usize,
     pub waiting: usize,
-    /// Answered calls since the start, and those of them that failed.
+    /// How many calls were answered since the start. `errors` counts the failed ones among them.
     #[serde(default)]
     pub calls: u64,
     #[serde(default)]
@@ -250,17 +250,17 @@ pub struct LaneView {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkflowView {
     pub hash: String,
-    /// Why the file as it is now is not in force.
+    /// Why the present content of the workflow file is not in force.
     pub reload_error: Option<String>,
-    /// What is doubtful about the one in force: keys that do nothing, files that are not there.
+    /// Problems of the workflow in force: keys without effect, missing files.
     #[serde(default)]
     pub warnings: Vec<String>,
-    /// What it says about how the work is done, in words.
+    /// What the workflow says about how the work is done, in words.
     #[serde(default)]
     pub policies: Vec<PolicyView>,
 }
 
-/// One thing that the workflow in force decides.
+/// One policy of the workflow in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyView {
     pub name: String,

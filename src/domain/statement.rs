@@ -1,6 +1,8 @@
-//! A receipt as others read it: an in-toto statement about one commit, and the git note that carries it with its signature.
+//! A receipt in the form for outside readers: an in-toto statement about one commit, and the git note that carries the statement and its
+//! signature.
 //!
-//! The note is text: the statement as JSON, its signature right below. What else people wrote into the note is theirs.
+//! The note is text: the statement as JSON, directly followed by its signature. Anything else in the note was written by people and is
+//! kept.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +15,7 @@ use super::job::{DoneHow, Job, Stage};
 pub const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
 pub const RECEIPT_TYPE: &str = "urn:dirigent:receipt:v1";
 
-/// The names are those of the in-toto specification.
+/// An in-toto statement. The field names are those of the in-toto specification.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Statement {
@@ -30,7 +32,7 @@ pub struct Subject {
     pub digest: BTreeMap<String, String>,
 }
 
-/// What was checked, on which commit, by which command, with which result.
+/// What was checked: on which commit, by which commands, with which results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckedWork {
@@ -38,7 +40,7 @@ pub struct CheckedWork {
     pub ticket: TicketName,
     /// The run that made the head.
     pub run: Option<String>,
-    /// The commit that the gates looked at.
+    /// The commit that the gates ran on.
     pub head: Option<CommitId>,
     pub base: Option<CommitId>,
     pub commits: u32,
@@ -75,19 +77,19 @@ pub struct PullRequestRecord {
     pub number: u64,
     pub url: Option<String>,
     pub base_branch: String,
-    /// The head that was merged.
+    /// The head that was merged, or the pull request's head while it is not merged.
     pub head: CommitId,
-    /// What the forge said of its own checks on that head.
+    /// The summary of the forge's own checks on that head.
     pub checks: String,
     pub check_names: Vec<String>,
     pub approved_head: Option<String>,
     pub reviewed_head: Option<CommitId>,
-    /// `None` while it is not merged.
+    /// Whether Dirigent merged it, not a person; `None` while it is not merged.
     pub merged_by_us: Option<bool>,
 }
 
 impl Statement {
-    /// What is known of the job's work as `commit`. `None` before anything was checked.
+    /// Makes the statement about the job's work as `commit`. `None` if nothing was checked yet.
     pub fn about(job: &Job, commit: &CommitId, finished_at: String) -> Option<Self> {
         let receipt = job.evidence.receipt.as_ref()?;
         let merged_by_us = match &job.stage {
@@ -107,7 +109,7 @@ impl Statement {
         });
         let mut facts = receipt.facts.clone();
         let mut result = receipt.verification;
-        // A person's commit on top, or our own update of the branch: nobody has run the gates on that one.
+        // The head differs from the checked commit after a person's push or the runner's own update of the branch. No gates ran on it.
         if let (Some(checked), Some(pr)) = (&receipt.head, &pull_request)
             && *checked != pr.head
         {
@@ -152,7 +154,7 @@ impl Statement {
         })
     }
 
-    /// The bytes that are signed.
+    /// Returns the bytes that are signed.
     pub fn payload(&self) -> Result<String, serde_json::Error> {
         Ok(format!("{}\n", serde_json::to_string_pretty(self)?))
     }
@@ -167,13 +169,13 @@ impl Statement {
 pub struct NotedReceipt<'a> {
     pub payload: &'a str,
     pub signature: Option<&'a str>,
-    /// `None` where it is a statement of ours that cannot be read any more.
+    /// `None` if the statement's type is ours but its content cannot be parsed.
     pub statement: Option<Statement>,
-    /// Where it stands in the note.
+    /// The receipt's byte range in the note, signature included.
     at: std::ops::Range<usize>,
 }
 
-/// Every receipt that a note carries.
+/// Returns every receipt that a note carries.
 pub fn receipts_in(note: &str) -> Vec<NotedReceipt<'_>> {
     let mut found = Vec::new();
     let mut from = 0;
@@ -189,7 +191,7 @@ pub fn receipts_in(note: &str) -> Vec<NotedReceipt<'_>> {
         if value.get("_type").and_then(|kind| kind.as_str()) != Some(STATEMENT_TYPE) {
             continue;
         }
-        // The line break after it is part of what was signed.
+        // The line break after the JSON is part of what was signed.
         let end = start + length + usize::from(rest[length..].starts_with('\n'));
         let signature = signature_at(note, end);
         let upto = end + signature.map_or(0, str::len);
@@ -200,7 +202,7 @@ pub fn receipts_in(note: &str) -> Vec<NotedReceipt<'_>> {
     found
 }
 
-/// The next line that an object begins on.
+/// Returns the position of the next line that begins with `{`.
 fn next_object(note: &str, from: usize) -> Option<usize> {
     let begins = |at: usize| at == 0 || note.as_bytes().get(at - 1) == Some(&b'\n');
     note.get(from..)?.match_indices('{').map(|(at, _)| from + at).find(|at| begins(*at))
@@ -216,7 +218,7 @@ fn signature_at(note: &str, at: usize) -> Option<&str> {
     rest.get(..line)
 }
 
-/// The note with this receipt in it, and with everything else that it had. `None` where there is nothing to change.
+/// Returns the note with this receipt added and everything else kept. `None` if nothing has to change.
 pub fn note_with(note: Option<&str>, payload: &str, signature: Option<&str>) -> Option<String> {
     let ours = format!("{payload}{}", signature.unwrap_or_default());
     let Some(note) = note.filter(|note| !note.trim().is_empty()) else { return Some(ours) };

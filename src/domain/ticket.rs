@@ -1,4 +1,4 @@
-//! The tracker's work item, normalised. The tracker owns it; Dirigent keeps only what it decides by.
+//! The tracker's work item in a common form. The tracker owns it; Dirigent stores only what its decisions depend on.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,36 +6,36 @@ use super::comment::{Author, Comment};
 use super::ids::{TicketId, TicketKey};
 use super::time::Timestamp;
 
-/// A ticket as an adapter read it, in full. Untrusted text throughout.
+/// A complete ticket as an adapter read it. All of its text is untrusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticket {
     pub id: TicketId,
     pub key: TicketKey,
     pub title: String,
     pub description: Option<String>,
-    /// 1 is most urgent; outside 1..=4 sorts last. Adapters map their own scale to this one.
+    /// 1 is the most urgent; values outside of 1..=4 sort last. Adapters map their own scale to this one.
     pub priority: Option<i64>,
-    /// The tracker's own spelling.
+    /// In the tracker's own spelling.
     pub state: String,
     pub branch_name: Option<String>,
     pub url: Option<String>,
     pub assignee: Option<String>,
     pub author: Option<Author>,
-    /// Trimmed, lower case, no blanks, no duplicates: see [`normalise_labels`].
+    /// Trimmed, lower case, no blank entries, no duplicates: see [`normalise_labels`].
     pub labels: Vec<String>,
     pub blocked_by: Vec<Blocker>,
     pub parent: Option<TicketId>,
-    /// Whether the adapter lets this be dispatched at all.
+    /// Whether the adapter allows a run for this ticket at all.
     pub dispatchable: Dispatchable,
     pub created_at: Option<Timestamp>,
     pub updated_at: Option<Timestamp>,
     /// The provider's own reference, without secrets.
     pub native_ref: Option<serde_json::Value>,
-    /// Oldest first, all of them; `None` where a listing does not bring them.
+    /// All comments, oldest first; `None` where a listing does not include them.
     pub comments: Option<Vec<Comment>>,
-    /// The last change of the state, where the tracker tells.
+    /// The last change of the state, where the tracker reports it.
     pub state_changed: Option<StateChange>,
-    /// What people did to it, where the reading tells.
+    /// What people did to the ticket, where the reading includes it.
     #[serde(default)]
     pub history: History,
 }
@@ -44,19 +44,19 @@ pub struct Ticket {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateChange {
     pub at: Timestamp,
-    /// `None` where the tracker dates the move but does not say who made it.
+    /// `None` where the tracker reports when the move was made but not who made it.
     pub by: Option<Author>,
 }
 
-/// What people did to a ticket besides moving it. Empty where the reading does not tell.
+/// What people did to a ticket besides moving it. Empty where the reading does not include it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct History {
-    /// Who put each label on that is there now.
+    /// For each label that is present, who added it.
     pub labelled: Vec<Labelled>,
-    /// Who gave it to the account that the file asks for.
+    /// Who assigned the ticket to the account that the workflow file asks for.
     pub assigned: Option<Doing>,
-    /// The last change of its text after it was written.
+    /// The last change of the ticket's text after its creation.
     pub reworded: Option<Doing>,
 }
 
@@ -74,7 +74,8 @@ pub struct Doing {
 }
 
 impl History {
-    /// What let the ticket be worked on: one of these labels that was put on, or its being assigned. Who did it, when, and in words.
+    /// Returns the acts that let the ticket be worked on: adding one of these labels, or assigning it. Each with its author, its time, and
+    /// a description.
     pub fn let_in<'a>(&'a self, labels: &'a [String]) -> impl Iterator<Item = (&'a Author, Option<Timestamp>, String)> {
         let wanted = move |put: &&Labelled| labels.iter().any(|label| same_state(label, &put.label));
         let put_on = |put: &'a Labelled| (&put.by, put.at, format!("the label `{}` was put on", put.label));
@@ -82,7 +83,8 @@ impl History {
         self.labelled.iter().filter(wanted).map(put_on).chain(self.assigned.iter().map(given))
     }
 
-    /// The change of its text by somebody who does not count, if nobody who does has let it in again since.
+    /// Returns the last change of the text, if its author does not count and nobody who counts has let the ticket in again since. `None` as
+    /// well if no dated act of an author who counts is known.
     pub fn reworded_since(&self, labels: &[String], counts: impl Fn(&Author) -> bool) -> Option<&Doing> {
         let last = self.let_in(labels).filter(|(by, ..)| counts(by)).filter_map(|(_, at, _)| at).max();
         self.reworded.as_ref().filter(|change| !counts(&change.by) && last.is_some_and(|last| change.at >= last))
@@ -90,7 +92,7 @@ impl History {
 }
 
 impl Ticket {
-    /// The comments as far as this reading has them.
+    /// Returns the comments as far as this reading has them.
     pub fn known_comments(&self) -> &[Comment] {
         self.comments.as_deref().unwrap_or_default()
     }
@@ -108,9 +110,9 @@ pub enum Dispatchable {
 pub struct Blocker {
     pub id: TicketId,
     pub key: TicketKey,
-    /// `None` when the tracker cannot tell (a dangling reference): it keeps blocking.
+    /// `None` when the tracker cannot tell (a dangling reference): the blocker keeps blocking.
     pub state: Option<String>,
-    /// Closed without success. A failed blocker keeps blocking, whatever its state says.
+    /// Closed without success. A failed blocker keeps blocking, whatever its state is.
     pub failed: bool,
 }
 
@@ -125,7 +127,7 @@ pub struct NewTicket {
     pub blocked_by: Vec<TicketId>,
 }
 
-/// Trims, lower-cases, drops blanks and duplicates; keeps the first order.
+/// Trims and lower-cases labels and drops blanks and duplicates; the order of first occurrence stays.
 pub fn normalise_labels<S: AsRef<str>>(labels: impl IntoIterator<Item = S>) -> Vec<String> {
     let mut seen = Vec::new();
     for label in labels {
@@ -137,7 +139,7 @@ pub fn normalise_labels<S: AsRef<str>>(labels: impl IntoIterator<Item = S>) -> V
     seen
 }
 
-/// States compare trimmed and lower case.
+/// Whether two state names are equal, ignoring case and surrounding blanks.
 pub fn same_state(a: &str, b: &str) -> bool {
     let (a, b) = (a.trim(), b.trim());
     if a.is_ascii() && b.is_ascii() {

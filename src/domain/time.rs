@@ -1,4 +1,4 @@
-//! Points in time as whole milliseconds since the Unix epoch, so that the engine can be driven through a year in a second.
+//! Points in time as whole milliseconds since the Unix epoch. Tests can drive the engine through a year in a second.
 
 use std::ops::{Add, Sub};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// How long ago `earlier` was; zero when the clock went backwards.
+    /// Returns the time passed since `earlier`; zero if the clock went backwards.
     pub fn since(self, earlier: Timestamp) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
@@ -22,7 +22,7 @@ impl Timestamp {
     }
 }
 
-/// A span for people: `42s`, `7m`, `3h`, `2d`.
+/// Formats a span for people: `42s`, `7m`, `3h`, `2d`.
 pub fn span(seconds: u64) -> String {
     match seconds {
         0..=119 => format!("{seconds}s"),
@@ -34,15 +34,15 @@ pub fn span(seconds: u64) -> String {
 
 const DAY: i64 = 86_400_000;
 
-/// Where the days of the local clock begin and end. Empty: those of UTC.
+/// Where the days of the local clock begin and end. Without offsets, days are those of UTC.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LocalDays {
-    /// From which time on the local clock is how many milliseconds ahead of UTC; oldest first.
+    /// Pairs of a start time and the milliseconds by which the local clock is ahead of UTC from then on; oldest first.
     offsets: Vec<(Timestamp, i64)>,
 }
 
 impl LocalDays {
-    /// `offsets` begin with the one that holds now; those of the next years follow.
+    /// `offsets` contains the offset that holds now and those of the next years.
     pub fn new(mut offsets: Vec<(Timestamp, i64)>) -> Self {
         offsets.sort_unstable();
         Self { offsets }
@@ -53,17 +53,17 @@ impl LocalDays {
         holds.or_else(|| self.offsets.first()).map_or(0, |(_, offset)| *offset)
     }
 
-    /// The number of the day.
+    /// Returns the number of the local day.
     pub fn day(&self, at: Timestamp) -> i64 {
         at.0.saturating_add(self.offset(at)).div_euclid(DAY)
     }
 
-    /// When the day of this number is over.
+    /// Returns when the day of this number is over.
     pub fn end_of(&self, day: i64) -> Timestamp {
         let midnight = day.saturating_add(1).saturating_mul(DAY);
         let utc = [(Timestamp(i64::MIN), 0)];
         let offsets = if self.offsets.is_empty() { utc.as_slice() } else { &self.offsets };
-        // At a change of the clock midnight may come twice, or be skipped; the first moment of another day counts.
+        // Midnight may come twice or be skipped when the clock changes. The first moment of another day counts.
         let moments = offsets.iter().flat_map(|(from, offset)| [Timestamp(midnight.saturating_sub(*offset)), *from]);
         moments.filter(|at| self.day(*at) > day).min().unwrap_or(Timestamp(midnight))
     }

@@ -1,4 +1,4 @@
-//! What a run costs, in one meaning for all agents: fresh input, cached input, output and reasoning are counted apart.
+//! What a run costs, counted the same way for all agents: fresh input, cached input, output and reasoning separately.
 
 use std::ops::AddAssign;
 
@@ -9,7 +9,7 @@ pub struct Usage {
     pub fresh_input: u64,
     pub cached_input: u64,
     pub output: u64,
-    /// Part of `output` where the agent says so; kept for display, not added to the total.
+    /// Part of `output`, where the agent reports it. Kept for display and not added to the total.
     pub reasoning: u64,
     /// Millionths of a US dollar.
     pub cost_microusd: u64,
@@ -17,12 +17,12 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// What a token cap is compared with.
+    /// Returns the number of tokens that a token cap is compared with.
     pub fn tokens(&self) -> u64 {
         self.fresh_input.saturating_add(self.cached_input).saturating_add(self.output)
     }
 
-    /// What it has more than an earlier count. Turns are counted elsewhere.
+    /// Returns what this count has beyond an earlier one. The turns are zero: they are counted elsewhere.
     pub fn beyond(&self, earlier: &Usage) -> Usage {
         Usage {
             fresh_input: self.fresh_input.saturating_sub(earlier.fresh_input),
@@ -39,7 +39,7 @@ impl Usage {
     }
 }
 
-/// What a model's tokens cost, in millionths of a US dollar for a million of them.
+/// The prices of a model, in millionths of a US dollar for a million tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TokenPrices {
     pub fresh_input: u64,
@@ -48,7 +48,7 @@ pub struct TokenPrices {
 }
 
 impl TokenPrices {
-    /// Rounded up: a cap that is reached a little early is still a cap.
+    /// Returns the cost, rounded up, so that a cap is reached a little early rather than late.
     pub fn cost_microusd(&self, usage: &Usage) -> u64 {
         let part = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price);
         let sum = part(usage.fresh_input, self.fresh_input)
@@ -58,13 +58,13 @@ impl TokenPrices {
     }
 }
 
-/// The prices of the workflow, for agents that do not name their cost.
+/// The workflow's prices, for agents that do not report their cost.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PriceTable(pub std::collections::BTreeMap<String, TokenPrices>);
 
 impl PriceTable {
-    /// The prices of this model. For one that is not in the table, or not known, the dearest of each kind: a cap must not be
-    /// passed because of a name.
+    /// Returns the prices of this model. For an unknown model, each kind of token has the highest price in the table, so that an unknown
+    /// name cannot bypass a cap. `None` if the table is empty.
     pub fn of(&self, model: Option<&str>) -> Option<TokenPrices> {
         if let Some(named) = model.and_then(|model| self.0.get(model)) {
             return Some(*named);
@@ -88,7 +88,7 @@ impl AddAssign for Usage {
     }
 }
 
-/// The latest word of an agent about its limits, kept for people to see.
+/// An agent's latest report about its usage limits, kept for display.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RateLimit {
     pub description: String,

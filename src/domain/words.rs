@@ -1,15 +1,15 @@
 //! Numbers and names in sentences for people.
 
-/// `1 ticket`, `2 tickets`.
+/// Formats a count: `1 ticket`, `2 tickets`.
 pub fn count(number: usize, one: &str, many: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {many}") }
 }
 
-/// How many letters of a run's id people are shown; commands that take a run accept them.
+/// How many letters of a run's id are shown to people. Commands that take a run accept them.
 pub const SHORT_RUN: usize = 6;
 const RUN_ID: usize = 26;
 
-/// The last letters of every run id in the text.
+/// Shortens every run id in the text to its last letters.
 pub fn short_run_ids(text: &str) -> String {
     let is_id = |word: &&str| {
         word.len() == RUN_ID && word.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())

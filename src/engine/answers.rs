@@ -1,4 +1,4 @@
-//! What a run answered is reported where the question was asked: in its conversation, and to the reviewer, who is asked to look again.
+//! Reports a run's answers to remarks where the remarks were made: in the conversation, and to the reviewer, who is asked to look again.
 
 use super::decided::Decided;
 use super::effect::{Action, Said};
@@ -7,7 +7,7 @@ use crate::domain::job::Job;
 use crate::domain::pr::PrState;
 use crate::domain::remark::{Remark, RemarkKind, RemarkStatus};
 
-/// Once per answer, when the work that belongs to it is on the forge.
+/// Reports each answer once. Called when the work that belongs to the answers is on the forge.
 pub fn tell(job: &mut Job, out: &mut Decided<'_>) {
     let open = job.delivery.pr.as_ref().filter(|pr| pr.state == PrState::Open);
     let (Some(number), true) = (open.map(|pr| pr.number), out.policy.pr.forge == ForgeKind::Github) else { return };
@@ -22,7 +22,7 @@ pub fn tell(job: &mut Job, out: &mut Decided<'_>) {
                 resolve: out.policy.pr.resolve_answered && matches!(remark.status, RemarkStatus::Answered { .. }),
                 said,
             },
-            // No review can be asked of a bot.
+            // A review cannot be requested from a bot.
             RemarkKind::Verdict if !remark.by_bot => Action::RequestReview { number, reviewer: remark.author.clone() },
             _ => continue,
         });

@@ -1,4 +1,4 @@
-//! Jobs that are over leave the state, and come back with the event that concerns them. The ledger keeps their records.
+//! Archiving: jobs that are over leave the state and come back with the event that concerns them. The ledger keeps their records.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::domain::ticket::state_in;
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
 impl Step<'_> {
-    /// A job that has been over for a while, with nothing left to write and its ticket off the list, no longer needs looking after.
+    /// Archives jobs that have been over for `policy.archive_after`, have nothing left to write and whose ticket is off the board's list.
     pub fn archive_what_is_over(&mut self) {
         let last = self.state.archived_at;
         if last <= self.now && self.now.since(last) < LOOK_EVERY {
@@ -49,7 +49,7 @@ impl Step<'_> {
         let state = &*self.state;
         let Some(job) = state.jobs.get(id) else { return false };
         let is_over = matches!(job.stage, Stage::Done { ticket_closed: true, .. } | Stage::Released { .. });
-        // What the board still lists would come back with every list.
+        // A ticket that the board still lists would come back with every list.
         let is_listed = state_in(&job.ticket.state, listed) && !state.off_list.contains(id);
         let is_doubtful = state.unsettled.contains_key(id) || state.look_again.get(id).is_some();
         let has_to_write = state.outbox.of_ticket(id).next().is_some() || state.workpads.get(id).is_some();
@@ -68,7 +68,8 @@ impl Step<'_> {
         state.changes.archived.insert(id.clone(), Arc::unwrap_or_clone(job));
     }
 
-    /// The ledger's records of tickets that the next event is about. What they say about the board is old, so nothing is started because of it.
+    /// Takes back the ledger's records of the tickets that the next event is about. What they say about the board is outdated, so nothing
+    /// is started because of them.
     pub fn recalled(&mut self, jobs: Vec<Job>) {
         for job in jobs {
             let id = job.ticket.id.clone();
@@ -81,8 +82,9 @@ impl Step<'_> {
     }
 }
 
-/// The tickets of an event that have no job. Whoever feeds the engine looks them up among the archived jobs first, and hands
-/// in what there is with [`Event::Recalled`]: otherwise a ticket that comes back would begin a second life without its past.
+/// Returns the tickets of an event that have no job. Before the driver feeds such an event to the engine, it looks these up among the
+/// archived jobs and hands in what it finds with [`Event::Recalled`]. Otherwise a ticket that comes back would begin a second life without
+/// its past.
 pub fn unknown_tickets(state: &State, event: &Event) -> Vec<TicketId> {
     let unknown = |id: &&TicketId| !state.jobs.contains(id);
     match event {

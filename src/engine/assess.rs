@@ -1,5 +1,5 @@
-//! What a settled look at the pull request means. The order is the rule: what needs work comes before what needs waiting,
-//! waiting before people, and people before merging.
+//! What a settled look at the pull request means. The order of the checks is the rule: work comes before waiting, waiting before people,
+//! and people before merging.
 
 use crate::config::policy::{ForgeKind, Policy};
 use crate::domain::basis::Basis;
@@ -23,14 +23,14 @@ pub enum Assessment {
         number: PrNumber,
         head: CommitId,
     },
-    /// A run prepares it for its merge first.
+    /// A run has to prepare the head for its merge first.
     NeedsPreparation {
         head: CommitId,
     },
     NeedsReview {
         head: CommitId,
     },
-    /// It was a draft until its checks passed.
+    /// The pull request is a draft that is to be marked ready, because its checks have passed.
     NeedsReady {
         number: PrNumber,
         head: CommitId,
@@ -40,13 +40,13 @@ pub enum Assessment {
     },
 }
 
-/// The names that the forge requires, where it requires any.
+/// Returns the names of the required checks, or `None` if the forge requires none or the list could not be read.
 fn required(pr: &PullRequest) -> Option<&[String]> {
     pr.required_checks.as_deref().filter(|names| !names.is_empty())
 }
 
-/// The checks that count, folded. Where the forge names required ones, those; else all, and names that were seen on other heads
-/// are still to come. A neutral one is neither for nor against.
+/// Folds the checks that count into one summary. If the forge requires checks, only those count. Otherwise all of them do, and a check that
+/// was seen on another head is still awaited. A neutral check counts neither for nor against.
 pub fn fold_checks(pr: &PullRequest, known: &[String]) -> ChecksSummary {
     let Some(checks) = &pr.checks else { return ChecksSummary::Unknown };
     let named = |name: &String| checks.iter().any(|check| check.name == *name);
@@ -68,7 +68,7 @@ pub fn fold_checks(pr: &PullRequest, known: &[String]) -> ChecksSummary {
     }
 }
 
-/// What the job remembers of this look. The head's age starts anew when the head moves; `shown` is what that rests on.
+/// Returns what the job remembers of this look. `shown` is the basis of the look; it and the current time are noted for a head that is new.
 pub fn remember(
     old: Option<&PrFacts>,
     pr: &PullRequest,
@@ -80,7 +80,7 @@ pub fn remember(
     let same_head = old.filter(|facts| facts.head == pr.head);
     let mut known_checks = old.map(|facts| facts.known_checks.clone()).unwrap_or_default();
     let checks = fold_checks(pr, &known_checks);
-    // The local forge knows its checks at once: they are our own gates, and none turns up by itself.
+    // The local forge's checks are the runner's own gates and known at once, so none is awaited.
     let elsewhere = policy.pr.forge != ForgeKind::Local;
     for check in pr.checks.iter().flatten().filter(|_| elsewhere) {
         if !known_checks.contains(&check.name) {
@@ -130,7 +130,7 @@ pub fn assess(job: &Job, pr: &PullRequest, policy: &Policy, now: Timestamp) -> A
     if pr.mergeability == Mergeability::Unknown {
         return Assessment::Checks(CheckWait::Mergeability { head });
     }
-    // Before it is reviewed and approved, so that what was read is what is merged.
+    // Before the review and the approval, so that the head that people read is the one that is merged.
     if policy.merge.prepare && policy.merge.auto && job.delivery.prepared_head.as_ref() != Some(&head) {
         return Assessment::NeedsPreparation { head };
     }
@@ -156,7 +156,7 @@ pub fn assess(job: &Job, pr: &PullRequest, policy: &Policy, now: Timestamp) -> A
         return Assessment::Human(HumanWait::Approval { head });
     }
     let receipt = job.evidence.receipt.as_ref().filter(|receipt| receipt.head.as_ref() == Some(&head));
-    // Never merged, whoever approves it: it came back to us before its rework had begun.
+    // Not merged even with an approval. Such a head comes back here if the ticket was taken away before the rework had begun.
     if let Some(receipt) = receipt.filter(|receipt| receipt.verification == Verification::Contradicted) {
         let note = |text: &String| Evidence { kind: EvidenceKind::Note { text: text.clone() }, timestamp: now };
         return Assessment::Rework(ReworkCause {
@@ -165,7 +165,7 @@ pub fn assess(job: &Job, pr: &PullRequest, policy: &Policy, now: Timestamp) -> A
             evidence: receipt.facts.iter().map(note).collect(),
         });
     }
-    // A guard that the workflow asks for and that this version does not have: nothing is merged past it.
+    // The workflow asks for a guard that this version does not have, so nothing is merged.
     if !policy.merge.guards_not_in_force.is_empty() {
         let because =
             format!("the workflow asks for {}, which is not in force", policy.merge.guards_not_in_force.join(", "));
@@ -173,7 +173,7 @@ pub fn assess(job: &Job, pr: &PullRequest, policy: &Policy, now: Timestamp) -> A
     }
     match &pr.mergeability {
         Mergeability::Refused { because } => Assessment::Human(HumanWait::Rule { head, because: because.clone() }),
-        // Only now: what waits for people is not updated again and again.
+        // Checked last, so that a branch that waits for people is not updated again and again.
         Mergeability::Behind => Assessment::NeedsUpdate { number: pr.number, head },
         Mergeability::Clean => Assessment::Ready { head },
         Mergeability::Unknown | Mergeability::Conflicting { .. } => {
@@ -182,7 +182,7 @@ pub fn assess(job: &Job, pr: &PullRequest, policy: &Policy, now: Timestamp) -> A
     }
 }
 
-/// A conflict, a failed check and open remarks together: one rework takes care of all of them.
+/// Returns one rework for everything that needs work: a conflict, failed checks and open remarks together.
 fn what_needs_work(
     job: &Job,
     pr: &PullRequest,
@@ -207,7 +207,8 @@ fn what_needs_work(
     Some(first)
 }
 
-/// The failed jobs that run again before anybody is paid to mend them: only where nothing else needs work.
+/// Returns the ids of the failed checks that are to be run again before an agent is paid to fix them. `None` if something else needs work
+/// too, or if the head has used up its reruns.
 pub fn to_run_again(job: &Job, pr: &PullRequest, policy: &Policy, now: Timestamp) -> Option<Vec<String>> {
     let known = job.delivery.pr.as_ref().map(|facts| facts.known_checks.as_slice()).unwrap_or_default();
     let red = fold_checks(pr, known) == ChecksSummary::Failed && policy.merge.require_green_checks;
@@ -230,7 +231,7 @@ pub fn awaited_checks(
 ) -> Option<Assessment> {
     let head = pr.head.clone();
     let since = job.delivery.pr.as_ref().map_or(now, |facts| facts.head_since);
-    // Without a list of required ones, a fast check must not pass for one that has not registered yet.
+    // Without a list of required checks, a fast check must not pass for one that has not registered yet.
     let in_grace = now.since(since) < policy.merge.checks_grace && required(pr).is_none();
     match checks {
         ChecksSummary::Unknown | ChecksSummary::Pending => Some(Assessment::Checks(CheckWait::Forge { head })),

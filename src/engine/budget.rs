@@ -1,4 +1,4 @@
-//! Caps on turns, tokens, money and time: per ticket and per day, with a brake inside the run.
+//! Caps on turns, tokens, money and time, per ticket and per day. They are checked while a run is live, not only at its end.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::domain::usage::Usage;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Level {
     Fine,
-    /// 80 %: time to commit and hand over.
+    /// 80 % of a cap is reached: the run is told to commit and hand over.
     Nearly {
         what: String,
         figure: String,
@@ -64,7 +64,7 @@ pub fn level(caps: &Caps, usage: &Usage, run: Duration) -> Level {
             let (what, figure, cap) = words();
             return Level::Exceeded { what, figure, cap };
         }
-        // Integer form of spent >= 0.8 * cap.
+        // The integer form of `spent >= 0.8 * cap`.
         if spent.saturating_mul(5) >= cap.saturating_mul(4) && nearly == Level::Fine {
             let (what, figure, cap) = words();
             nearly = Level::Nearly { what, figure, cap };
@@ -73,7 +73,7 @@ pub fn level(caps: &Caps, usage: &Usage, run: Duration) -> Level {
     nearly
 }
 
-/// Every cap that there is, for people.
+/// Returns every cap that is set, for people.
 pub fn shown(caps: &Caps, usage: &Usage, run: Duration) -> Vec<CapView> {
     let view = |figure: Figure| CapView {
         what: figure.what.to_owned(),

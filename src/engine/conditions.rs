@@ -1,5 +1,4 @@
-//! The conditions of a merge, each with how it stands: for people. What follows from them is `assess`'s to say, and a test holds the
-//! two against each other.
+//! The merge conditions and their status, for people. What follows from them is decided in `assess`; a test checks that the two agree.
 
 use super::assess;
 use super::hindrance;
@@ -20,7 +19,7 @@ fn when(holds: bool, otherwise: ConditionStatus, detail: impl Into<String>) -> S
     if holds { (Pass, None) } else { (otherwise, Some(detail.into())) }
 }
 
-/// What a settled look says. `since` is kept where the status is what it was.
+/// Returns the conditions that a settled look shows. `since` is kept for a condition whose status has not changed.
 pub fn of_look(job: &Job, pr: &PullRequest, policy: &Policy, now: Timestamp) -> Vec<Condition> {
     let receipt = job.evidence.receipt.as_ref().filter(|receipt| receipt.head.as_ref() == Some(&pr.head));
     let contradicted = receipt.is_some_and(|receipt| receipt.verification == Verification::Contradicted);
@@ -100,7 +99,7 @@ fn review(job: &Job, pr: &PullRequest, policy: &Policy) -> Standing {
     }
 }
 
-/// All of them, with what is true of the moment: whether merging is on, switches, whose turn it is.
+/// Returns all conditions, including those of the moment: whether merging is on, switches, and whose turn it is.
 pub fn of_job(state: &State, policy: &Policy, job: &Job) -> Vec<Condition> {
     let Some(facts) = job.delivery.pr.as_ref().filter(|_| !job.stage.phase().is_terminal()) else { return Vec::new() };
     let mut all = facts.conditions.clone();

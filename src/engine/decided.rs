@@ -1,4 +1,4 @@
-//! What a transition wants besides the new stage: actions for its job and a note for `explain`.
+//! What a transition wants besides the new stage: actions for its job and notes for `explain`.
 
 use super::effect::Action;
 use super::state::Note;
@@ -7,13 +7,13 @@ use crate::domain::ids::RunId;
 use crate::domain::job::Job;
 use crate::domain::time::Timestamp;
 
-/// Collected while one job is being decided on.
+/// Collects actions and notes while one job is being decided on.
 pub struct Decided<'a> {
     pub policy: &'a Policy,
     pub now: Timestamp,
     pub actions: Vec<Action>,
     pub notes: Vec<Note>,
-    /// The attempt that is over achieved nothing: it is not repeated until something is new.
+    /// Whether the finished attempt achieved nothing, so that it is not repeated until something is new.
     pub no_progress: bool,
 }
 

@@ -1,4 +1,4 @@
-//! From commits to a merge: gates, the pull request, what its state asks for, and its end.
+//! From commits to a merge: gates, the pull request, what its state requires, and how it ends.
 
 use super::assess::Assessment;
 use super::decided::Decided;
@@ -17,7 +17,7 @@ use crate::domain::job::{
 use crate::domain::pr::PrState;
 use crate::domain::run::StopReason;
 
-/// A run has delivered work: check exactly that commit, or go on and publish it.
+/// Checks the work that a run delivered: runs the gates on exactly that commit, or publishes it if there are none.
 pub fn verify(job: &mut Job, head: CommitId, out: &mut Decided<'_>) {
     if out.policy.gates.has_task_gates {
         let branch = job.delivery.branch.name.clone();
@@ -59,17 +59,17 @@ pub fn gates_reported(job: &mut Job, head: &CommitId, results: Vec<GateResult>, 
     receipt.gates = results.clone();
     if failed.is_empty() {
         receipt.verification = Verification::Verified;
-        // Said while the gates ran: nothing is published past a person's words.
+        // Remarks made while the gates ran come first: nothing is published over a person's objection.
         match remarks::wanted_rework(job, out.now) {
             Some(cause) => out.rework(job, cause),
-            // What a person pushed, or the forge made of the branch: it is there, and not ours to push.
+            // The head came from a person's push or from the forge. It is on the forge already, and not the runner's to push.
             None if is_published(job, head) => published(job, head, out),
             None => publish(job, head.clone(), out),
         }
         return;
     }
     if let Some(gate) = failed.iter().find(|gate| matches!(gate.exit_code, Some(126 | 127))) {
-        // The shell could not run the command: that is ours to mend, and no agent is paid for it.
+        // The shell could not run the command. A person has to fix that, and no agent is paid for it.
         let because = format!(
             "gate `{}` cannot be run (exit code {}): {}",
             gate.name,
@@ -97,7 +97,7 @@ pub fn gates_reported(job: &mut Job, head: &CommitId, results: Vec<GateResult>, 
     };
     let published = is_published(job, head);
     out.rework(job, cause);
-    // Whoever pushes another one may have mended it.
+    // If a person pushes another head, this rework may be unnecessary.
     job.delivery.rework_head = published.then(|| head.clone());
 }
 
@@ -128,7 +128,7 @@ fn is_published(job: &Job, head: &CommitId) -> bool {
     job.delivery.pr.as_ref().is_some_and(|pr| pr.state == PrState::Open && pr.head == *head)
 }
 
-/// While the gates looked at what the pull request had, somebody gave it another head: that one is judged.
+/// Judges the new head if the pull request got another one while the gates ran on the published one.
 pub fn published_head_moved(job: &mut Job, head: &CommitId, out: &mut Decided<'_>) {
     let Stage::WaitingForChecks { on: CheckWait::Gates { head: gated }, .. } = &job.stage else { return };
     if gated != head && is_published(job, gated) {
@@ -136,7 +136,7 @@ pub fn published_head_moved(job: &mut Job, head: &CommitId, out: &mut Decided<'_
     }
 }
 
-/// The branch is where others see it. Its pull request is opened, or brought up to date.
+/// Continues after the branch was pushed: opens the pull request, or brings its text up to date.
 fn published(job: &mut Job, head: &CommitId, out: &mut Decided<'_>) {
     let gated = job
         .evidence
@@ -147,7 +147,8 @@ fn published(job: &mut Job, head: &CommitId, out: &mut Decided<'_>) {
         out.act(Action::PublishGates { head: head.clone() });
     }
     match job.delivery.pr.as_ref().filter(|pr| pr.state == PrState::Open).map(|pr| pr.number) {
-        // The push has brought it up to date. To ask for one would make a second, if somebody merged this one a moment ago.
+        // The push itself has brought the pull request up to date. Asking the forge to open one could make a second one, if a person has
+        // just merged this one.
         Some(number) => {
             super::answers::tell(job, out);
             reviewing::tell(job, out);
@@ -161,7 +162,7 @@ fn published(job: &mut Job, head: &CommitId, out: &mut Decided<'_>) {
     }
 }
 
-/// The branch holds a person's commits and ours: the two together are checked like any other work.
+/// Takes over a head in which the push joined a person's commits with the runner's. It is checked like any other work.
 pub fn joined_with_theirs(job: &mut Job, head: CommitId, out: &mut Decided<'_>) {
     job.delivery.remote_head = Some(head.clone());
     job.delivery.head = Some(head.clone());
@@ -185,7 +186,7 @@ pub fn pr_opened(job: &mut Job, number: PrNumber, url: Option<String>, out: &mut
             verification: job.evidence.receipt.as_ref().map(|receipt| receipt.verification),
             head: Some(head.clone()),
         };
-        // What stands against it is told with the first look.
+        // Remarks that stand against the head are announced with the first look.
         job.delivery.announced = Some(Box::new(Announced { held: false, ..phases::to_announce(job, &head) }));
         out.act(Action::Comment { key: format!("pr:{number}"), said });
     }
@@ -212,26 +213,26 @@ pub fn pr_assessed(job: &mut Job, assessment: Assessment, asked_in_turn: bool, o
     }
 }
 
-/// A job that gave up on its reviewer is not moved by checks that come and go.
+/// Whether the job gave up on its reviewer for this head and the assessment only waits for checks. Such checks do not unblock it.
 fn is_no_way_out(job: &Job, assessment: &Assessment) -> bool {
     let Stage::Blocked { cause: BlockCause::ReviewUnreadable { head, .. }, .. } = &job.stage else { return false };
     matches!(assessment, Assessment::Checks(_)) && job.current_head() == Some(head)
 }
 
-/// What has to be mended on this very head, and what people want of whichever head there is.
+/// Queues a rework. One for failed checks or a conflict is bound to this head; one that people asked for is not.
 fn rework_of_head(job: &mut Job, cause: ReworkCause, out: &mut Decided<'_>) {
     let is_bound = matches!(cause.trigger, ReworkTrigger::CheckFailed | ReworkTrigger::MergeConflict);
     out.rework(job, cause);
     job.delivery.rework_head = job.delivery.pr.as_ref().filter(|_| is_bound).map(|pr| pr.head.clone());
 }
 
-/// Whether a rework waits that is about another head than this one.
+/// Whether the job waits for a rework that is about another head than this one.
 pub fn is_overtaken(job: &Job, head: &CommitId) -> bool {
     let is_queued = matches!(&job.stage, Stage::Queued { work: Work::Rework { .. }, .. });
     is_queued && job.delivery.rework_head.as_ref().is_some_and(|bound| bound != head)
 }
 
-/// Somebody pushed before a rework of the old head began: their commit is judged first, and may have made it unnecessary.
+/// Drops a rework of an old head because a person has pushed since. Their commit is judged first, and may have made the rework unnecessary.
 pub fn overtaken(job: &mut Job, head: &CommitId, out: &mut Decided<'_>) {
     if is_overtaken(job, head) {
         job.rework_cycles = job.rework_cycles.saturating_sub(1);
@@ -239,12 +240,12 @@ pub fn overtaken(job: &mut Job, head: &CommitId, out: &mut Decided<'_>) {
     }
 }
 
-/// A merge, no matter by whom, completes the job from any phase.
+/// Completes the job after a merge, by whomever and from any phase. A live run is stopped first.
 pub fn pr_merged(job: &mut Job, commit: Option<CommitId>, by_us: bool, out: &mut Decided<'_>) {
     match job.stage {
         Stage::Done { .. } => {}
         Stage::Working { .. } => stop(job, StopReason::Superseded, out),
-        // Our own merge, seen before its answer came.
+        // The runner's own merge, seen before its answer came.
         Stage::Merging { .. } => complete(job, commit, true, out),
         _ => complete(job, commit, by_us, out),
     }
@@ -273,9 +274,9 @@ pub fn complete(job: &mut Job, commit: Option<CommitId>, by_us: bool, out: &mut 
 
 pub fn pr_closed(job: &mut Job, number: PrNumber, out: &mut Decided<'_>) {
     match (&job.stage, out.policy.pr.closed_pr) {
-        // What is blocked stays so; a merge in flight is settled first.
+        // A blocked job stays blocked. A merge that is under way is settled first.
         (Stage::Done { .. } | Stage::Released { .. } | Stage::Blocked { .. } | Stage::Merging { .. }, _) => {}
-        // Both are closed: nobody wants it any more.
+        // Both the ticket and the pull request are closed, so the work is not wanted any more.
         (Stage::WaitingForChecks { on: CheckWait::TicketClosed { state }, .. }, _) => {
             let why = ReleaseReason::TicketClosed { state: state.clone() };
             out.move_to(job, Stage::Released { why, since: out.now });
@@ -287,7 +288,7 @@ pub fn pr_closed(job: &mut Job, number: PrNumber, out: &mut Decided<'_>) {
     }
 }
 
-/// What `pr.closed_pr_policy` says, once no run is in the way.
+/// Does what `pr.closed_pr_policy` says. Called when no run is in the way.
 pub fn follow_closed_pr(job: &mut Job, number: PrNumber, out: &mut Decided<'_>) {
     match out.policy.pr.closed_pr {
         ClosedPrPolicy::Stop => {
@@ -297,7 +298,7 @@ pub fn follow_closed_pr(job: &mut Job, number: PrNumber, out: &mut Decided<'_>) 
             };
             out.block(job, BlockCause::PrClosed { number }, resume);
         }
-        // A new one is on its way; two would be open.
+        // A new pull request is being opened; reopening the old one would make two.
         ClosedPrPolicy::Reopen
             if matches!(job.stage, Stage::WaitingForChecks { on: CheckWait::Publishing { .. }, .. })
                 || may_have_opened_another(job) => {}
@@ -310,7 +311,7 @@ pub fn follow_closed_pr(job: &mut Job, number: PrNumber, out: &mut Decided<'_>) 
         }
         ClosedPrPolicy::NewBranch => {
             job.take_new_branch(&out.policy.branch_prefix);
-            // Closing a pull request is a verdict: it uses up a round, so that this cannot go on for ever.
+            // Closing a pull request is a verdict: it uses up a round, so that this cannot repeat for ever.
             let cause = ReworkCause {
                 trigger: ReworkTrigger::ChangesRequested,
                 summary: format!("pull request {number} was closed without a merge; start afresh on a new branch"),
@@ -321,7 +322,7 @@ pub fn follow_closed_pr(job: &mut Job, number: PrNumber, out: &mut Decided<'_>) 
     }
 }
 
-/// The answer to an opening was lost: another pull request may stand in the place of the closed one, and the next opening finds it.
+/// Whether the answer to an opening was lost. Another pull request may then have replaced the closed one; the next opening finds it.
 pub fn may_have_opened_another(job: &Job) -> bool {
     let write = job.delivery.pr.as_ref().and_then(|pr| pr.write.as_ref());
     matches!(
@@ -330,7 +331,7 @@ pub fn may_have_opened_another(job: &Job) -> bool {
     )
 }
 
-/// A person pushed while a run was making something else: the next run begins at theirs.
+/// Returns the rework for a run's commits that conflict with what a person pushed meanwhile. The next run begins at the person's commits.
 pub fn apart(files: &[String], kept: &str, now: crate::domain::time::Timestamp) -> ReworkCause {
     let mut cause = conflict(files, now);
     cause.summary = format!(

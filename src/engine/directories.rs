@@ -1,4 +1,5 @@
-//! The directories that tickets keep across runs: each goes when its ticket is closed, or stays and says why.
+//! Directories that tickets keep across runs (`workspace.mode: directory`): each is removed when its ticket is closed, or kept with a
+//! reason.
 
 use std::time::Duration;
 
@@ -9,15 +10,15 @@ use crate::domain::hash::stable_hash;
 use crate::domain::ids::TicketId;
 use crate::domain::job::{Job, LastingDirectory};
 
-/// How often tickets that we are done with, and whose directories are still there, are asked for.
+/// How often the runner reads finished tickets whose directories still exist.
 const LOOK_EVERY: Duration = Duration::from_secs(10 * 60);
 
 impl Step<'_> {
-    /// The ticket is closed and nobody works on it: its directory goes.
+    /// Removes the directory of a ticket that is closed and has no run.
     pub fn leave_directory(&mut self, id: &TicketId) {
         let Some(job) = self.state.jobs.get(id) else { return };
         let stays = job.directory.as_ref().is_none_or(|directory| directory.kept.is_some());
-        // One whose rework waits for its ticket to come back is not over.
+        // A job that is not over keeps its directory, such as one whose rework waits for its ticket to come back.
         let at_work = !job.stage.phase().is_terminal() || self.state.runs.values().any(|run| run.ticket == *id);
         if stays || at_work || !select::is_terminal(&job.ticket.state, self.policy) {
             return;
@@ -34,7 +35,7 @@ impl Step<'_> {
         self.state.jobs.edit(id, |job| job.directory = None);
     }
 
-    /// It holds work that is nowhere else, or cannot be removed.
+    /// Notes that the directory is kept because it holds work that is nowhere else, or because it cannot be removed.
     pub fn directory_kept(&mut self, id: &TicketId, because: String) {
         let kept = self.state.jobs.edit(id, |job| {
             let had = job.directory.is_some();
@@ -49,7 +50,7 @@ impl Step<'_> {
         self.emit(Some(id), Action::Comment { key, said: Said::DirectoryKept { because } });
     }
 
-    /// What was kept may have been pushed since the last start.
+    /// Marks kept directories for another try, because their work may have been pushed since the last start.
     pub fn hope_for_directories(&mut self) {
         let kept = |job: &Job| job.directory.as_ref().is_some_and(|directory| directory.kept.is_some());
         let ids: Vec<TicketId> =
@@ -59,7 +60,8 @@ impl Step<'_> {
         }
     }
 
-    /// Tickets off the list that nothing else asks for. They may have been closed while nobody looked.
+    /// Returns the tickets off the board's list whose directories still exist. Nothing else reads them, and they may have been closed
+    /// meanwhile.
     pub fn directories_to_ask_for(&mut self) -> Vec<TicketId> {
         let last = self.state.directories_asked_at;
         if !self.policy.directories || (last <= self.now && last.0 != 0 && self.now.since(last) < LOOK_EVERY) {

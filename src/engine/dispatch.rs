@@ -1,4 +1,5 @@
-//! Starts runs: the jobs that are first in the lines that are open, as long as there are slots.
+//! Starts runs, as long as there are slots: each time the first job among the lines that are open. A line holds jobs that need the same
+//! credentials and column.
 
 use std::time::Duration;
 
@@ -26,13 +27,13 @@ impl Step<'_> {
             let open = |line: &_| hindrance::of_line(self.state, self.policy, line, self.now).is_none();
             let Some(id) = self.state.jobs.first_in_line(open).cloned() else { return };
             if !self.start(&id) {
-                // Whoever cannot start after all does not hold up the line.
+                // A job that cannot start after all does not hold up its line.
                 self.state.jobs.leave_line(&id);
             }
         }
     }
 
-    /// Starts a run, unless the budget or the lack of anything new speaks against it.
+    /// Starts a run, unless the budget is spent, nothing is new or another head has replaced the one at hand. Returns whether it started.
     fn start(&mut self, id: &TicketId) -> bool {
         let Some(job) = self.state.jobs.get(id) else { return false };
         let Stage::Queued { work, .. } = job.stage.clone() else { return false };
@@ -55,7 +56,7 @@ impl Step<'_> {
         let shown =
             job.delivery.pr.as_ref().filter(|pr| pr.state == PrState::Open).map(|pr| (pr.number, pr.head.clone()));
         if let Some((number, head)) = shown.filter(|(_, head)| delivery::is_overtaken(job, head)) {
-            // Pushed while a run was at the old head, or while it was blocked.
+            // A person pushed while a run was at the old head, or while the job was blocked.
             self.decide_with(id, |job, out| {
                 delivery::overtaken(job, &head, out);
                 out.act(Action::InspectPr { number });
@@ -63,7 +64,7 @@ impl Step<'_> {
             return false;
         }
         if reviewing::is_overtaken(job) {
-            // Read by nobody before it was replaced: what the new head needs is judged first.
+            // The head was replaced before a reviewer read it. What the new head needs is judged first.
             self.decide_with(id, |job, out| match job.delivery.pr.clone() {
                 Some(pr) => look_again(job, &pr, out),
                 None => out.queue(job, Work::Implement, Wait::Ready),
@@ -111,14 +112,14 @@ impl Step<'_> {
                 job.directory = Some(LastingDirectory::default());
             }
             out.move_to(job, Stage::Working { work, run, stopping: None, since: out.now });
-            // The start comes first: a column that follows must not be moved for a run that never was.
+            // The start comes first, so that a column is not moved for a run that never started.
             out.actions.insert(0, action);
         });
         true
     }
 }
 
-/// Sorts by time, differs between ledgers, and needs no randomness.
+/// Returns an id that sorts by time and differs between ledgers, made without randomness.
 fn run_id(now: Timestamp, seed: u64, number: u64) -> RunId {
     let millis = u64::try_from(now.0).unwrap_or(0);
     let tail = (u128::from(seed) << 16) | u128::from(number & 0xffff);

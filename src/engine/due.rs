@@ -1,11 +1,11 @@
-//! When the engine wants to be woken: the earliest of all due times in the state.
+//! When the engine has to be woken: the earliest of all due times in the state.
 
 use super::hindrance;
 use super::state::State;
 use crate::config::policy::Policy;
 use crate::domain::time::Timestamp;
 
-/// `None` when only the outside can move anything.
+/// Returns the next due time; `None` when only an event from outside can move anything.
 pub fn next_due(state: &State, policy: &Policy) -> Option<Timestamp> {
     let times = [
         state.jobs.index().due.first(),
@@ -18,10 +18,10 @@ pub fn next_due(state: &State, policy: &Policy) -> Option<Timestamp> {
     times.into_iter().flatten().min()
 }
 
-/// When something that keeps a whole line waiting is over.
+/// Returns when the next pause of a whole line ends: a usage limit or a spent daily budget.
 fn lines_open(state: &State, policy: &Policy) -> Option<Timestamp> {
     let pools = state.jobs.lines().filter_map(|line| state.meta.pools.get(&line.pool)?.paused_until);
-    // What has passed was seen by the last settling.
+    // Limits that have passed were handled when the jobs were last settled.
     let quota = pools.filter(|until| *until > state.settled_at).min();
     let somebody = state.jobs.is_anybody_in_line();
     let day = hindrance::day_is_spent(state, policy).filter(|_| somebody).map(|(_, until)| until);

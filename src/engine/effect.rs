@@ -1,4 +1,4 @@
-//! What the engine wants done, as plain data with names in the imperative. Each result comes back as an event.
+//! Effects: what the engine wants done, as plain data with names in the imperative. Each result comes back as an event.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,9 +20,9 @@ use crate::domain::time::Timestamp;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Effect {
     pub id: EffectId,
-    /// `None` only for what concerns no single ticket.
+    /// `None` only for an effect that concerns no single ticket.
     pub ticket: Option<TicketId>,
-    /// Nothing that existed before this moment can be its result.
+    /// When the effect was decided. Anything that existed before cannot be its result.
     #[serde(default)]
     pub decided_at: Timestamp,
     pub action: Action,
@@ -37,7 +37,7 @@ pub enum Action {
         attempt: u32,
         branch: String,
         resume: Option<SessionId>,
-        /// Which agent does it, decided with the run.
+        /// Which agent does the run.
         route: Route,
         /// Open remarks for the prompt. The run reports which of them it delivered.
         undelivered: Vec<HumanMessage>,
@@ -57,7 +57,7 @@ pub enum Action {
         shows: String,
     },
     Comment {
-        /// Lets a repetition find what the first one made.
+        /// Lets a repeated comment find the one that the first try made.
         key: String,
         said: Said,
     },
@@ -66,13 +66,13 @@ pub enum Action {
         from: Vec<String>,
         state: String,
     },
-    /// Adds labels because somebody said so in the comment `told`.
+    /// Adds labels because the comment `told` asked for it.
     AddLabels {
         labels: Vec<String>,
         told: ToldIn,
     },
-    /// Answers a comment that told us to do something: with a reaction where there are any, else in words. `aloud`: in words
-    /// in any case.
+    /// Answers a comment that gave the runner an instruction: with a reaction where the service has them, otherwise in words. With `aloud`,
+    /// in words in any case.
     Acknowledge {
         told: ToldIn,
         how: Acknowledgement,
@@ -84,7 +84,7 @@ pub enum Action {
         key: String,
         new: NewTicket,
     },
-    /// Links the pull request to the ticket; the same address again does not make a second link.
+    /// Links the pull request to the ticket. The same address again does not make a second link.
     AttachLink {
         url: String,
         title: String,
@@ -103,7 +103,7 @@ pub enum Action {
     InspectPr {
         number: PrNumber,
     },
-    /// Asks for a remark by its id, because a complete reading did not have it.
+    /// Reads a remark by its id, because a complete reading did not have it.
     CheckRemark {
         kind: RemarkKind,
         id: CommentId,
@@ -118,25 +118,25 @@ pub enum Action {
         number: PrNumber,
         head: CommitId,
     },
-    /// Takes it out of the forge's own merge queue.
+    /// Takes the pull request out of the forge's own merge queue.
     Dequeue {
         number: PrNumber,
     },
-    /// Brings our part of the pull request's text up to date; `ready`: it is not a draft any more.
+    /// Brings the runner's part of the pull request's text up to date. With `ready`, also marks it as not a draft any more.
     UpdatePr {
         number: PrNumber,
         ready: bool,
     },
-    /// Our gates' result on this commit, as a commit status.
+    /// Publishes the gates' result on this commit as a commit status.
     PublishGates {
         head: CommitId,
     },
-    /// Lets failed jobs run once more.
+    /// Runs the failed checks once more.
     RerunChecks {
         number: PrNumber,
         checks: Vec<String>,
     },
-    /// Answers in a conversation on the pull request, and resolves it where the workflow says so.
+    /// Answers in a conversation on the pull request. With `resolve`, also resolves it.
     AnswerThread {
         number: PrNumber,
         thread: CommentId,
@@ -144,12 +144,12 @@ pub enum Action {
         said: Said,
         resolve: bool,
     },
-    /// What our review found and what became of it, as one comment.
+    /// Writes one comment with the findings of the runner's review and how they were answered.
     ReviewComment {
         number: PrNumber,
         key: String,
     },
-    /// Asks somebody to look again.
+    /// Asks a reviewer to look again.
     RequestReview {
         number: PrNumber,
         reviewer: String,
@@ -158,11 +158,11 @@ pub enum Action {
         branch: String,
         head: CommitId,
     },
-    /// What was checked, kept with the run, with the commit and in the pull request.
+    /// Stores what was checked: with the run, with the commit and in the pull request.
     WriteReceipt {
         commit: CommitId,
     },
-    /// The job is over: its merged branch and leftovers go.
+    /// Removes the merged branch and the leftovers of a finished job.
     CleanUp {
         branch: String,
         merged_head: Option<CommitId>,
@@ -172,11 +172,11 @@ pub enum Action {
     },
 }
 
-/// The comment that told us to do something.
+/// The comment that gave the runner an instruction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToldIn {
     pub comment: CommentId,
-    /// `None` where it stands on the ticket.
+    /// The pull request with the comment; `None` if it is on the ticket.
     pub pr: Option<PrNumber>,
 }
 
@@ -189,14 +189,14 @@ pub enum Steering {
     WrapUp {
         spent: String,
     },
-    /// It has been silent for so long.
+    /// Asks an agent that has been silent for this long to go on.
     Nudge {
         silent_s: u64,
     },
     StopAfterTurn,
 }
 
-/// The short comments on a ticket. Worded by `templates/`.
+/// The short comments on a ticket. Their wording is in `templates/`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Said {
@@ -220,7 +220,7 @@ pub enum Said {
         #[serde(default)]
         head: Option<CommitId>,
     },
-    /// Another head than the one that the pull request was opened with waits for somebody.
+    /// A head waits for people that is not the one with which the pull request was opened.
     Waiting {
         head: CommitId,
         sentence: String,
@@ -248,7 +248,7 @@ pub enum Said {
         branch: String,
         head: Option<CommitId>,
     },
-    /// The worker says done, and what it made is in the ticket's own directory.
+    /// The worker declared the work done, and the result is in the ticket's own directory.
     HandedOver {
         run: RunId,
     },
@@ -256,7 +256,7 @@ pub enum Said {
     DirectoryKept {
         because: String,
     },
-    /// The worker's own words, through the desk.
+    /// The worker's own words, through the desk (the socket for its `tk`).
     Worker {
         run: RunId,
         text: String,
@@ -265,13 +265,13 @@ pub enum Said {
         run: RunId,
         question: String,
     },
-    /// To somebody who told us to do something. `head` is what it names.
+    /// A reply to a person who gave the runner an instruction. `head` is the head that the text names.
     Reply {
         to: String,
         text: String,
         head: Option<CommitId>,
     },
-    /// To a remark: `fixed`, `explained`, `declined` or `addressed`.
+    /// An answer to a remark. `how` is `fixed`, `explained`, `declined`, `addressed` or `settled`.
     Answer {
         how: String,
         commit: Option<CommitId>,
@@ -280,7 +280,7 @@ pub enum Said {
 }
 
 impl Said {
-    /// The head that it names: whoever answers has seen that one.
+    /// Returns the head that the comment names. A person who answers below the comment has seen that head.
     pub fn names(&self) -> Option<&CommitId> {
         match self {
             Self::PrOpened { head, .. } | Self::Reply { head, .. } => head.as_ref(),
@@ -325,7 +325,7 @@ impl Action {
         }
     }
 
-    /// Written to the outbox and done again after a crash. The others are asked for anew by the next tick.
+    /// Whether the effect is written to the outbox and done again after a crash. The others are decided anew where they are still needed.
     pub fn is_durable(&self) -> bool {
         !matches!(
             self,

@@ -1,4 +1,4 @@
-//! What the engine is told. The names are in the past tense: all of it has happened already.
+//! Events: what the engine is told. The names are in the past tense, because all of it has happened already.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::domain::usage::Usage;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "event")]
 pub enum Event {
-    /// The past was settled: these runs of an earlier life are over.
+    /// Recovery is over: these runs of an earlier life of the runner are lost.
     Recovered {
         lost: Vec<LostRun>,
     },
@@ -36,14 +36,14 @@ pub enum Event {
         base: Option<CommitId>,
         basis: Basis,
     },
-    /// What has changed on the board since the last answer, in any state. It says nothing about the other tickets.
+    /// The tickets that have changed on the board since the last answer, in any state. The other tickets are not mentioned.
     PolledChanges {
         tickets: Vec<Ticket>,
         base: Option<CommitId>,
         basis: Basis,
     },
-    /// The last answer still holds, word for word. No poll failed and no workflow was loaded in between. `basis` is that of
-    /// the answer that is repeated.
+    /// The last answer still holds, word for word. No poll failed and no workflow was loaded in between. `basis` is that of the repeated
+    /// answer.
     PolledUnchanged {
         base: Option<CommitId>,
         basis: Basis,
@@ -51,12 +51,12 @@ pub enum Event {
     PollFailed {
         error: String,
     },
-    /// An answer about each of these ids.
+    /// The result of reading each of these tickets by its id.
     TicketsRefreshed {
         found: Vec<(TicketId, Lookup)>,
         basis: Basis,
     },
-    /// These may have changed.
+    /// These tickets or pull requests may have changed.
     Hinted {
         hints: Vec<Hint>,
     },
@@ -65,7 +65,7 @@ pub enum Event {
         process: ProcessMark,
         worktree: PathBuf,
         base: Option<CommitId>,
-        /// A directory without a repository in it has none.
+        /// `None` for a directory without a repository in it.
         head: Option<CommitId>,
     },
     RunProgress {
@@ -81,28 +81,28 @@ pub enum Event {
         pr: PullRequest,
         basis: Basis,
     },
-    /// The pull request could not be looked at.
+    /// The pull request could not be read.
     PrLookFailed {
         ticket: TicketId,
         number: PrNumber,
         error: String,
     },
-    /// A remark that was missing from a complete reading was asked for by its id.
+    /// A remark that was missing from a complete reading was read by its id.
     RemarkChecked {
         ticket: TicketId,
         kind: RemarkKind,
         id: CommentId,
         found: RemarkFound,
     },
-    /// Calls of this lane wait: the other side limits us, or our access was refused.
+    /// Calls of this lane (an adapter's queue of calls) wait: the service limits the runner, or it refused the credentials.
     LanePaused {
         lane: Lane,
         until: Option<Timestamp>,
         why: String,
-        /// Nobody gets in until a person restores our access.
+        /// Whether no call succeeds until a person restores the access.
         locked_out: bool,
     },
-    /// A call of this lane went through.
+    /// A call of this lane succeeded.
     LaneWorks {
         lane: Lane,
     },
@@ -114,22 +114,22 @@ pub enum Event {
         effect: EffectId,
         error: EffectError,
     },
-    /// The kill-switch file appeared or went away.
+    /// The kill-switch file appeared or was removed.
     SwitchesChanged {
         file: bool,
     },
     PolicyReloaded,
-    /// The runner itself did not run for so long (a machine asleep, a stopped process) and heard nobody.
+    /// The runner itself was not running for this long (a machine asleep, a stopped process) and received nothing.
     WasAway {
         away: Duration,
     },
-    /// Something that was due is due now.
+    /// A due time has come.
     TimerFired,
     Operator {
         command: OperatorCommand,
         by: String,
     },
-    /// A trusted word that did not come with a ticket (a command at the terminal).
+    /// A trusted person's words that did not come with a ticket (a command at the terminal).
     HumanSaid {
         ticket: TicketId,
         by: String,
@@ -139,7 +139,7 @@ pub enum Event {
     Shutdown,
 }
 
-/// What came of asking for one ticket by its id.
+/// The result of reading one ticket by its id.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is")]
 #[expect(clippy::large_enum_variant, reason = "one at a time, on its way into the engine")]
@@ -147,13 +147,13 @@ pub enum Lookup {
     Found {
         ticket: Ticket,
     },
-    /// Deleted, moved elsewhere: it does not come back.
+    /// Deleted or moved elsewhere; it will not come back.
     Gone {
         because: String,
     },
-    /// A complete answer does not have it. It may be hidden from us, or lag behind.
+    /// A complete answer did not include the ticket. It may be hidden from the runner, or the answer may lag behind.
     NotVisible,
-    /// It is there and cannot be understood.
+    /// The ticket exists but cannot be parsed.
     Unreadable {
         because: String,
     },
@@ -172,7 +172,7 @@ pub struct LostRun {
     pub run: RunId,
     pub salvage: Option<Salvage>,
     pub head: Option<CommitId>,
-    /// All that it spent, where that was written down beside it.
+    /// All usage of the run, if it was written down next to the run's files.
     #[serde(default)]
     pub spent: Option<Usage>,
 }
@@ -196,11 +196,11 @@ pub enum OperatorCommand {
     Retry {
         ticket: TicketId,
     },
-    /// The head that the person saw; without one, the current head.
+    /// Approves the head that the person saw; without one, the current head.
     Approve {
         ticket: TicketId,
         head: Option<CommitId>,
-        /// Remarks that it overrules; nothing that came later.
+        /// The remarks that the approval overrules, in these versions only.
         overrule: Vec<RemarkKey>,
     },
     /// Asks for changes.
@@ -229,23 +229,23 @@ impl OperatorCommand {
     }
 }
 
-/// What came of an effect that succeeded.
+/// The result of an effect that succeeded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "result")]
 #[expect(clippy::large_enum_variant, reason = "one at a time, on its way into the engine")]
 pub enum EffectResult {
-    /// It is done, and there is nothing else to report.
+    /// The effect is done, and there is nothing else to report.
     Plain,
     Commented {
         comment: CommentId,
     },
-    /// The comment that was to be edited is gone.
+    /// The comment that was to be edited does not exist any more.
     CommentGone,
     Moved {
-        /// When the tracker says that it was changed.
+        /// When the ticket was changed, as the tracker reports it.
         version: Option<Timestamp>,
     },
-    /// Somebody has moved the ticket meanwhile; it was left alone.
+    /// A person has moved the ticket meanwhile; it was left where it is.
     FoundElsewhere {
         state: String,
     },
@@ -260,16 +260,16 @@ pub enum EffectResult {
     Merged {
         commit: Option<CommitId>,
     },
-    /// It is in the forge's own merge queue.
+    /// The pull request is in the forge's own merge queue.
     Queued,
     Gated {
         results: Vec<GateResult>,
     },
-    /// The ticket's directory stays, for this reason.
+    /// The ticket's directory is kept, for this reason.
     Kept {
         because: String,
     },
-    /// `unsigned`: why nobody signed it, where git has a key.
+    /// `unsigned` tells why the receipt was not signed although git has a key.
     ReceiptKept {
         signed: bool,
         unsigned: Option<String>,
@@ -302,11 +302,11 @@ pub enum EffectError {
         detail: String,
         retry_after: Option<Duration>,
     },
-    /// The answer was lost: it may have been done.
+    /// The answer was lost, so the effect may or may not have happened.
     MaybeDone {
         detail: String,
     },
-    /// Our access was refused. The effect is held until it is granted again, never dropped.
+    /// The runner's access was refused. The effect is held until access is granted again, never dropped.
     Auth {
         detail: String,
     },
@@ -318,7 +318,7 @@ pub enum EffectError {
     Permanent {
         detail: String,
     },
-    /// The permit said no.
+    /// The permit was refused.
     Refused {
         refusal: Refusal,
     },
@@ -328,7 +328,8 @@ pub enum EffectError {
     Conflict {
         files: Vec<String>,
     },
-    /// A person pushed to the branch, and theirs contradicts ours. The branch is at theirs; ours is under the ref `kept`.
+    /// A person pushed to the branch, and their commits conflict with the runner's. The branch has theirs; the runner's are under the ref
+    /// `kept`.
     Apart {
         files: Vec<String>,
         kept: String,

@@ -1,7 +1,7 @@
-//! No attempt without new evidence: a digest of everything that the next prompt would tell the agent.
+//! No attempt without new evidence: a fingerprint of everything that the next prompt would tell the agent.
 //!
-//! Our own doings (columns that we moved, the workpad, attempt numbers) are not part of it, and neither is the tip of the base
-//! branch, unless the job is about a conflict with it.
+//! The runner's own doings (columns that it moved, the workpad, attempt numbers) are not part of it. Neither is the tip of the base branch,
+//! unless the job is about a conflict with it.
 
 use sha2::{Digest, Sha256};
 
@@ -15,7 +15,7 @@ pub fn of(job: &Job, base: Option<&CommitId>, policy: &Policy) -> Fingerprint {
         .people
         .remarks
         .iter()
-        // What a bot says lets nothing be tried again.
+        // A bot's remark does not justify another attempt.
         .filter(|remark| !remark.is_over() && !remark.by_bot)
         .map(|remark| format!("{:?} {} {}", remark.key.kind, remark.key.id, remark.key.version))
         .collect();

@@ -1,4 +1,4 @@
-//! What follows when a run is over: completion is checked against the facts, failures are told apart.
+//! What follows when a run is over: a claim of completion is checked against the facts, and failures are told apart.
 
 use super::decided::Decided;
 use super::delivery::{complete, follow_closed_pr, verify};
@@ -18,16 +18,16 @@ use crate::domain::remark::RemarkStatus;
 use crate::domain::run::{Declared, RunOutcome, RunReport, StopReason};
 use crate::domain::words::count;
 
-/// How long a well-ended run without a declared result waits before it goes on.
+/// How long a run that ended well without a declared result waits before the next one continues it.
 const CONTINUATION_DELAY: std::time::Duration = std::time::Duration::from_secs(1);
-/// Runs in a row that may be lost with the runner.
+/// Consecutive runs that may be lost with the runner before the job is blocked.
 const LOSSES: u32 = 10;
-/// How soon a start that the tracker prevented is tried again. Costs no retry.
+/// How soon a start that the tracker prevented is tried again. Not counted as a retry.
 const TRACKER_RETRY: std::time::Duration = std::time::Duration::from_secs(10);
 
 pub fn run_ended(job: &mut Job, report: RunReport, out: &mut Decided<'_>) {
     let Stage::Working { work, run, stopping, .. } = job.stage.clone() else { return };
-    // A reviewer makes nothing; its conversation and its words are not the worker's.
+    // A reviewer makes no commits, and its conversation and summary are not the worker's.
     let reviews = matches!(work, Work::Review { .. });
     if report.head.is_some() && !reviews {
         job.delivery.head = report.head.clone();
@@ -80,7 +80,8 @@ pub fn run_ended(job: &mut Job, report: RunReport, out: &mut Decided<'_>) {
     }
 }
 
-/// The reason we stopped it for outranks how the process then ended; but work that was finished anyway stays finished.
+/// Combines the reason for stopping a run with how its process ended. The reason outranks the process, except that finished work stays
+/// finished where the reason would only have interrupted it.
 fn what_really_ended_it(stopping: Option<StopReason>, outcome: RunOutcome) -> RunOutcome {
     match (stopping, outcome) {
         (
@@ -121,7 +122,7 @@ fn ended_well(job: &mut Job, work: Work, report: &RunReport, out: &mut Decided<'
     if landing::is_preparation(&work) {
         job.delivery.prepared_head = report.head.clone().or_else(|| job.current_head().cloned());
         if let (false, Some(pr)) = (report.made_commits(), job.delivery.pr.clone()) {
-            // Nothing had to be done: the head is what it was, and so is what was said about it.
+            // Nothing had to be done: the head has not changed, and what was said about it still holds.
             job.failures = 0;
             look_again(job, &pr, out);
             return;
@@ -129,8 +130,8 @@ fn ended_well(job: &mut Job, work: Work, report: &RunReport, out: &mut Decided<'
     }
     let declared_done = matches!(report.declared, Some(Declared::Done { .. }));
     let has_work = report.commits_ahead > 0 && report.head.is_some();
-    // A rework that changes nothing and answers nothing is a failed run, never a passed one. Where something is to be mended,
-    // whoever says done without a commit is contradicted.
+    // A rework that changes nothing and answers nothing is a failed run, never a passed one. If something has to be fixed, a declared
+    // "done" without a commit is a contradiction.
     let is_rework = matches!(work, Work::Rework { .. });
     let progressed = report.made_commits() || answered_something(job) || !report.evidence.is_empty() && !is_rework;
     let claims = declared_done && (!is_rework || wants_a_commit(&work));
@@ -167,7 +168,7 @@ fn ended_well(job: &mut Job, work: Work, report: &RunReport, out: &mut Decided<'
         return;
     }
     if let (true, Some(cause)) = (has_work, remarks::wanted_rework(job, out.now)) {
-        // Said while the run was on, and never read: nothing is published past a person's words.
+        // Remarks were made during the run and not read by it. Nothing is published over a person's objection.
         out.rework(job, cause);
         return;
     }
@@ -178,8 +179,8 @@ fn ended_well(job: &mut Job, work: Work, report: &RunReport, out: &mut Decided<'
             verify(job, head.clone(), out);
         }
         _ => {
-            // Progress without a declared end: the ticket is still active, so the work goes on, but not for ever.
-            // Words alone are not progress that would justify a third run.
+            // Progress without a declared end: the ticket is still active, so the work continues, but not for ever. Words alone do not
+            // justify a third run.
             if !report.made_commits() {
                 out.no_progress = true;
             }
@@ -194,7 +195,7 @@ fn ended_well(job: &mut Job, work: Work, report: &RunReport, out: &mut Decided<'
     }
 }
 
-/// A claim that does not hold does not move the ticket: it goes back to where the work goes on.
+/// Moves the ticket back if its worker moved it on with a claim that does not hold.
 fn take_back_workers_move(job: &mut Job, out: &mut Decided<'_>) {
     let Some(mut moved) = job.moved_by_worker.clone() else { return };
     if !select::is_live(&job.ticket.state, out.policy) {
@@ -204,7 +205,8 @@ fn take_back_workers_move(job: &mut Job, out: &mut Decided<'_>) {
     }
 }
 
-/// Delivering what was made in a directory is not our task. The ticket is where the worker has put it, or waits for a person.
+/// Ends a run in `directory` mode: the runner does not deliver what is in the directory. The ticket stays where the worker has put it, or
+/// waits for a person.
 fn hand_over(job: &mut Job, out: &mut Decided<'_>) {
     job.evidence.no_progress_with = None;
     job.continuations = 0;
@@ -222,13 +224,13 @@ fn hand_over(job: &mut Job, out: &mut Decided<'_>) {
     }
 }
 
-/// The run says that it is done; this asks the facts.
+/// Returns what in the run's claim to be done is contradicted by the facts; empty if nothing is.
 fn contradictions(job: &Job, work: &Work, report: &RunReport, out: &Decided<'_>) -> Vec<String> {
     let mut found = Vec::new();
     let declared_done = matches!(report.declared, Some(Declared::Done { .. }));
-    // What is pushed from a directory, and when, others decide: only where nothing has moved at all the claim is known to be false,
-    // and one without a repository shows nothing.
-    // What an earlier run has handed over may be in the base by now: then nothing of it is beyond the base.
+    // In `directory` mode others decide what is pushed, and when. The claim is known to be false only if the head has not moved at all; a
+    // directory without a repository shows nothing. Work that an earlier run handed over may be in the base by now, so that no commit is
+    // beyond the base.
     let handed_over = |before: &Receipt| before.commits > 0 && before.verification != Verification::Contradicted;
     let has_moved = report.head.is_none() || report.head != report.head_before;
     let may_be_elsewhere =
@@ -271,7 +273,7 @@ fn failed(job: &mut Job, work: Work, failure: RunFailure, out: &mut Decided<'_>)
     job.evidence.last_failure = Some(failure.clone());
     match &failure {
         RunFailure::Turn { class: TurnError::RateLimit, .. } => {
-            // The pool is paused by the caller; waiting for quota costs no retry.
+            // The caller has paused the pool. Waiting for a usage limit is not counted as a retry.
             out.queue(job, work, Wait::Ready);
             return;
         }
@@ -280,7 +282,7 @@ fn failed(job: &mut Job, work: Work, failure: RunFailure, out: &mut Decided<'_>)
             out.block(job, BlockCause::WorkerAsked { question }, work);
             return;
         }
-        // Losing the runner is not the job's failure: it goes on at once, with the same conversation.
+        // Losing the runner is not the job's failure: the work continues at once, in the same conversation.
         RunFailure::Lost => {
             job.losses += 1;
             if job.losses >= LOSSES {
@@ -296,13 +298,13 @@ fn failed(job: &mut Job, work: Work, failure: RunFailure, out: &mut Decided<'_>)
             out.queue(job, work, Wait::Retry { attempt: job.failures + 1, due, error: failure });
             return;
         }
-        // Whoever gives up has had their try: the same again needs something new.
+        // The attempt was complete, so repeating it needs something new.
         RunFailure::NoProgress
         | RunFailure::WorktreeGone
         | RunFailure::GaveUp { .. }
         | RunFailure::Turn { class: TurnError::Refused | TurnError::Context, .. } => {
             out.no_progress = true;
-            // Known before it is said what follows.
+            // Set before the stage changes, because the note about the retry mentions it.
             job.evidence.no_progress_with = job.evidence.started_with.clone();
         }
         _ => {}
@@ -317,7 +319,7 @@ fn failed(job: &mut Job, work: Work, failure: RunFailure, out: &mut Decided<'_>)
         out.block(job, BlockCause::RetriesExhausted { attempts, last: failure }, work);
         return;
     }
-    // A conversation that broke is not gone on with.
+    // A conversation that broke is not resumed.
     if !failure.is_infrastructure() {
         *job.session_of(&work) = None;
     }
@@ -374,7 +376,7 @@ fn killed(job: &mut Job, work: Work, reason: StopReason, out: &mut Decided<'_>) 
     }
 }
 
-/// A person's words may need no change at all; every other trigger names something to mend.
+/// Whether the work cannot be done without a commit. A person's remark may need no change at all; every other trigger is something to fix.
 fn wants_a_commit(work: &Work) -> bool {
     let by_words = |trigger| {
         matches!(
@@ -390,7 +392,7 @@ fn wants_a_commit(work: &Work) -> bool {
     matches!(work, Work::Rework { cause } if !by_words(cause.trigger))
 }
 
-/// Whether the run that is over explained, declined or fixed what somebody asked for.
+/// Whether the run that is over explained, declined or fixed a remark.
 fn answered_something(job: &Job) -> bool {
     let Stage::Working { run, .. } = &job.stage else { return false };
     job.people.remarks.iter().any(|remark| match &remark.status {

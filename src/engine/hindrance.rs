@@ -1,4 +1,4 @@
-//! What keeps jobs waiting through no fault of their own, derived from what is true of all of them.
+//! Hindrances: what keeps jobs waiting that is not their own doing, derived from what is true of many jobs.
 
 use super::budget::{self, Level};
 use super::jobs::StartLine;
@@ -10,7 +10,7 @@ use crate::config::policy::{Policy, RolloutMode};
 use crate::domain::job::{Hindrance, Job, MergeHold, Stage, SwitchSource, Wait};
 use crate::domain::time::Timestamp;
 
-/// Why no run at all starts.
+/// Returns why no run at all starts.
 pub fn of_starts(state: &State, policy: &Policy) -> Option<Hindrance> {
     if let Some(source) = state.global_switch() {
         return Some(Hindrance::Switch { source });
@@ -27,12 +27,12 @@ pub fn of_starts(state: &State, policy: &Policy) -> Option<Hindrance> {
     if let Some((what, until)) = day_is_spent(state, policy) {
         return Some(Hindrance::DailyBudget { what, until });
     }
-    // Nothing is started on old knowledge: neither on a board that fails, nor before the first look of this life.
+    // Nothing is started on outdated information: neither while the board cannot be read, nor before it was first read in this life.
     let unread = state.tracker.last_error.is_some() || state.tracker.last_ok.is_none();
     unread.then_some(Hindrance::Tracker)
 }
 
-/// What of the day's budget is spent, and until when.
+/// Returns which cap of the day's budget is spent, and when the day ends.
 pub fn day_is_spent(state: &State, policy: &Policy) -> Option<(String, Timestamp)> {
     let daily = &state.meta.daily;
     let ran = std::time::Duration::from_millis(daily.run_ms);
@@ -42,17 +42,17 @@ pub fn day_is_spent(state: &State, policy: &Policy) -> Option<(String, Timestamp
     Some((format!("{what}: {figure} of {cap}"), policy.budget.days.end_of(daily.day)))
 }
 
-/// Why nobody in this line starts.
+/// Returns why no job in this line starts.
 pub fn of_line(state: &State, policy: &Policy, line: &StartLine, now: Timestamp) -> Option<Hindrance> {
     if let Some(until) = quota::paused_until(state.meta.pools.get(&line.pool), now) {
         return Some(Hindrance::Quota { pool: line.pool.clone(), until });
     }
-    // After the reset one goes first: the limit may have been reset for nobody.
+    // After the reset one run goes first, because the limit may not really have been reset.
     let is_tried = || state.runs.values().any(|run| run.pool == line.pool);
     if state.meta.pools.get(&line.pool).is_some_and(|pool| pool.limited) && is_tried() {
         return Some(Hindrance::QuotaTrial { pool: line.pool.clone() });
     }
-    // The narrower limit is said first: it is the one that a person would have to change.
+    // The narrower limit is reported first, because a person would have to change that one.
     let limit = policy.agent.max_concurrent_by_state.get(&*line.state);
     if limit.is_some_and(|limit| state.runs.in_column(&line.state) >= *limit) {
         return Some(Hindrance::StateSlot { state: line.state.to_string() });
@@ -60,14 +60,14 @@ pub fn of_line(state: &State, policy: &Policy, line: &StartLine, now: Timestamp)
     (state.runs.len() >= policy.agent.max_concurrent).then_some(Hindrance::Slot)
 }
 
-/// The line that a queued job would stand in. `None` for a policy without any route.
+/// Returns the line that a queued job would stand in. `None` for a policy without any route.
 pub fn line_of(job: &Job, policy: &Policy) -> Option<StartLine> {
     let Stage::Queued { work, .. } = &job.stage else { return None };
     let pool = route::pool(policy, &job.ticket, work.kind())?.clone();
     Some(StartLine { pool, state: column(&job.ticket.state).into() })
 }
 
-/// Why nothing at all is merged.
+/// Returns why nothing at all is merged.
 pub fn of_merges(state: &State, policy: &Policy) -> Option<Hindrance> {
     if !policy.merge.auto {
         Some(Hindrance::MergeDisabled)
@@ -78,17 +78,17 @@ pub fn of_merges(state: &State, policy: &Policy) -> Option<Hindrance> {
     }
 }
 
-/// What keeps this job waiting besides itself.
+/// Returns what keeps this job waiting that is not its own doing.
 pub fn of_job(state: &State, policy: &Policy, job: &Job, now: Timestamp) -> Option<Hindrance> {
     match &job.stage {
-        // Said before the next decision is made, and where no runner is up to make one.
+        // Checked here as well, because the job's own wait shows a pause only after the next decision, and without a runner there is none.
         Stage::Queued { .. } if job.people.pause.is_some() => {
             Some(Hindrance::Switch { source: SwitchSource::PauseTicket })
         }
-        // A retry keeps its time and its reason, whatever else is in the way meanwhile.
+        // A retry keeps its own time and reason, whatever else is in the way meanwhile.
         Stage::Queued { wait: Wait::Retry { .. } | Wait::Continuation { .. }, .. } => None,
         Stage::Queued { wait: Wait::Ready, .. } => of_ready_job(state, policy, job, now),
-        // What stops everything is said first.
+        // A switch that stops everything is reported first.
         Stage::Queued { .. } => state.global_switch().map(|source| Hindrance::Switch { source }),
         Stage::ReadyToMerge { hold, turn, .. } => {
             if let Some(hindrance) = of_merges(state, policy) {
@@ -115,7 +115,7 @@ fn of_ready_job(state: &State, policy: &Policy, job: &Job, now: Timestamp) -> Op
     of_line(state, policy, &line_of(job, policy)?, now)
 }
 
-/// Who is merged before this job.
+/// Returns which job is merged before this one.
 fn behind(state: &State, job: &Job) -> Option<Hindrance> {
     let index = state.jobs.index();
     let first = index.in_phase(crate::domain::phase::Phase::Merging).next();

@@ -1,5 +1,5 @@
-//! Hints that something may have changed: only that is read again, and until a reading is as new as the hint, older readings
-//! start and merge nothing.
+//! Hints that something may have changed: only that ticket or pull request is read again. Until a reading is as new as the hint, older
+//! readings start and merge nothing.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::domain::remark::RemarkKind;
 use crate::domain::ticket::Ticket;
 
 impl Step<'_> {
-    /// A targeted refresh, never a poll with a look at every pull request.
+    /// Reads only the hinted tickets and pull requests, instead of polling the board and every pull request.
     pub fn hinted(&mut self, hints: Vec<Hint>) {
         let mut ids: BTreeSet<TicketId> = BTreeSet::new();
         for hint in hints {
@@ -49,7 +49,7 @@ impl Step<'_> {
         self.emit(Some(&ticket), Action::InspectPr { number });
     }
 
-    /// Whether this reading is older than the hint. If that lasts for long, it is believed all the same.
+    /// Whether this reading is older than the hint. If readings stay older for long, they are believed all the same.
     pub fn is_below_floor(&mut self, ticket: &Ticket, basis: Basis) -> bool {
         let Some(floor) = self.state.floors.get(&ticket.id) else { return false };
         // A board that does not date its tickets does not lag either.
@@ -61,7 +61,7 @@ impl Step<'_> {
         false
     }
 
-    /// Nothing more is expected of this ticket.
+    /// Forgets the hint's floor: no newer reading of this ticket is expected.
     pub fn drop_floor(&mut self, id: &TicketId) {
         if self.state.floors.remove(id).is_some() {
             self.state.unsettled.remove(id);
@@ -69,7 +69,7 @@ impl Step<'_> {
         }
     }
 
-    /// Whether a look lacks something that a recent hint named.
+    /// Whether a look lacks something that a recent hint mentioned.
     pub fn lacks_something(&mut self, pr: &PullRequest) -> bool {
         let now = self.now;
         self.state.pr_floors.retain(|floor| {

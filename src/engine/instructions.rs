@@ -1,4 +1,5 @@
-//! What people tell us to do in comments: heard once, carried out by the same rules as a command at the terminal, and answered in the same place.
+//! Instructions that people give in comments: each is carried out once, by the same rules as a command at the terminal, and answered in the
+//! same place.
 
 use super::effect::{Action, Said, ToldIn};
 use super::event::OperatorCommand;
@@ -17,18 +18,18 @@ use crate::domain::job::{Job, NamedHead, Stage};
 use crate::domain::remark::{Remark, RemarkEffect, RemarkKey, RemarkKind};
 use crate::domain::time::Timestamp;
 
-/// A comment that tells us to do something.
+/// A comment that gives the runner instructions.
 #[derive(Clone)]
 pub struct Told {
     pub instructions: Vec<Instruction>,
-    /// The comment itself: whose, where, when, in which version.
+    /// The comment itself, as a remark: author, place, time and version.
     pub comment: Remark,
     pub pr: Option<PrNumber>,
-    /// The head that a comment of ours before this one names.
+    /// The head that the runner's last comment before this one names.
     pub sees: Option<CommitId>,
 }
 
-/// What a comment tells us, if it tells us anything.
+/// Returns the instructions of a comment, or `None` if it has none.
 pub fn told_in(comment: &Comment, kind: RemarkKind, policy: &Policy, now: Timestamp) -> Option<Told> {
     let spoken = instruction::read(&comment.body, &policy.tracker.mention);
     (!spoken.instructions.is_empty()).then(|| Told {
@@ -39,14 +40,14 @@ pub fn told_in(comment: &Comment, kind: RemarkKind, policy: &Policy, now: Timest
     })
 }
 
-/// The head that the author of `comment` had seen, because it stands below what we had written.
+/// Returns the head that the author of `comment` had seen, because the comment stands below one of the runner's that names it.
 pub fn seen_before(comment: &Comment, all: &[Comment], place: RemarkKind, named: &[NamedHead]) -> Option<CommitId> {
     let named = named.iter().find(|named| named.place == place)?;
     let mut before = all.iter().take_while(|other| other.id != comment.id);
     before.any(|other| other.id == named.comment).then(|| named.head.clone())
 }
 
-/// Whether the comment says anything besides telling us what to do.
+/// Whether the comment says anything besides instructions. A rejection counts as saying something.
 pub fn is_evidence(comment: &Comment, policy: &Policy) -> bool {
     let spoken = instruction::read(&comment.body, &policy.tracker.mention);
     let rejects = |one: &Instruction| matches!(one, Instruction::Reject { .. });
@@ -54,7 +55,7 @@ pub fn is_evidence(comment: &Comment, policy: &Policy) -> bool {
 }
 
 impl Step<'_> {
-    /// Somebody tells us to do something. `trusted`: somebody whose words count.
+    /// Carries out the instructions of a comment. With `trusted` false the author's words do not count, and that is only noted.
     pub fn told(&mut self, id: &TicketId, told: &Told, trusted: bool) {
         let fresh = self.not_heard(id, told);
         if fresh.is_empty() {
@@ -88,8 +89,8 @@ impl Step<'_> {
         self.acknowledge(id, told, how, aloud, answers.join("\n\n"));
     }
 
-    /// What was on the ticket before it was ours. What stops it counts, and that somebody wants it worked on; the rest is about
-    /// something that is not there.
+    /// Handles instructions that were on the ticket before it had a job. Only a standing stop or pause and a request to work on it count;
+    /// the others are about work that did not exist yet.
     pub fn told_before(&mut self, id: &TicketId, earlier: &[Told]) {
         let (mut wanted, mut standing) = (None, None);
         for told in earlier {
@@ -111,7 +112,7 @@ impl Step<'_> {
         }
     }
 
-    /// The instructions of this comment that nobody has told us yet. From now on they have.
+    /// Returns the instructions of this comment that were not heard before, and marks them as heard.
     fn not_heard(&mut self, id: &TicketId, told: &Told) -> Vec<Instruction> {
         let Some(job) = self.state.jobs.get(id) else { return Vec::new() };
         let is_new = |one: &&Instruction| !job.people.heard.contains(&told.hash(one));
@@ -122,7 +123,7 @@ impl Step<'_> {
         fresh
     }
 
-    /// Carries an instruction out, or says why not.
+    /// Carries an instruction out and returns the answer, or the reason why not as an error.
     fn carry_out(&mut self, id: &TicketId, told: &Told, instruction: &Instruction) -> Result<String, String> {
         let ticket = id.clone();
         let command = match instruction {
@@ -145,7 +146,7 @@ impl Step<'_> {
         let objection = objection(self.state, &command);
         match (instruction, objection) {
             (Instruction::Reject { text }, objection) => {
-                // Somebody's words are kept, whether or not there is anything to change now.
+                // The person's words are kept, whether or not there is anything to change now.
                 let starting = self.state.jobs.get(id).is_some_and(|job| is_starting(job, &self.state.runs));
                 let effect = if starting { RemarkEffect::None } else { RemarkEffect::Rework };
                 let remark = Remark { text: text.clone(), effect, ..told.comment.clone() };
@@ -169,7 +170,7 @@ impl Step<'_> {
         Ok(job.map(|job| where_it_stands(self.state, self.policy, job, self.now)).unwrap_or_default())
     }
 
-    /// What stood against a merge when the person wrote, and nothing that came later.
+    /// Returns the remarks that stood against a merge when the person wrote, and none that came later.
     fn standing_then(&self, id: &TicketId, told: &Told) -> Vec<RemarkKey> {
         let known = self.state.jobs.get(id).map(|job| &job.people);
         let was_there = |key: &RemarkKey| {
@@ -178,8 +179,8 @@ impl Step<'_> {
         holding(self.state, id).into_iter().filter(was_there).collect()
     }
 
-    /// An approval that names no head is about the one that our last words before it name; and whoever wrote before we told what a run
-    /// made of somebody's words has not seen that.
+    /// Checks that the person has seen what they approve. An approval without a head is about the one that the runner's last comment before
+    /// it names. And a person who wrote before the runner reported how remarks were dealt with has not seen that.
     fn saw_it(&self, id: &TicketId, told: &Told, names_it: bool, overrule: &[RemarkKey]) -> Result<(), String> {
         let Some(job) = self.state.jobs.get(id) else { return Ok(()) };
         let Some(head) = job.current_head().filter(|head| told.sees.as_ref() != Some(head)) else { return Ok(()) };
@@ -198,7 +199,7 @@ impl Step<'_> {
         }
     }
 
-    /// Somebody wants the ticket worked on.
+    /// Handles `run`: a person wants the ticket worked on.
     fn wanted(&mut self, id: &TicketId, told: &Told) -> Result<String, String> {
         let Some(job) = self.state.jobs.get(id) else { return Err("the ticket is not known here".to_owned()) };
         let (key, phase) = (job.ticket.key.clone(), job.stage.phase());
@@ -228,7 +229,7 @@ impl Step<'_> {
         }
     }
 
-    /// How the ticket stands, in a few lines.
+    /// Returns how the ticket stands, in a few lines.
     fn account(&self, id: &TicketId) -> String {
         let Some(job) = self.state.jobs.get(id) else { return "The ticket is not known here.".to_owned() };
         let reason = view::reason(self.state, self.policy, job, self.now);
@@ -258,7 +259,7 @@ impl Told {
         ToldIn { comment: self.comment.key.id.clone(), pr: self.pr }
     }
 
-    /// Stands for one instruction of this comment. Words around it may be edited; it is still the same.
+    /// Returns a hash that identifies one instruction of this comment. It stays the same when the words around the instruction are edited.
     fn hash(&self, instruction: &Instruction) -> u64 {
         let words = serde_json::to_string(instruction).unwrap_or_default();
         stable_hash(&[self.comment.key.kind.name(), self.comment.key.id.as_str(), &words])

@@ -1,4 +1,4 @@
-//! All jobs, and the one way to change one.
+//! All jobs, and the one way to change a job.
 
 mod index;
 mod line;
@@ -16,19 +16,19 @@ pub use index::JobIndex;
 pub use line::StartLine;
 use line::{PlaceInLine, StartLines};
 
-/// The jobs by ticket. The only way to change one is [`Jobs::edit`], which keeps everything that depends on it up to
-/// date; so the cost of an event depends on what it touches, not on how many jobs there are.
+/// The jobs by ticket. The only way to change one is [`Jobs::edit`], which keeps everything that depends on the job up to date. So the cost
+/// of an event depends on what it touches, not on how many jobs there are.
 #[derive(Debug, Clone, Default)]
 pub struct Jobs {
     all: BTreeMap<TicketId, Filed>,
     index: JobIndex,
     relations: Relations,
     lines: StartLines,
-    /// Changed since the ledger was last told.
+    /// Jobs that changed since changes were last taken for the ledger.
     changed: BTreeSet<TicketId>,
-    /// To be settled: they have changed, or something that they depend on has.
+    /// Jobs to be settled: they have changed, or something that they depend on has.
     dirty: BTreeSet<TicketId>,
-    /// Changed since the board was last read: what it says may mean something else to them.
+    /// Jobs that changed since the board was last read. The same reading may now mean something else for them.
     unread: BTreeSet<TicketId>,
 }
 
@@ -38,7 +38,7 @@ struct Filed {
     place: Option<Box<PlaceInLine>>,
 }
 
-/// What is still to be written or settled is not part of what the jobs are.
+/// Two sets of jobs are equal if the jobs are. What is still to be written or settled does not count.
 impl PartialEq for Jobs {
     fn eq(&self, other: &Self) -> bool {
         self.len() == other.len() && self.iter().eq(other.iter())
@@ -50,7 +50,7 @@ impl Jobs {
         self.all.get(id).map(|filed| &*filed.job)
     }
 
-    /// The job as it is now, for whoever works with it while it goes on.
+    /// Returns the job as it is now, for a caller that keeps it while the state changes.
     pub fn share(&self, id: &TicketId) -> Option<Arc<Job>> {
         self.all.get(id).map(|filed| Arc::clone(&filed.job))
     }
@@ -71,7 +71,7 @@ impl Jobs {
         self.all.values().map(|filed| &*filed.job)
     }
 
-    /// Each as it is now, for whoever keeps it while it goes on.
+    /// Returns each job as it is now, for a caller that keeps it while the state changes.
     pub fn shared(&self) -> impl Iterator<Item = &Arc<Job>> {
         self.all.values().map(|filed| &filed.job)
     }
@@ -84,7 +84,7 @@ impl Jobs {
         self.all.is_empty()
     }
 
-    /// A job that the ledger does not know yet. One of the same ticket makes way.
+    /// Inserts a job that the ledger does not know yet. It replaces one of the same ticket.
     pub fn insert(&mut self, job: Job) {
         let id = job.ticket.id.clone();
         self.remove(&id);
@@ -92,7 +92,7 @@ impl Jobs {
         self.mark_changed(&id);
     }
 
-    /// A job that the ledger has archived comes back as it was.
+    /// Takes back a job that the ledger has archived, as it was.
     pub(super) fn recall(&mut self, job: Job) {
         let id = job.ticket.id.clone();
         self.file(job);
@@ -110,7 +110,7 @@ impl Jobs {
         Some(filed.job)
     }
 
-    /// Changes a job. One that is different afterwards is filed again, written down and settled.
+    /// Changes a job. If it is different afterwards, it is indexed again, marked for the ledger and marked to be settled.
     pub fn edit<R>(&mut self, id: &TicketId, change: impl FnOnce(&mut Job) -> R) -> Option<R> {
         let filed = self.all.get_mut(id)?;
         let mut job = Job::clone(&filed.job);
@@ -126,7 +126,7 @@ impl Jobs {
         Some(answer)
     }
 
-    /// Counts what a live run uses. It reaches the ledger with the run's next checkpoint, and nothing is settled by it.
+    /// Adds usage of a live run. It reaches the ledger with the run's next checkpoint, and the job is not settled because of it.
     pub fn spend(&mut self, id: &TicketId, usage: Usage) {
         if let Some(filed) = self.all.get_mut(id) {
             let job = Arc::make_mut(&mut filed.job);
@@ -148,7 +148,7 @@ impl Jobs {
         self.mark_dirty(id);
     }
 
-    /// Something that the job depends on has changed: it is settled anew.
+    /// Marks a job to be settled because something that it depends on has changed.
     pub(super) fn mark_dirty(&mut self, id: &TicketId) {
         if self.all.contains_key(id) {
             self.leave_line(id);
@@ -163,7 +163,7 @@ impl Jobs {
         }
     }
 
-    /// What the ledger has to be told.
+    /// Takes the jobs that have to be written to the ledger.
     pub(super) fn take_changed(&mut self) -> BTreeSet<TicketId> {
         std::mem::take(&mut self.changed)
     }
@@ -176,7 +176,7 @@ impl Jobs {
         std::mem::take(&mut self.dirty)
     }
 
-    /// The jobs that changed since the last reading of the board.
+    /// Takes the jobs that changed since the last reading of the board.
     pub(super) fn take_unread(&mut self) -> BTreeSet<TicketId> {
         std::mem::take(&mut self.unread)
     }
@@ -193,7 +193,7 @@ impl Jobs {
         &self.relations
     }
 
-    /// Finds cycles and chains anew if the relations between tickets have changed.
+    /// Finds dependency cycles and chains again, if the relations between tickets have changed.
     pub(super) fn settle_relations(&mut self, count_chains: bool) {
         if !self.relations.is_due(count_chains) {
             return;
@@ -206,7 +206,7 @@ impl Jobs {
         }
     }
 
-    /// Puts a job that could start now in line. It leaves the line with any change.
+    /// Puts a job that could start now in line. Any change of the job takes it out of the line.
     pub(super) fn line_up(&mut self, id: &TicketId, line: StartLine, rank: Rank) {
         self.leave_line(id);
         if let Some(filed) = self.all.get_mut(id) {
@@ -220,12 +220,12 @@ impl Jobs {
         }
     }
 
-    /// The job that comes first in the lines that are open.
+    /// Returns the job that comes first in the lines that are open.
     pub(super) fn first_in_line(&self, open: impl FnMut(&StartLine) -> bool) -> Option<&TicketId> {
         self.lines.first(open)
     }
 
-    /// The lines that are not empty.
+    /// Returns the lines that are not empty.
     pub fn lines(&self) -> impl Iterator<Item = &StartLine> {
         self.lines.iter()
     }
@@ -235,7 +235,7 @@ impl Jobs {
     }
 }
 
-/// The jobs of a ledger: nothing of them has to be written, and all of them have to be settled.
+/// Collects the jobs of a ledger: none of them has to be written, and all of them have to be settled.
 impl FromIterator<Job> for Jobs {
     fn from_iter<I: IntoIterator<Item = Job>>(jobs: I) -> Self {
         let mut all = Self::default();

@@ -11,12 +11,12 @@ use crate::domain::job::{
     Stage, Wait, Work,
 };
 
-/// Merges that fail for a passing reason before the job steps aside.
+/// Merges that may fail for a temporary reason before the job waits for a person.
 const MERGE_ATTEMPTS: u32 = 5;
-/// A branch update that does not show as a new head by then is asked for again.
+/// A branch update that does not show as a new head within this time is requested again.
 const UPDATE_SHOWS_WITHIN: std::time::Duration = std::time::Duration::from_secs(10 * 60);
 
-/// All merge conditions hold on this head.
+/// Handles a head on which all merge conditions hold: it gets in line, or is merged if this look was asked in its turn.
 pub fn ready(job: &mut Job, head: CommitId, asked_in_turn: bool, out: &mut Decided<'_>) {
     if is_stuck(job, &head) {
         return;
@@ -24,7 +24,7 @@ pub fn ready(job: &mut Job, head: CommitId, asked_in_turn: bool, out: &mut Decid
     if let Stage::ReadyToMerge { head: known, .. } = &job.stage
         && *known == head
     {
-        // One that is ready already keeps its place in the queue and what it waits for.
+        // A job that is ready already keeps its place in line and its hold.
         if asked_in_turn {
             begin(job, head, out);
         }
@@ -38,8 +38,9 @@ fn stand_in_line(job: &mut Job, head: CommitId, out: &mut Decided<'_>) {
     out.move_to(job, Stage::ReadyToMerge { head, hold: MergeHold::Queue, turn: None, since });
 }
 
-/// All merge conditions hold, but the base has gone on and the forge wants it in the branch first. In a queue that is done once, in
-/// the job's turn, and the line waits for the checks of the result: what is updated out of turn is behind again with the next merge.
+/// Handles a head on which all merge conditions hold, but whose base has moved on so that the forge wants the branch updated first. With a
+/// merge queue the branch is updated only in the job's turn, and the line waits for the checks of the result. A branch updated out of turn
+/// would be behind again after the next merge.
 pub fn behind(job: &mut Job, number: PrNumber, head: CommitId, asked_in_turn: bool, out: &mut Decided<'_>) {
     let steps_aside =
         matches!(&job.stage, Stage::ReadyToMerge { head: known, hold: MergeHold::Forge { .. }, .. } if *known == head);
@@ -80,12 +81,13 @@ pub fn behind(job: &mut Job, number: PrNumber, head: CommitId, asked_in_turn: bo
     out.act(Action::UpdateBranch { number, head });
 }
 
-/// A job that has stepped aside comes back when a person says so, or with another head.
+/// Whether the job waits for a person because its merge is stuck on this head. Only a person or another head brings it back.
 fn is_stuck(job: &Job, head: &CommitId) -> bool {
     matches!(&job.stage, Stage::WaitingForHuman { on: HumanWait::MergeStuck { head: stuck, .. }, .. } if stuck == head)
 }
 
-/// A run of the agent makes the head ready for its merge: `merge.executor: prompt`. The merge itself stays ours, with all its conditions.
+/// Queues an agent run that makes the head ready for its merge (`merge.executor: prompt`). The merge itself stays the runner's, with all
+/// its conditions.
 pub fn prepare(job: &mut Job, head: &CommitId, out: &mut Decided<'_>) {
     let cause = ReworkCause {
         trigger: ReworkTrigger::Landing,
@@ -100,7 +102,7 @@ pub fn is_preparation(work: &Work) -> bool {
     matches!(work, Work::Rework { cause } if cause.trigger == ReworkTrigger::Landing)
 }
 
-/// The forge's own queue has it.
+/// Notes that the forge's own merge queue has the pull request.
 pub fn queued(job: &mut Job, out: &mut Decided<'_>) {
     let Stage::Merging { head, withdrawn, .. } = job.stage.clone() else { return };
     job.delivery.in_forge_queue = true;
@@ -111,7 +113,8 @@ pub fn queued(job: &mut Job, out: &mut Decided<'_>) {
     }
 }
 
-/// While it is in the forge's queue only what stands against the merge counts; the queue sees to the rest.
+/// Whether an assessment is ignored because the pull request is in the forge's merge queue. Only what stands against the merge counts then;
+/// the queue takes care of the rest.
 pub fn is_left_to_the_queue(job: &Job, assessment: &Assessment) -> bool {
     let queued = matches!(
         &job.stage,
@@ -125,7 +128,7 @@ pub fn is_left_to_the_queue(job: &Job, assessment: &Assessment) -> bool {
     queued && job.delivery.in_forge_queue && !against
 }
 
-/// The forge took it out of its queue without merging it.
+/// Handles that the forge took the pull request out of its queue without merging it.
 pub fn thrown_out(job: &mut Job, out: &mut Decided<'_>) {
     let Stage::WaitingForChecks { on: CheckWait::ForgeQueue { head }, .. } = job.stage.clone() else { return };
     job.delivery.in_forge_queue = false;
@@ -133,14 +136,15 @@ pub fn thrown_out(job: &mut Job, out: &mut Decided<'_>) {
     step_back(job, head, "the forge took it out of its own merge queue".to_owned(), true, out);
 }
 
-/// A switch was pulled, or merging was switched off: what is in the forge's queue is taken out, and waits like everything else.
+/// Takes a pull request back from the forge's queue after a switch was turned on or merging was turned off. It waits in the runner's own
+/// line then.
 pub fn taken_back(job: &mut Job, out: &mut Decided<'_>) {
     if let Stage::WaitingForChecks { on: CheckWait::ForgeQueue { head }, .. } = job.stage.clone() {
         stand_in_line(job, head, out);
     }
 }
 
-/// The merge leaves in the very step that handles a complete look which was asked in the job's turn.
+/// Starts the merge. It leaves in the same step that handles a complete look which was asked in the job's turn.
 fn begin(job: &mut Job, head: CommitId, out: &mut Decided<'_>) {
     let Some(number) = job.delivery.pr.as_ref().map(|pr| pr.number) else { return };
     out.move_to(job, Stage::Merging { head: head.clone(), withdrawn: false, since: out.now });
@@ -148,12 +152,13 @@ fn begin(job: &mut Job, head: CommitId, out: &mut Decided<'_>) {
     out.act(Action::MergePr { number, head, base_branch, method: out.policy.merge.method });
 }
 
-/// A person wanted it stopped while the merge was under way.
+/// Whether a person stopped the job while the merge was under way.
 pub fn is_withdrawn(job: &Job) -> bool {
     matches!(job.stage, Stage::Merging { withdrawn: true, .. })
 }
 
-/// It did not work for a reason that should pass: tried again a bounded number of times, behind whoever is ready.
+/// Handles a merge that failed for a reason that should be temporary. It is tried again a limited number of times, after the jobs that are
+/// ready.
 pub fn hindered(job: &mut Job, because: String, counts: bool, out: &mut Decided<'_>) {
     let Stage::Merging { head, withdrawn, .. } = job.stage.clone() else { return };
     if withdrawn {
@@ -163,7 +168,7 @@ pub fn hindered(job: &mut Job, because: String, counts: bool, out: &mut Decided<
     step_back(job, head, because, counts, out);
 }
 
-/// Goes behind those that are ready, and after a bounded number of tries steps aside.
+/// Puts the job behind those that are ready. After a limited number of tries it waits for a person instead.
 fn step_back(job: &mut Job, head: CommitId, because: String, counts: bool, out: &mut Decided<'_>) {
     job.delivery.landing_since = None;
     job.delivery.in_line_since = None;
@@ -177,7 +182,7 @@ fn step_back(job: &mut Job, head: CommitId, because: String, counts: bool, out: 
     out.move_to(job, Stage::ReadyToMerge { head, hold, turn: None, since: out.now });
 }
 
-/// The answer was lost. The forge is asked what became of it before anything else happens.
+/// Handles a merge whose answer was lost: the forge is asked whether it merged before anything else happens.
 pub fn maybe_done(job: &mut Job, out: &mut Decided<'_>) {
     let Stage::Merging { head, withdrawn, .. } = job.stage.clone() else { return };
     if withdrawn {
@@ -196,7 +201,7 @@ pub fn maybe_done(job: &mut Job, out: &mut Decided<'_>) {
     }
 }
 
-/// Whether a merge that we asked for, and whose answer was lost, may be the one that is seen.
+/// Whether the merge that a look shows may be the runner's own, whose answer was lost.
 pub fn may_be_our_merge(job: &Job) -> bool {
     let write = job.delivery.pr.as_ref().and_then(|pr| pr.write.as_ref());
     matches!(write, Some(PrWrite::MaybeDone { what: PrWriteKind::Merge, .. }))
@@ -211,7 +216,8 @@ pub fn base_changed(job: &mut Job, base: String, out: &mut Decided<'_>) {
     }
 }
 
-/// Our own update of the branch: what people and reviews said of the old head holds for the new one, if the change is the same.
+/// Handles the runner's own update of the branch. If the change against the base is the same, approval and review of the old head hold for
+/// the new one.
 pub fn branch_updated(job: &mut Job, head: CommitId, same_diff: bool, out: &mut Decided<'_>) {
     let old = job.current_head().cloned();
     job.delivery.remote_head = Some(head.clone());
@@ -229,7 +235,7 @@ pub fn branch_updated(job: &mut Job, head: CommitId, same_diff: bool, out: &mut 
             job.delivery.reviews.head = Some(head.clone());
         }
         if let Some(receipt) = job.evidence.receipt.as_mut().filter(|receipt| receipt.head == old) {
-            // The gates have not seen this commit; the claim about the change still stands.
+            // The gates have not run on this commit, but the claim about the change still stands.
             receipt.head = Some(head.clone());
             receipt.gates.clear();
             if receipt.verification == Verification::Verified {

@@ -9,7 +9,7 @@ use crate::domain::job::Stage;
 use crate::domain::run::{Life, LiveRun, StopReason};
 use crate::domain::time::Timestamp;
 
-/// What a run has a limited time for.
+/// A time limit of a run.
 #[derive(Clone, Copy)]
 enum Span {
     Start,
@@ -31,7 +31,7 @@ impl Deadline {
         self.from + self.limit
     }
 
-    /// What it means that this one has passed.
+    /// Returns why the run is stopped when this deadline has passed.
     fn reason(&self, now: Timestamp) -> StopReason {
         let (took, limit) = (millis(now.since(self.from)), millis(self.limit));
         let failure = match self.of {
@@ -52,7 +52,7 @@ fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Every deadline that counts for this run in its present state. A limit of zero means that there is none.
+/// Returns every deadline that applies to this run in its present state. A limit of zero means that there is none.
 fn deadlines(run: &LiveRun, policy: &AgentPolicy) -> impl Iterator<Item = Deadline> {
     let deadline = |of, from, limit: Duration| (!limit.is_zero()).then_some(Deadline { of, from, limit });
     let whole = deadline(Span::Run, run.started_at, policy.max_run);
@@ -60,7 +60,7 @@ fn deadlines(run: &LiveRun, policy: &AgentPolicy) -> impl Iterator<Item = Deadli
     let (one, other) = match (&run.life, run.progress.tool_open_since) {
         (Life::Spawning, _) => (deadline(Span::Start, run.started_at, policy.start_timeout), None),
         (Life::Running { .. }, _) if run.progress.waiting_for_answer => (None, None),
-        // While a tool call is open the clock is the tool's.
+        // While a tool call is open, only the tool's limit applies.
         (Life::Running { .. }, Some(since)) => (deadline(Span::Tool, since, policy.tool_timeout), None),
         (Life::Running { .. }, None) => {
             let own = policy.timeouts.get(&run.runtime).copied().unwrap_or_default();
@@ -72,7 +72,7 @@ fn deadlines(run: &LiveRun, policy: &AgentPolicy) -> impl Iterator<Item = Deadli
     [whole, one, other, fresh].into_iter().flatten()
 }
 
-/// The deadline that has passed first, if one has.
+/// Returns why the run is to be stopped, by the deadline that passed first; `None` if none has.
 pub fn overdue(run: &LiveRun, policy: &AgentPolicy, now: Timestamp) -> Option<StopReason> {
     deadlines(run, policy)
         .filter(|deadline| deadline.at() <= now)
@@ -80,8 +80,8 @@ pub fn overdue(run: &LiveRun, policy: &AgentPolicy, now: Timestamp) -> Option<St
         .map(|deadline| deadline.reason(now))
 }
 
-/// When to look at the run again: its next deadline, or the time by which it has used up what its ticket may take. One that is
-/// being stopped has no deadline left but the launcher's grace.
+/// Returns when to look at the run again: at its next deadline, or when it will have used up its ticket's time budget. `None` for a run
+/// that is being stopped, for which only the launcher's grace period counts.
 pub fn next_look(state: &State, policy: &Policy, run: &LiveRun) -> Option<Timestamp> {
     let job = state.jobs.get(&run.ticket)?;
     if matches!(job.stage, Stage::Working { stopping: Some(_), .. }) {
@@ -95,12 +95,12 @@ pub fn next_look(state: &State, policy: &Policy, run: &LiveRun) -> Option<Timest
     deadlines(run, &policy.agent).map(|deadline| deadline.at()).chain(cap).chain(quiet).min()
 }
 
-/// Since when the agent has been silent, if that is longer than it should be. An open tool call has a clock of its own.
+/// Returns since when the agent has been silent, if that is longer than it should be. An open tool call has its own limit.
 pub fn quiet_since(run: &LiveRun, policy: &AgentPolicy, now: Timestamp) -> Option<Timestamp> {
     quiet_at(run, policy).filter(|at| *at <= now).map(|_| run.progress.last_event_at)
 }
 
-/// When it is stopped because nothing is heard of it, if nothing is.
+/// Returns when the run will be stopped for silence, if nothing is heard from it until then.
 pub fn stalls_at(run: &LiveRun, policy: &AgentPolicy) -> Option<Timestamp> {
     let is_silence = |deadline: &Deadline| match deadline.of {
         Span::Start | Span::Silence | Span::Turn | Span::Tool => true,

@@ -1,5 +1,6 @@
-//! Whose turn it is to be merged. With `merge.strategy: queue` one at a time per base branch (there is one base), whoever waits longest
-//! first; a job whose branch is updated in its turn keeps it while the result is checked, for a bounded time. With `immediate` everybody has a turn at once.
+//! Whose turn it is to be merged. With `merge.strategy: queue` one job at a time per base branch (there is one base), and the one that has
+//! waited longest goes first. A job whose branch is updated in its turn keeps the turn while the result is checked, for a limited time.
+//! With `immediate` all jobs have their turn at once.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -25,18 +26,18 @@ const FIRST_MINUTE: Duration = Duration::from_secs(60);
 
 /// What to do about a job that stands in the merge line.
 enum Next {
-    /// Something of its own keeps it back: others pass.
+    /// Something about this job keeps it back: others pass it.
     Pass,
-    /// The forge says nothing about it: others go first for a while.
+    /// Its turn has lasted too long without a look: others go first for a while.
     StepBack,
-    /// It has the turn.
+    /// It has the turn and waits for a look.
     Wait,
-    /// Its turn has come.
+    /// It can be given the turn.
     Go,
 }
 
 impl Step<'_> {
-    /// Jobs that are ready and not ours any more are given back; one whose hindrance has had its time queues again.
+    /// Updates a job that is ready: releases it if its ticket is not eligible any more, and clears a hold whose time has passed.
     pub fn settle_ready(&mut self, id: &TicketId) {
         let Some(job) = self.state.jobs.get(id) else { return };
         let Stage::ReadyToMerge { head, hold, turn, since } = &job.stage else { return };
@@ -44,7 +45,7 @@ impl Step<'_> {
             self.decide(id, Observation::TicketNotEligible { because });
             return;
         }
-        // A time so far away was set by a clock that has been put back since.
+        // A time so far away was set before the clock was put back.
         let latest = self.now + self.policy.polling_interval.max(FIRST_MINUTE).saturating_mul(64);
         if matches!(hold, MergeHold::Forge { retry_at, .. } if *retry_at <= self.now || *retry_at > latest) {
             let stage = Stage::ReadyToMerge { head: head.clone(), hold: MergeHold::Queue, turn: *turn, since: *since };
@@ -78,7 +79,7 @@ impl Step<'_> {
     }
 
     fn first_to_merge(&mut self) -> Option<TicketId> {
-        // Whoever was updated in its turn goes first, and until its checks are through nobody does.
+        // A job that was updated in its turn goes first, and until its checks have finished no job does.
         for id in self.line_waits_for() {
             let phase = self.state.jobs.get(&id).map(|job| job.stage.phase());
             if phase == Some(Phase::WaitingForChecks) {
@@ -100,19 +101,19 @@ impl Step<'_> {
         all
     }
 
-    /// The jobs that were updated in their turn, as long as the line waits for them.
+    /// Returns the jobs that were updated in their turn and for which the line still waits.
     fn line_waits_for(&self) -> Vec<TicketId> {
         let label = self.policy.rollout.kill_switch_label.as_deref();
         let waits = |id: &&TicketId| {
             let job = self.state.jobs.get(id).filter(|job| job_switch(job, label).is_none());
-            // A time in the future was set by a clock that has been put back since.
+            // A time in the future was set before the clock was put back.
             let still = |since: Timestamp| since <= self.now && self.now.since(since) < UPDATED_TURN;
             job.and_then(|job| job.delivery.landing_since).is_some_and(still)
         };
         self.state.jobs.index().landing.iter().filter(waits).cloned().collect()
     }
 
-    /// The job that has waited longest of those after `last` and may go.
+    /// Returns the job that has waited longest among those after `last` that may go.
     fn next_to_merge(&mut self, last: Option<&(Timestamp, TicketId)>) -> Option<(Timestamp, TicketId)> {
         let mut last = last.cloned();
         while let Some(entry) = next_after(&self.state.jobs.index().merge_queue, last.as_ref()) {
@@ -124,7 +125,7 @@ impl Step<'_> {
         None
     }
 
-    /// Whether it goes or has its turn; a job that has had the turn for too long steps back.
+    /// Whether the job may have the turn or keep it. A job that has had it for too long steps back.
     fn may_go(&mut self, id: &TicketId) -> bool {
         match self.what_next(id) {
             Next::Go | Next::Wait => true,
@@ -138,7 +139,7 @@ impl Step<'_> {
         }
     }
 
-    /// What is in the forge's own queue is taken out when something forbids its merge.
+    /// Takes a pull request out of the forge's own queue when something forbids its merge.
     pub fn settle_forge_queue(&mut self, id: &TicketId) {
         let Some(job) = self.state.jobs.get(id) else { return };
         let switched = job_switch(job, self.policy.rollout.kill_switch_label.as_deref()).is_some();
@@ -149,7 +150,7 @@ impl Step<'_> {
         }
     }
 
-    /// Something changed for all: jobs in the forge's queue are looked at again.
+    /// Marks the jobs in the forge's queue to be settled, after something changed for all of them.
     pub fn mark_forge_queue(&mut self) {
         let waiting: Vec<TicketId> = self.state.jobs.index().forge_queue.iter().cloned().collect();
         for id in waiting {
@@ -172,7 +173,7 @@ impl Step<'_> {
         }
     }
 
-    /// The place in the queue is kept.
+    /// Sets the turn, and the hold if one is given. The place in the queue is kept.
     fn set_turn(&mut self, id: &TicketId, turn: Option<Turn>, new_hold: Option<MergeHold>) {
         self.decide_with(id, |job, out| {
             let Stage::ReadyToMerge { head, hold, since, .. } = job.stage.clone() else { return };

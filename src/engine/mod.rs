@@ -1,9 +1,9 @@
 //! The pure state machine: events in, effects out. No clock, no randomness, no async, no IO, no logging.
 //!
-//! [`step::step`] is the only door. It hands the event to its handler (`reconcile` for the board and pull requests,
-//! `runs` for workers, `outbox` for what came of effects), lets `phases` decide every change of a job's stage, and then
-//! settles: stops what must stop, merges what is ready, starts what may start. `permit` is the gate that the runtime asks
-//! before it performs anything.
+//! [`step::step`] is the only entry point. It hands the event to its handler (`reconcile` for the board, `pull_requests` for looks at pull
+//! requests, `runs` for workers, `outbox` for the results of effects), lets `phases` decide every change of a job's stage, and then
+//! settles: stops what must stop, merges what is ready, starts what may start. `permit` is the check that the runtime makes before it
+//! performs anything.
 
 mod answers;
 mod archive;

@@ -1,4 +1,4 @@
-//! What came of effects: confirmed ones leave the outbox, failed ones wait, are held, or change the job.
+//! The results of effects: confirmed effects leave the outbox, failed ones wait, are held, or change the job.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -26,24 +26,24 @@ use crate::domain::run::{RunOutcome, RunReport};
 use crate::domain::ticket::same_state;
 use crate::domain::time::Timestamp;
 
-/// The key of the one comment that is edited.
+/// The key of the workpad, the one comment on a ticket that is edited.
 pub const WORKPAD: &str = "workpad";
-/// How long a write whose answer was lost gets to become visible before it is looked for.
+/// How long a write whose answer was lost gets to become visible before the runner looks for it.
 const BECOMES_VISIBLE: Duration = Duration::from_secs(10);
-/// How often a call is tried again while our access is refused.
+/// How often a call is tried again while the runner's access is refused.
 const LOCKED_OUT: Duration = Duration::from_secs(60);
 const LONGEST_WAIT: Duration = Duration::from_secs(5 * 60);
-/// The longest wait, even where the other side names a time.
+/// The longest wait, even if the service asks for more.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60 * 60);
 
 impl Step<'_> {
     pub fn effect_done(&mut self, id: EffectId, result: EffectResult) {
         let Some(pending) = self.forget_effect(id) else { return };
         let Some(ticket) = pending.effect.ticket else { return };
-        // Whatever waited for its answer goes on.
+        // Anything that waited for this effect's answer can go on.
         self.state.jobs.mark_dirty(&ticket);
         match (pending.effect.action, result) {
-            // Somebody deleted it: it is written anew.
+            // A person deleted the comment, so it is written anew.
             (Action::WriteWorkpad { .. }, EffectResult::CommentGone) => {
                 self.state.jobs.edit(&ticket, |job| {
                     *job.workpad = Workpad::default();
@@ -63,9 +63,9 @@ impl Step<'_> {
                 let place = if told.pr.is_some() { RemarkKind::PrComment } else { RemarkKind::TicketComment };
                 self.we_said(&ticket, place, key, comment, &said);
             }
-            // It goes on at once, not with the next poll.
+            // Read again at once instead of with the next poll.
             (Action::AddLabels { .. }, _) => self.emit(None, Action::RefreshTickets { ids: vec![ticket] }),
-            // A person had pushed meanwhile, and theirs was merged into it.
+            // A person had pushed meanwhile, and their commits were merged with the runner's.
             (Action::PushBranch { .. }, EffectResult::Updated { head, .. }) => {
                 self.pr_write_answered(&ticket, PrWriteKind::Push, true);
                 self.state.jobs.edit(&ticket, |job| {
@@ -86,7 +86,7 @@ impl Step<'_> {
             (Action::OpenPr { branch, .. }, EffectResult::Opened { pr }) => {
                 let moment = self.state.next_moment();
                 let Some(job) = self.state.jobs.get(&ticket) else { return };
-                // Opened for a branch that was given up meanwhile, or beside a merge that came first.
+                // The pull request was opened for a branch that was given up meanwhile, or after the work was merged.
                 if job.delivery.branch.name != branch || matches!(job.stage, Stage::Done { .. }) {
                     let text = format!("{} was opened too late; nothing more is done with it", pr.number);
                     self.note(Some(&ticket), "opened_late", text);
@@ -120,7 +120,7 @@ impl Step<'_> {
                 self.decide(&ticket, Observation::PrMerged { commit, by_us: true });
                 self.base_moved();
             }
-            // Looks tell what becomes of it there.
+            // Looks show what the forge's queue makes of it.
             (Action::MergePr { number, .. }, EffectResult::Queued) => {
                 self.pr_write_answered(&ticket, PrWriteKind::Merge, true);
                 self.decide(&ticket, Observation::MergeQueued);
@@ -153,7 +153,7 @@ impl Step<'_> {
         }
     }
 
-    /// A comment of ours is there. Whoever answers it has seen the head that it names.
+    /// Notes a comment that the runner has made. A person who answers it has seen the head that it names.
     fn we_said(&mut self, id: &TicketId, place: RemarkKind, key: String, comment: CommentId, said: &Said) {
         self.state.jobs.edit(id, |job| {
             job.comments.insert(key, comment.clone());
@@ -163,7 +163,8 @@ impl Step<'_> {
         });
     }
 
-    /// The column is written: nobody has to see it to know it. Until a reading shows it, older readings are told apart from it.
+    /// Takes over a confirmed move of the ticket, without waiting for a reading to show it. Until one does, readings that show the old
+    /// column are known to be outdated.
     pub fn ticket_moved(&mut self, id: &TicketId, state: String, version: Option<Timestamp>) {
         let moment = self.state.next_moment();
         let status = WriteStatus::Confirmed { at: self.now, moment, version };
@@ -182,7 +183,7 @@ impl Step<'_> {
         self.follow_run(id, &state);
     }
 
-    /// The ticket was not where we thought: somebody moved it, and it was left there.
+    /// Handles a move that found the ticket in an unexpected column: a person moved it, and it was left there.
     fn found_elsewhere(&mut self, id: &TicketId, wanted: &str, actual: String) {
         if !self.state.jobs.contains(id) {
             return;
@@ -193,7 +194,7 @@ impl Step<'_> {
         self.emit(None, Action::RefreshTickets { ids: vec![id.clone()] });
     }
 
-    /// A person who wants the ticket worked on has to add the label.
+    /// Answers a person who asked for the ticket to be worked on that they have to add the label themselves.
     fn labels_refused(&mut self, id: &TicketId, labels: &[String], told: &ToldIn, because: &str) {
         let text = format!("The label {} could not be added: {because}. Please add it yourself.", labels.join(", "));
         let key = format!("reply:{}:labels", told.comment);
@@ -202,7 +203,7 @@ impl Step<'_> {
         self.emit(Some(id), Action::Acknowledge { told, how, aloud: true, key, said });
     }
 
-    /// After a merge, what was ready is ready against an old base: look again before the next one.
+    /// Looks at all ready jobs again after a merge, because they are ready against the old base.
     fn base_moved(&mut self) {
         let ready: Vec<TicketId> = self.state.jobs.index().in_phase(Phase::ReadyToMerge).cloned().collect();
         for id in ready {
@@ -248,13 +249,13 @@ impl Step<'_> {
                 self.decide(&ticket, Observation::BaseChanged { base: actual });
             }
             (EffectError::MaybeDone { detail }, Action::MergePr { .. }) => self.merge_maybe_done(id, &ticket, &detail),
-            // A passing failure does not hold the queue: the job steps back and comes again.
+            // A temporary failure does not hold up the queue: the job steps back and is tried again.
             (EffectError::Transient { detail, .. }, Action::MergePr { .. }) => {
                 self.forget_effect(id);
                 self.pr_write_answered(&ticket, PrWriteKind::Merge, false);
                 self.decide(&ticket, Observation::MergeHindered { because: detail, counts: true });
             }
-            // It comes again as often as it takes: a person mends the access, and everything goes on.
+            // Retried as often as it takes, because a person has to restore the access.
             (EffectError::Auth { detail }, Action::MergePr { .. }) => {
                 self.forget_effect(id);
                 self.pr_write_answered(&ticket, PrWriteKind::Merge, true);
@@ -313,14 +314,14 @@ impl Step<'_> {
                 self.decide(&ticket, Observation::PublishRefused { effect: name, because });
             }
             (EffectError::Transient { detail, retry_after }, _) => self.later(id, pending, detail, retry_after),
-            // It is looked for before it is repeated, after it had time to become visible.
+            // Given time to become visible, then looked for before it is repeated.
             (EffectError::MaybeDone { detail }, action) => {
                 if let Action::MoveTicket { state, .. } = action {
                     self.maybe_moved(&ticket, state);
                 }
                 self.later(id, pending, detail, Some(BECOMES_VISIBLE));
             }
-            // Held, never dropped: a person mends the access, and everything goes on.
+            // Held, never dropped: it goes on when a person has restored the access.
             (EffectError::Auth { detail }, _) => self.later(id, pending, detail, Some(LOCKED_OUT)),
             (EffectError::OtherBase { actual }, _) => self.later(id, pending, actual, None),
             (EffectError::NotNow { because }, _) => self.later(id, pending, because, None),
@@ -330,7 +331,7 @@ impl Step<'_> {
         }
     }
 
-    /// Whether it was merged is asked before anything is repeated.
+    /// Handles a merge whose answer was lost. The forge is asked whether it merged before anything is repeated.
     pub fn merge_maybe_done(&mut self, id: EffectId, ticket: &TicketId, detail: &str) {
         self.forget_effect(id);
         self.pr_write_answered(ticket, PrWriteKind::Merge, false);
@@ -382,19 +383,20 @@ impl Step<'_> {
         }
     }
 
-    /// A column that the tracker refuses was never ours: a person may still put the ticket there.
+    /// Forgets a move that the tracker refused. A person may still put the ticket in that column.
     pub fn never_moved(&mut self, ticket: &TicketId, state: &str) {
         self.state.jobs.edit(ticket, |job| {
             if let Some(write) = job.column.take_if(|write| same_state(&write.to, state)) {
-                // The one before it may still be on its way to some replica.
+                // The move before it may still be on its way to a replica.
                 job.column = write.earlier;
             }
         });
     }
 
-    /// The permit says no: it waits, or is decided anew.
+    /// Handles an effect to which the permit was refused: it is held, or decided anew.
     pub fn refused(&mut self, id: EffectId, refusal: Refusal) {
-        // The gate read the file itself: believe it before the watcher tells, or the same effect comes right back.
+        // The permit check read the kill-switch file itself. Take its result over before the file watcher reports it, or the same effect is
+        // sent again at once.
         if refusal == (Refusal::KillSwitch { switch: SwitchSource::File }) {
             self.switch_file(true);
         }
@@ -429,7 +431,7 @@ impl Step<'_> {
         });
     }
 
-    /// It was never sent.
+    /// Puts a job whose merge was refused by the permit back in line. The merge was never sent.
     pub fn merge_refused_by_permit(&mut self, ticket: &TicketId, refusal: Refusal) {
         self.pr_write_answered(ticket, PrWriteKind::Merge, true);
         self.decide_with(ticket, |job, out| {
@@ -443,12 +445,12 @@ impl Step<'_> {
         });
     }
 
-    /// Effects that are due again, or that the permit would allow now: those of jobs that changed, or all if something changed
-    /// for all. What would be written for a purpose that is gone is dropped; what is in flight is left to its result.
+    /// Sends effects that are due again or that the permit would allow now: those of jobs that changed, and all held ones if something
+    /// changed for all jobs. Effects that have become pointless are dropped; those in flight are left until their result comes.
     pub fn release_effects(&mut self, changed: &BTreeSet<TicketId>, for_all: bool) {
         let outbox = &self.state.outbox;
         let mut ids: BTreeSet<EffectId> = outbox.due().due(self.now).into_iter().collect();
-        // A time beyond the longest wait was set by a clock that has been put back since.
+        // A time beyond the longest wait was set before the clock was put back.
         ids.extend(outbox.due().beyond(self.now + LONGEST_PAUSE));
         ids.extend(outbox.held().filter(|_| for_all).map(|pending| pending.effect.id));
         let waits = |pending: &&Pending| pending.status != PendingStatus::InFlight;
@@ -469,7 +471,7 @@ impl Step<'_> {
         }
     }
 
-    /// Gives a written effect to the runtime (again), unless the permit would refuse it now.
+    /// Hands an effect of the outbox to the runtime (again), unless the permit would refuse it now.
     pub fn hand_over(&mut self, id: EffectId) {
         let Some(entry) = self.state.outbox.get(&id) else { return };
         let effect = entry.effect.clone();
@@ -481,7 +483,7 @@ impl Step<'_> {
         self.effects.push(effect);
     }
 
-    /// What is not tried any more may have been done by an earlier try.
+    /// Drops an effect. If it was tried before, it may have happened.
     pub fn drop_effect(&mut self, id: EffectId) {
         let Some(dropped) = self.forget_effect(id) else { return };
         if let (Action::MoveTicket { state, .. }, Some(ticket)) = (&dropped.effect.action, &dropped.effect.ticket) {
@@ -521,7 +523,7 @@ impl Step<'_> {
             }
             Action::PublishGates { .. } => job.stage.phase().is_terminal(),
             Action::ReopenPr { number } => {
-                // What is being opened takes the place of what was closed.
+                // The pull request that is being opened replaces the closed one.
                 let opening = matches!(&job.stage, Stage::WaitingForChecks { on: CheckWait::Publishing { .. }, .. });
                 job.delivery.pr.as_ref().is_none_or(|pr| pr.number != *number)
                     || opening
@@ -533,19 +535,20 @@ impl Step<'_> {
                 let closed = select::is_terminal(&job.ticket.state, self.policy);
                 matches!(job.stage, Stage::Released { .. }) || superseded || closed
             }
-            // A ticket that was taken from us is not written to any more.
+            // Nothing more is written to a ticket that was taken away from the runner.
             _ => taken_away && matches!(pending.status, PendingStatus::Held { .. }),
         }
     }
 
-    /// What the permit would say to this effect now.
+    /// Returns why the permit would be refused for this effect now, or `None` if it would be granted.
     pub fn refusal(&self, effect: &Effect) -> Option<Refusal> {
         let circumstances = circumstances(self.state, self.policy, effect.ticket.as_ref());
         permit::permit(effect.action.kind(), &circumstances).err()
     }
 }
 
-/// Everything the permit needs, as the state knows it. The runtime adds the kill-switch file at the moment of use.
+/// Returns everything that the permit depends on, as the state knows it. The runtime reads the kill-switch file itself at the moment of
+/// use.
 pub fn circumstances(
     state: &super::state::State,
     policy: &crate::config::policy::Policy,

@@ -1,4 +1,4 @@
-//! Effects that are written down and not confirmed: by number, by ticket, by when they are due, and those that are held.
+//! The outbox: effects that are written down and not confirmed. Found by number, by ticket and by due time; held ones separately.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,13 +14,13 @@ pub struct Outbox {
     /// The starts of runs that have not been confirmed.
     starts: BTreeMap<RunId, EffectId>,
     due: Timetable<EffectId>,
-    /// Refused by the permit.
+    /// Effects to which the permit was refused.
     held: BTreeSet<EffectId>,
-    /// Changed since the ledger was last told.
+    /// Effects that changed since changes were last taken for the ledger.
     changed: BTreeSet<EffectId>,
 }
 
-/// What is still to be written is not part of what waits.
+/// Two outboxes are equal if their entries are. What is still to be written does not count.
 impl PartialEq for Outbox {
     fn eq(&self, other: &Self) -> bool {
         self.all == other.all
@@ -52,12 +52,12 @@ impl Outbox {
         self.all.is_empty()
     }
 
-    /// What waits for this ticket, oldest first.
+    /// Returns the effects of this ticket, oldest first.
     pub fn of_ticket(&self, ticket: &TicketId) -> impl Iterator<Item = &Pending> {
         self.of_ticket.get(ticket).into_iter().flatten().filter_map(|id| self.all.get(id))
     }
 
-    /// The start of this run, if it has not been confirmed.
+    /// Returns the start of this run, if it has not been confirmed.
     pub fn start_of(&self, run: &RunId) -> Option<EffectId> {
         self.starts.get(run).copied()
     }
@@ -88,7 +88,7 @@ impl Outbox {
         Some(pending)
     }
 
-    /// Changes how an entry stands. The effect itself stays what it is.
+    /// Changes the attempts and the status of an entry. The effect itself stays what it is.
     pub fn edit(&mut self, id: EffectId, change: impl FnOnce(&mut u32, &mut PendingStatus)) {
         let Some(entry) = self.all.get_mut(&id) else { return };
         change(&mut entry.attempts, &mut entry.status);
@@ -111,7 +111,7 @@ impl Outbox {
         };
     }
 
-    /// When what failed is tried again.
+    /// Returns when failed effects are tried again.
     pub(super) fn due(&self) -> &Timetable<EffectId> {
         &self.due
     }
@@ -132,13 +132,13 @@ impl Outbox {
         self.all.insert(id, pending);
     }
 
-    /// What the ledger has to be told.
+    /// Takes the entries that have to be written to the ledger.
     pub(super) fn take_changed(&mut self) -> BTreeSet<EffectId> {
         std::mem::take(&mut self.changed)
     }
 }
 
-/// The outbox of a ledger: nothing of it has to be written.
+/// Collects the outbox of a ledger: none of it has to be written.
 impl FromIterator<Pending> for Outbox {
     fn from_iter<I: IntoIterator<Item = Pending>>(entries: I) -> Self {
         let mut outbox = Self::default();

@@ -19,14 +19,14 @@ use crate::domain::remark::{Remark, RemarkEffect, RemarkKey};
 use crate::domain::run::StopReason;
 use crate::domain::time::Timestamp;
 
-/// What a command asks for is the case already: there is nothing to do, and nothing is wrong.
+/// Returns an answer if the command asks for what is the case already, so that nothing has to be done. Only approvals are recognised.
 pub fn is_so_already(state: &State, command: &OperatorCommand) -> Option<String> {
     let OperatorCommand::Approve { ticket, overrule, head: meant } = command else { return None };
     if !overrule.is_empty() {
         return None;
     }
     let job = state.jobs.get(ticket)?;
-    // What somebody has said or a run has made of it since needs another word.
+    // A remark, or a run's answer to one, that stands since the approval needs another approval.
     if job.people.holding().next().is_some() {
         return None;
     }
@@ -34,7 +34,7 @@ pub fn is_so_already(state: &State, command: &OperatorCommand) -> Option<String>
     if meant.as_ref().is_some_and(|meant| !head.is_called(meant.as_str())) {
         return None;
     }
-    // Elsewhere a second word still moves it.
+    // In other stages a second approval still moves the job.
     let judged = match &job.stage {
         Stage::WaitingForHuman { on, .. } => *on != HumanWait::Plan,
         Stage::WaitingForChecks { .. } | Stage::ReadyToMerge { .. } => true,
@@ -44,7 +44,7 @@ pub fn is_so_already(state: &State, command: &OperatorCommand) -> Option<String>
     judged.then(|| format!("{key} was approved already ({}); it is {}", head.short(), phase.words()))
 }
 
-/// The remarks that stand against a merge of this ticket.
+/// Returns the remarks that stand against a merge of this ticket.
 pub fn holding(state: &State, ticket: &TicketId) -> Vec<RemarkKey> {
     state
         .jobs
@@ -53,7 +53,7 @@ pub fn holding(state: &State, ticket: &TicketId) -> Vec<RemarkKey> {
         .unwrap_or_default()
 }
 
-/// Why a command would do nothing, for whoever gave it.
+/// Returns why a command would do nothing, for the person who gave it. `None` if it can be carried out.
 pub fn objection(state: &State, command: &OperatorCommand) -> Option<String> {
     let job = command.ticket().and_then(|id| state.jobs.get(id))?;
     let (key, phase) = (&job.ticket.key, job.stage.phase());
@@ -107,7 +107,7 @@ pub fn objection(state: &State, command: &OperatorCommand) -> Option<String> {
     }
 }
 
-/// Open remarks and standing verdicts that an approval does not name.
+/// Returns the remarks and standing verdicts that an approval would neither accept nor overrule.
 fn stands_in_the_way(job: &Job, overrule: &[RemarkKey]) -> Vec<String> {
     let stands =
         |remark: &&Remark| !job.is_accepted_by_approval(remark) && !remark.by_bot && !overrule.contains(&remark.key);
@@ -123,7 +123,7 @@ fn is_at(job: &Job, head: &CommitId) -> bool {
     job.current_head().is_some_and(|current| current.is_called(head.as_str()))
 }
 
-/// The answer, in one sentence, for whoever has just told us something.
+/// Returns in one sentence where the job stands, as an answer to a person's command.
 pub fn where_it_stands(state: &State, policy: &Policy, job: &Job, now: Timestamp) -> String {
     if let Some(head) = job.people.approved_head().filter(|head| waits_for_what_it_has(job, head)) {
         return format!("{}: {} is approved; it is looked at once more and goes on", job.ticket.key, head.short());
@@ -133,12 +133,12 @@ pub fn where_it_stands(state: &State, policy: &Policy, job: &Job, now: Timestamp
     format!("{} is {}{paused}: {}", job.ticket.key, job.stage.phase(), reason.sentence)
 }
 
-/// An approval counts from the next look at the pull request on, which is under way.
+/// Whether the job waits only for the next look, which makes the given approval count.
 fn waits_for_what_it_has(job: &Job, approved: &CommitId) -> bool {
     let Stage::WaitingForHuman { on, .. } = &job.stage else { return false };
     match on {
         HumanWait::Approval { head } | HumanWait::NoChecks { head } => head == approved,
-        // What stood against it was accepted or overruled with the approval.
+        // The approval accepted or overruled the remarks that stood against the merge.
         HumanWait::Remarks { head, .. } => head == approved && job.people.holding().next().is_none(),
         _ => false,
     }
@@ -176,7 +176,7 @@ pub fn moved_to_rework(job: &mut Job, state: &str, out: &mut Decided<'_>) {
     }
 }
 
-/// A person says that `head` may be merged. What a run has dealt with is accepted with it, what is named is overruled.
+/// Notes a person's approval of `head`. It accepts what a run has dealt with, and overrules the remarks in `overrule`.
 pub fn approved(job: &mut Job, head: Option<CommitId>, by: &str, overrule: &[RemarkKey], out: &mut Decided<'_>) {
     let current = job.current_head().cloned();
     if head.as_ref().is_some_and(|head| !is_at(job, head)) {
@@ -184,7 +184,7 @@ pub fn approved(job: &mut Job, head: Option<CommitId>, by: &str, overrule: &[Rem
     }
     let plans = matches!(job.stage, Stage::WaitingForHuman { on: HumanWait::Plan, .. });
     if !plans && !has_open_pr(job) {
-        // Nobody can have looked at what is not there to be looked at.
+        // Nobody can have looked at work that is not published.
         out.note(job, None, "nothing_to_approve", format!("{by} approves it, and no pull request is open"));
         return;
     }
@@ -209,7 +209,7 @@ pub fn approved(job: &mut Job, head: Option<CommitId>, by: &str, overrule: &[Rem
     }
 }
 
-/// A person asks for changes to what is blocked.
+/// Reworks a blocked job for which a person asked for changes.
 pub fn rejected(job: &mut Job, remark: Remark, cause: ReworkCause, out: &mut Decided<'_>) {
     if !matches!(job.stage, Stage::Blocked { .. }) {
         return;
@@ -219,7 +219,7 @@ pub fn rejected(job: &mut Job, remark: Remark, cause: ReworkCause, out: &mut Dec
     out.rework(job, cause);
 }
 
-/// Stages in which the next run needs somebody's words. A reviewer gets none: they are for the next worker, and count until then.
+/// Whether the next run needs a person's words. For a blocked review it does not: the words are for the next worker, and stand until then.
 fn waits_for_words(stage: &Stage) -> bool {
     match stage {
         Stage::Blocked { cause, resume, .. } => {
@@ -231,13 +231,13 @@ fn waits_for_words(stage: &Stage) -> bool {
     }
 }
 
-/// Something that a trusted person wrote on the ticket, or said by command.
+/// Handles a remark that a trusted person made on the ticket or by command.
 pub fn remark_made(job: &mut Job, mut remark: Remark, out: &mut Decided<'_>) {
     if waits_for_words(&job.stage) {
-        // An answer goes to the next run; it says nothing about work that is there.
+        // An answer goes to the next run; it says nothing about existing work.
         remark.effect = RemarkEffect::None;
     }
-    // Said once, however often it is reported.
+    // Handled once, however often it is reported.
     let Some(remark) = remarks::take_in(job, remarks::RemarkReading::Said(remark), out.now) else { return };
     if let Some(action) = remarks::tell(job, &remark) {
         out.act(action);
@@ -258,7 +258,7 @@ pub fn remark_made(job: &mut Job, mut remark: Remark, out: &mut Decided<'_>) {
             if let Some(cause) = remarks::wanted_rework(job, out.now) {
                 out.rework(job, cause);
             } else if let Some(pr) = job.delivery.pr.clone() {
-                // It may hold what was ready: judged at the next look.
+                // The remark may hold a merge that was ready, which the next look decides.
                 out.act(Action::InspectPr { number: pr.number });
                 if let Stage::ReadyToMerge { head, .. } = job.stage.clone() {
                     wait_for_checks(job, CheckWait::Mergeability { head }, out);
@@ -279,7 +279,7 @@ pub fn operator_stopped(job: &mut Job, out: &mut Decided<'_>) {
         Stage::WaitingForChecks { .. } | Stage::WaitingForHuman { .. } | Stage::ReadyToMerge { .. } => {
             out.block(job, BlockCause::SetAside, Work::Implement);
         }
-        // The merge is not called back; but if it does not go through, it is not tried again.
+        // The merge is not called back, but if it does not go through, it is not tried again.
         Stage::Merging { head, since, .. } => {
             let (head, since) = (head.clone(), *since);
             out.amend(job, Stage::Merging { head, withdrawn: true, since });
@@ -291,7 +291,7 @@ pub fn operator_stopped(job: &mut Job, out: &mut Decided<'_>) {
 pub fn operator_retried(job: &mut Job, out: &mut Decided<'_>) {
     match &job.stage {
         Stage::Working { .. } | Stage::Merging { .. } | Stage::Done { .. } => {}
-        // Looked at anew, with its attempts, before an agent is paid again.
+        // The pull request may need no work any more: it is looked at again, with fresh counters.
         _ if awaits_a_look(job) => {
             reset_counters(job);
             if let Some(pr) = job.delivery.pr.clone() {
@@ -302,7 +302,7 @@ pub fn operator_retried(job: &mut Job, out: &mut Decided<'_>) {
             }
         }
         Stage::Blocked { cause, .. } if awaits_a_check(cause) => match job.delivery.head.clone() {
-            // The work is there, and what judged it may have been mended: ask it before an agent is paid again.
+            // The work exists, and the check that judged it may have been fixed, so it is checked before an agent is paid again.
             Some(head) => {
                 reset_counters(job);
                 verify(job, head, out);
@@ -313,8 +313,8 @@ pub fn operator_retried(job: &mut Job, out: &mut Decided<'_>) {
     }
 }
 
-/// A person pushed to a branch that no agent could bring any further: their head is judged like any other. The rounds stay used up,
-/// so what is still wrong blocks it again, with the reason of this head.
+/// Handles a person's push to a branch on which the rework rounds are used up: their head is judged like any other. The rounds stay used
+/// up, so that a remaining problem blocks the job again, with the reason of this head.
 pub fn pushed(job: &mut Job, out: &mut Decided<'_>) {
     let stuck = matches!(&job.stage, Stage::Blocked { cause: BlockCause::ReworkLimitExceeded { .. }, .. });
     if let Some(pr) = job.delivery.pr.clone().filter(|_| stuck && !may_have_opened_another(job)) {
@@ -322,7 +322,7 @@ pub fn pushed(job: &mut Job, out: &mut Decided<'_>) {
     }
 }
 
-/// Whether the pull request tells what has to be done, and not what the job was blocked with: that may be mended by now.
+/// Whether the pull request has to be looked at before an agent is paid again: the cause that the job was blocked with may be gone by now.
 fn awaits_a_look(job: &Job) -> bool {
     let Some(pr) = &job.delivery.pr else { return false };
     match &job.stage {
@@ -340,11 +340,11 @@ fn awaits_a_look(job: &Job) -> bool {
     }
 }
 
-/// Finished work that did not get past a check of this machine.
+/// Whether the job is blocked with finished work that did not get past a check or a write of the runner.
 fn awaits_a_check(cause: &BlockCause) -> bool {
     match cause {
         BlockCause::SetAside | BlockCause::ReworkLimitExceeded { trigger: ReworkTrigger::GateFailed, .. } => true,
-        // Blocked while it was pushed or its pull request opened: the work is paid for already.
+        // Blocked while the work was pushed or its pull request opened: the work is paid for already.
         BlockCause::EffectRefused { .. } => true,
         _ => false,
     }

@@ -1,6 +1,6 @@
-//! The one gate that every change to the outside world passes: kill switch, preflight, rollout, ownership.
+//! The one check that every change to the outside world passes: kill switch, preflight, rollout, ownership.
 //!
-//! It answers with a [`Permit`], and adapters do not write without one.
+//! It returns a [`Permit`], and adapters do not write without one.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -44,16 +44,16 @@ pub enum EffectKind {
     Notify,
 }
 
-/// What an effect does to the world.
+/// What an effect changes outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// Reads, or ends something of ours. Always allowed: stopping must never be refused.
+    /// Reads, or ends something of the runner's own. Always allowed: stopping must never be refused.
     Harmless,
     /// Writes to ticket, branch or pull request, or starts a process.
     Mutates,
-    /// Lands work on the base branch.
+    /// Merges work into the base branch.
     Merges,
-    /// Takes back what would be merged without us: the one write that is allowed under a switch, and without ownership.
+    /// Withdraws something that others would merge. The one kind of write that is allowed under a switch and without ownership.
     TakesBack,
 }
 
@@ -155,21 +155,22 @@ impl EffectKind {
         }
     }
 
-    /// A trusted person asked for it on the ticket itself: the label that says so need not be there yet.
+    /// Whether a trusted person asked for the effect on the ticket itself. Then the label that makes the ticket the runner's may still be
+    /// missing.
     fn is_asked_for(self) -> bool {
         matches!(self, Self::AddLabels | Self::Acknowledge)
     }
 }
 
-/// Everything the decision depends on, read at the moment of use.
+/// Everything that the decision depends on, read at the moment of use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Circumstances {
     /// The first switch that is on, if any.
     pub switch: Option<SwitchSource>,
     pub rollout: RolloutMode,
-    /// `preflight_required` is on and `doctor` has not passed for this content.
+    /// `preflight_required` is on, and `doctor` has not passed for this content of the workflow file.
     pub preflight_missing: bool,
-    /// The ticket carries what the workflow demands before any automation.
+    /// Whether the ticket carries what the workflow requires before any automation.
     pub owned: bool,
 }
 
@@ -227,7 +228,7 @@ pub fn permit(effect: EffectKind, now: &Circumstances) -> Result<Permit, Refusal
     Ok(Permit::issue())
 }
 
-/// For what a person does by command. Only the command line may ask for this one.
+/// Returns a permit for what a person does by command. Only the command line may call this.
 pub fn by_hand() -> Permit {
     Permit::issue()
 }

@@ -1,7 +1,7 @@
 //! The transition table: `(stage, observation) -> (stage, actions)`. Every change of a job's stage is decided here.
 //!
-//! One match on the observation, and inside it one on the stage. A stage to which an observation means nothing stays as it
-//! is, so late and duplicate news is harmless.
+//! One match on the observation, and inside it one on the stage. A stage for which an observation means nothing stays as it is, so late and
+//! duplicate observations are harmless.
 
 pub mod moves;
 
@@ -21,7 +21,7 @@ use crate::domain::pr::PrState;
 use crate::domain::remark::{Remark, RemarkKey};
 use crate::domain::run::{RunReport, StopReason};
 
-/// What was learned about a job. Names are in the past tense; the data is what the decision needs.
+/// What was learned about a job. The names are in the past tense; the data is what the decision needs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Observation {
     /// The live run of the job is over.
@@ -51,12 +51,12 @@ pub enum Observation {
     PrClosed {
         number: PrNumber,
     },
-    /// `counts`: whether it is one of the tries whose number is bounded.
+    /// `counts`: whether this is one of the tries whose number is limited.
     MergeHindered {
         because: String,
         counts: bool,
     },
-    /// The forge's own queue has taken it.
+    /// The forge's own merge queue has taken the pull request.
     MergeQueued,
     MergeConflicted {
         files: Vec<String>,
@@ -66,26 +66,27 @@ pub enum Observation {
     },
     /// The answer to the merge was lost.
     MergeMaybeDone,
-    /// The pull request's base is not ours.
+    /// The pull request's base is not the one of the workflow.
     BaseChanged {
         base: String,
     },
     HeadMoved,
-    /// Our own update of the branch made this head.
+    /// The runner's own update of the branch made this head.
     BranchUpdated {
         head: CommitId,
         same_diff: bool,
     },
-    /// Our push found a person's commits on the branch: this head has both.
+    /// The runner's push found a person's commits on the branch; this head has both.
     JoinedWithTheirs {
         head: CommitId,
     },
-    /// Our push found a person's commits on the branch that contradict ours. Theirs stay; ours are under the ref `kept`.
+    /// The runner's push found a person's commits on the branch that conflict with its own. Theirs stay; the runner's are under the ref
+    /// `kept`.
     ApartFromTheirs {
         files: Vec<String>,
         kept: String,
     },
-    /// The branch is at a commit that no gate has seen.
+    /// The branch is at a commit on which no gate has run.
     HeadNotGated {
         head: CommitId,
     },
@@ -105,13 +106,13 @@ pub enum Observation {
     TicketGone {
         because: String,
     },
-    /// The tracker does not show it, which need not mean that it is gone.
+    /// The tracker does not show the ticket, which need not mean that it was deleted.
     TicketNotVisible,
     /// The pull request of a ticket that was closed is not merged.
     TicketStaysClosed {
         state: String,
     },
-    /// Active and eligible (again).
+    /// The ticket is active and eligible (again).
     TicketActive,
     /// A person moved the ticket from elsewhere to an active state.
     TicketReactivated,
@@ -197,7 +198,7 @@ pub fn observe(job: &mut Job, observation: Observation, out: &mut Decided<'_>) {
                 out.block(job, cause, Work::Implement);
             }
         }
-        // Whoever moved its own ticket has said that it is done, and comes to its end by itself.
+        // A worker that moved its own ticket has thereby declared itself done; its run ends by itself.
         Observation::TicketTerminal { state } | Observation::TicketNotActive { state }
             if job.is_where_its_worker_put_it(&state) => {}
         Observation::TicketTerminal { state } => ticket_terminal(job, state, out),
@@ -233,10 +234,10 @@ pub fn observe(job: &mut Job, observation: Observation, out: &mut Decided<'_>) {
         Observation::Rejected { remark, cause } => people::rejected(job, remark, cause, out),
         Observation::OperatorStopped => people::operator_stopped(job, out),
         Observation::OperatorRetried => people::operator_retried(job, out),
-        // A merge in flight is settled first, and what is merged stays so.
+        // A merge under way is settled first, and merged work stays merged.
         Observation::OperatorForgot if matches!(job.stage, Stage::Merging { .. } | Stage::Done { .. }) => {}
         Observation::OperatorForgot => {
-            // What was done is taken back: a later start begins with nothing.
+            // Forgets the results of the job's work, so that a later start begins without them.
             job.delivery.pr = None;
             job.delivery.head = None;
             job.delivery.remote_head = None;
@@ -270,7 +271,7 @@ pub fn stop(job: &mut Job, reason: StopReason, out: &mut Decided<'_>) {
     out.act(Action::StopRun { run, reason });
 }
 
-/// Reasons after which the same work is not simply gone on with.
+/// Whether the work does not simply continue after a stop for this reason.
 fn takes_away(reason: &StopReason) -> bool {
     matches!(
         reason,
@@ -284,7 +285,7 @@ fn takes_away(reason: &StopReason) -> bool {
     )
 }
 
-/// Stages that a look at the pull request decides on.
+/// Whether a look at the pull request decides about a job in this stage.
 pub fn judges_pr(stage: &Stage) -> bool {
     matches!(
         stage,
@@ -324,7 +325,8 @@ pub fn wait_for_human(job: &mut Job, on: HumanWait, out: &mut Decided<'_>) {
     }
 }
 
-/// One comment for each thing that people have to decide on: an approval below it is about that, and about nothing that came later.
+/// Writes one comment for each head that people have to decide on. An approval below the comment is about that head, and about nothing that
+/// came later.
 fn announce(job: &mut Job, head: &CommitId, out: &mut Decided<'_>) {
     let new = to_announce(job, head);
     let told = |known: &Announced| known.head == new.head && known.run == new.run && (known.held || !new.held);
@@ -339,7 +341,7 @@ fn announce(job: &mut Job, head: &CommitId, out: &mut Decided<'_>) {
     out.act(Action::Comment { key, said });
 }
 
-/// A head, with the last run that dealt with somebody's words, and whether others stand against it.
+/// Returns what would be announced about a head: the last run that dealt with remarks, and whether other remarks stand against the head.
 pub fn to_announce(job: &Job, head: &CommitId) -> Announced {
     let run = job.people.dealt_with().filter_map(Remark::dealt_with_by).max().cloned();
     let held = job.people.holding().any(|remark| !remark.is_accepted_by_approval());
@@ -354,8 +356,8 @@ fn ticket_terminal(job: &mut Job, state: String, out: &mut Decided<'_>) {
     close(job, state, out);
 }
 
-/// The ticket is closed. If its pull request is open as far as we know, it may have been merged in the same moment: the forge is
-/// asked before the job ends.
+/// Handles a closed ticket. If its pull request is open as far as the runner knows, it may have been merged at the same moment, so the
+/// forge is asked before the job ends.
 pub fn close(job: &mut Job, state: String, out: &mut Decided<'_>) {
     let open = job.delivery.pr.as_ref().filter(|pr| pr.state == PrState::Open).map(|pr| pr.number);
     match (&job.stage, open) {
@@ -373,7 +375,7 @@ pub fn ask_whether_merged(job: &mut Job, number: PrNumber, state: String, out: &
     wait_for_checks(job, CheckWait::TicketClosed { state }, out);
 }
 
-/// Releases from anywhere but a merge in flight, which is settled first.
+/// Releases the job from any stage except a merge under way, which is settled first.
 fn leave_anywhere(job: &mut Job, reason: StopReason, why: ReleaseReason, out: &mut Decided<'_>) {
     match &job.stage {
         Stage::Working { .. } => stop(job, reason, out),
@@ -385,7 +387,7 @@ fn leave_anywhere(job: &mut Job, reason: StopReason, why: ReleaseReason, out: &m
     }
 }
 
-/// Not active: running work stops, queued work is given back; what waits for people or CI keeps waiting.
+/// Handles a ticket that is not active: running work stops and queued work is released; a job that waits for people or CI keeps waiting.
 fn leave(job: &mut Job, reason: StopReason, why: ReleaseReason, out: &mut Decided<'_>) {
     match &job.stage {
         Stage::Working { .. } => stop(job, reason, out),
@@ -395,14 +397,14 @@ fn leave(job: &mut Job, reason: StopReason, why: ReleaseReason, out: &mut Decide
 }
 
 fn not_eligible(job: &mut Job, reason: StopReason, why: ReleaseReason, out: &mut Decided<'_>) {
-    // A ticket that was never touched just waits, and says for what.
+    // A ticket on which no run was started just waits, and reports what for.
     if matches!(job.stage, Stage::Queued { .. }) && job.attempts == 0 {
         return;
     }
     leave_anywhere(job, reason, why, out);
 }
 
-/// Stages that an active ticket leads out of; to the others it is nothing new, and every look at the board brings it.
+/// Whether an active ticket leads the job out of this stage. For the other stages it is nothing new, and every look at the board shows it.
 pub fn comes_back(stage: &Stage) -> bool {
     matches!(
         stage,
@@ -416,11 +418,11 @@ fn ticket_active(job: &mut Job, out: &mut Decided<'_>) {
     match &job.stage {
         Stage::Released { why: ReleaseReason::GivenBack, .. } => {}
         Stage::Released { .. } => match job.delivery.pr.clone().filter(|pr| pr.state == PrState::Open) {
-            // The work is there: what it needs is what the pull request needs.
+            // The work exists, so the needs of its pull request decide.
             Some(pr) => look_again(job, &pr, out),
             None => out.queue(job, Work::Implement, Wait::Ready),
         },
-        // Opened again before the forge had answered.
+        // The ticket was reopened before the forge had answered.
         Stage::WaitingForChecks { on: CheckWait::TicketClosed { .. }, .. } => {
             if let Some(pr) = job.delivery.pr.clone() {
                 look_again(job, &pr, out);
@@ -456,7 +458,7 @@ pub fn reset_counters(job: &mut Job) {
     job.spending.run_ms_since_reset = 0;
 }
 
-/// A human's retry: fresh counters, the same branch.
+/// Restarts the work after a person's retry: fresh counters, the same branch.
 pub fn start_over(job: &mut Job, out: &mut Decided<'_>) {
     reset_counters(job);
     let work = match &job.stage {

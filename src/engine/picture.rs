@@ -1,4 +1,4 @@
-//! The state as it was at one moment, cheap to take and to keep: what views see of a job is made when somebody looks.
+//! The state at one moment, cheap to take and to keep. The views of jobs are made only when they are asked for.
 
 use std::sync::Arc;
 
@@ -15,16 +15,16 @@ use crate::domain::time::Timestamp;
 
 #[derive(Debug)]
 pub struct Picture {
-    /// Everything but the jobs.
+    /// Everything except the jobs.
     pub general: Snapshot,
     jobs: Vec<JobShot>,
 }
 
-/// A job with what is true of it besides.
+/// A job with what is true of it besides its own record.
 #[derive(Debug)]
 pub struct JobShot {
     pub job: Arc<Job>,
-    /// One for all that wait for the same thing.
+    /// Shared by consecutive jobs that wait for the same thing.
     pub hindrance: Option<Arc<Hindrance>>,
     pub run: Option<Box<LiveRun>>,
     pub conditions: Vec<Condition>,
@@ -46,18 +46,18 @@ impl Picture {
         Self { jobs: state.jobs.shared().map(shot).collect(), general: view::general(state, policy, now) }
     }
 
-    /// What views see of the jobs, one after the other. `policy` is the one that the picture was taken under.
+    /// Returns the views of the jobs, one after the other. `policy` is the one under which the picture was taken.
     pub fn views(&self, policy: &Policy) -> impl Iterator<Item = JobView> {
         self.jobs.iter().map(|shot| view::job_view(shot, policy, self.general.at))
     }
 
-    /// All of it at once.
+    /// Returns the complete snapshot.
     pub fn snapshot(&self, policy: &Policy) -> Snapshot {
         Snapshot { jobs: self.views(policy).collect(), ..self.general.clone() }
     }
 }
 
-/// The state as views see it.
+/// Returns the state as views see it.
 pub fn snapshot(state: &State, policy: &Policy, now: Timestamp) -> Snapshot {
     Picture::of(state, policy, now).snapshot(policy)
 }

@@ -1,4 +1,4 @@
-//! What would be done next if `rollout.mode` were `mutate`: a copy of the state decides it, with the same rules as always.
+//! What would be done next if `rollout.mode` were `mutate`. Decided on a copy of the state, by the same rules as always.
 
 use super::effect::{Action, Effect};
 use super::event::Event;
@@ -18,7 +18,7 @@ pub struct Preview {
     effects: Vec<Effect>,
 }
 
-/// `state` as the ledger has it: what whoever wrote it down knew of the board counts as known.
+/// Makes a preview of `state` as the ledger has it. What the last runner knew about the board counts as known.
 pub fn preview(state: &State, policy: &Policy, now: Timestamp) -> Preview {
     let mut state = state.clone();
     let mut policy = policy.clone();
@@ -33,14 +33,14 @@ pub fn preview(state: &State, policy: &Policy, now: Timestamp) -> Preview {
 }
 
 impl Preview {
-    /// What would be done for this ticket, in this order.
+    /// Returns what would be done for this ticket, in order.
     pub fn of<'a>(&'a self, ticket: &'a TicketId) -> impl Iterator<Item = &'a Action> {
         let of_ticket = move |effect: &&Effect| effect.ticket.as_ref() == Some(ticket);
         let actions = self.effects.iter().filter(of_ticket).map(|effect| &effect.action);
         actions.filter(|action| action.kind().reach() != Reach::Harmless)
     }
 
-    /// Why the ticket would be where it then is.
+    /// Returns why the ticket would then be where it is.
     pub fn reason(&self, ticket: &TicketId) -> Option<Reason> {
         self.state.jobs.get(ticket).map(|job| view::reason(&self.state, &self.policy, job, self.now))
     }

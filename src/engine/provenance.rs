@@ -1,7 +1,7 @@
-//! Whose words something is: ours, a trusted person's, or those of somebody who does not count.
+//! Whose words a text is: the runner's, a trusted person's, or those of a person who does not count.
 //!
-//! What counts is where the words come from, not the account: most people run Dirigent with their own token. A comment is ours if the tracker knows it as ours, or if
-//! it carries our marker with a code that only our ledger can make.
+//! The account alone does not decide this, because most people run Dirigent with their own token. A comment is the runner's if the tracker
+//! says so, or if it carries the runner's marker with a code that only this ledger's secret can make.
 
 use sha2::{Digest, Sha256};
 
@@ -14,52 +14,52 @@ const MARKER: &str = "<!-- dirigent:";
 const MARKER_END: &str = " -->";
 const WORKER_API: &str = "worker-api:";
 
-/// The key that a comment of ours carries: what it is, and the proof that it is ours.
+/// Returns the key for a comment of the runner: what the comment is, and the proof that the runner wrote it.
 pub fn marked_key(secret: &str, ticket: &TicketId, key: &str) -> String {
     format!("{key}#{}", code(secret, ticket, key))
 }
 
-/// The marker as it stands in a comment.
+/// Returns the marker for a comment's text.
 pub fn marker(marked_key: &str) -> String {
     format!("{MARKER}{marked_key}{MARKER_END}")
 }
 
 fn code(secret: &str, ticket: &TicketId, key: &str) -> String {
-    // Nested, so that nobody can go on from a code that they have seen.
+    // Nested, so that nobody can compute a longer text's code from one that they have seen.
     let inner = Sha256::new().chain_update(secret).chain_update(ticket.as_str()).chain_update([0]).chain_update(key);
     let outer = Sha256::new().chain_update(secret).chain_update(inner.finalize()).finalize();
     outer.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Whether the text carries a marker that only we can have made for this ticket.
+/// Whether the text carries a marker that only the runner can have made for this ticket.
 pub fn carries_our_mark(secret: &str, ticket: &TicketId, body: &str) -> bool {
     proven_keys(secret, ticket, body).next().is_some()
 }
 
-/// Whether the text carries anybody's marker, with or without a code.
+/// Whether the text carries a marker by anybody, with or without a code.
 pub fn is_marked(body: &str) -> bool {
     body.contains(MARKER)
 }
 
-/// The keys of all markers, whoever made them.
+/// Returns the keys of all markers, without checking who made them.
 pub fn marks(body: &str) -> impl Iterator<Item = &str> {
     let marked = body.split(MARKER).skip(1).filter_map(|rest| rest.split_once(MARKER_END));
     marked.map(|(marked, _)| marked.rsplit_once('#').map_or(marked, |(key, _)| key))
 }
 
-/// The keys of the markers that only we can have made for this ticket.
+/// Returns the keys of the markers that only the runner can have made for this ticket.
 fn proven_keys<'a>(secret: &'a str, ticket: &'a TicketId, body: &'a str) -> impl Iterator<Item = &'a str> {
     let marked = body.split(MARKER).skip(1).filter_map(|rest| rest.split_once(MARKER_END));
     let keys = marked.filter_map(|(marked, _)| marked.rsplit_once('#'));
     keys.filter(move |(key, proof)| *proof == code(secret, ticket, key)).map(|(key, _)| key)
 }
 
-/// The key that the text carries, if only we can have made it for this ticket.
+/// Returns the first key in the text that only the runner can have made for this ticket.
 pub fn proven_key<'a>(secret: &'a str, ticket: &'a TicketId, body: &'a str) -> Option<&'a str> {
     proven_keys(secret, ticket, body).next()
 }
 
-/// Whether the text carries the mark of a worker of this ticket, and not one of the runner's own.
+/// Whether all markers in the text are those of a worker of this ticket, and there is at least one.
 pub fn is_workers(secret: &str, ticket: &TicketId, body: &str) -> bool {
     let marks: Vec<&str> =
         body.split(MARKER).skip(1).filter_map(|rest| rest.split_once(MARKER_END)).map(|(marked, _)| marked).collect();
@@ -70,13 +70,13 @@ pub fn is_workers(secret: &str, ticket: &TicketId, body: &str) -> bool {
     !marks.is_empty() && marks.iter().all(by_worker)
 }
 
-/// The key of something that a run wrote through the tracker's API.
+/// Returns the key of something that a run wrote through the tracker's API.
 pub fn worker_key(run: &RunId, number: u64) -> String {
     format!("{WORKER_API}{run}:{number}")
 }
 
-/// Whether we wrote it. A marker can be copied, by whoever quotes us: where the ledger knows which comment carries its key, `known`,
-/// any other one is not ours.
+/// Whether the runner wrote the comment. A person who quotes the runner may copy its marker. So if `known` has a comment for the marker's
+/// key, only that comment is the runner's.
 pub fn is_ours(secret: &str, ticket: &TicketId, comment: &Comment, known: &OurComments) -> bool {
     let mut keys = proven_keys(secret, ticket, &comment.body);
     comment.author.ourselves || keys.any(|key| known.get(key).is_none_or(|id| *id == comment.id))
@@ -89,13 +89,13 @@ pub fn is_trusted(author: &Author, policy: &Policy) -> bool {
     !author.ourselves && !is_bot && (named || policy.tracker.trusted.contains(&author.trust))
 }
 
-/// Whether it is one of `review.bots`. A machine's account that the forge takes for a person is a bot too once it is listed there.
+/// Whether the author is one of `review.bots`. A listed account is a bot even if the forge takes it for a person.
 pub fn is_listed_bot(author: &Author, policy: &Policy) -> bool {
     let plain = |name: &str| name.strip_suffix("[bot]").unwrap_or(name).to_lowercase();
     !author.ourselves && policy.review.bots.iter().any(|bot| plain(bot) == plain(&author.name))
 }
 
-/// Whether it begins with our name: `@dirigent ...`.
+/// Whether the text contains `@` and the runner's name, as in `@dirigent`, as a word of its own.
 pub fn is_addressed(text: &str, policy: &Policy) -> bool {
     let wanted = format!("@{}", policy.tracker.mention.to_lowercase());
     let lower = text.to_lowercase();
@@ -107,7 +107,7 @@ pub fn is_addressed(text: &str, policy: &Policy) -> bool {
     })
 }
 
-/// Whether it only says that somebody has seen something.
+/// Whether the text is only an acknowledgement, as listed in `tracker.acknowledgements`.
 pub fn is_acknowledgement(text: &str, policy: &Policy) -> bool {
     let plain = text.trim().trim_end_matches(['.', '!', ' ']).to_lowercase();
     policy.tracker.acknowledgements.contains(&plain)

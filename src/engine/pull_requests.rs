@@ -1,7 +1,7 @@
-//! What a look at a pull request is worth, and what it means to the job.
+//! How far a look (one reading of a pull request) can be believed, and what it means for the job.
 //!
-//! What stops work is believed at once. What starts, approves or merges needs a look that is complete, that was asked after
-//! the answers to our own writes, and that shows the head which the git remote has.
+//! What stops work is believed at once. What starts, approves or merges needs a look that is complete, that was asked after the answers to
+//! the runner's own writes, and that shows the head which the git remote has.
 
 use super::assess;
 use super::conditions;
@@ -29,7 +29,7 @@ use crate::domain::ticket::normalise_labels;
 use crate::domain::time::Timestamp;
 
 impl Step<'_> {
-    /// A look at the job's pull request.
+    /// Takes in a look at the job's pull request.
     pub fn pr_observed(&mut self, ticket: TicketId, pr: PullRequest, basis: Basis) {
         self.lane_works(Lane::Forge);
         let Some(job) = self.state.jobs.get(&ticket) else { return };
@@ -37,7 +37,7 @@ impl Step<'_> {
         let Some(facts) = job.delivery.pr.as_ref().filter(|facts| facts.number == pr.number) else { return };
         let labels = normalise_labels(&pr.labels);
         if facts.labels != labels {
-            // A label may be a kill switch, also on what is over.
+            // A label may be a kill switch, also on a job that is over.
             self.edit_pr(&ticket, |facts| facts.labels = labels);
         }
         let Some(job) = self.state.jobs.get(&ticket) else { return };
@@ -50,7 +50,7 @@ impl Step<'_> {
                 self.pr_is_merged(&ticket, &pr, commit);
             }
             PrState::Closed => {
-                // It may be opened again, and what people took back meanwhile is not asked for any more.
+                // It may be reopened, and what people have withdrawn must not be asked for any more.
                 self.take_in_remarks(&ticket, &pr);
                 self.told_on_pr(&ticket, &pr, |_| true);
                 self.pr_is_closed(&ticket, &pr, basis);
@@ -67,7 +67,7 @@ impl Step<'_> {
             .is_some_and(|job| landing::may_be_our_merge(job) || job.delivery.in_forge_queue);
         self.edit_pr(ticket, |facts| {
             facts.state = pr.state.clone();
-            // It was merged at the head that the forge shows with it.
+            // The pull request was merged at the head that the forge shows with it.
             facts.head = pr.head.clone();
             facts.write = None;
         });
@@ -77,7 +77,8 @@ impl Step<'_> {
 
     fn pr_is_closed(&mut self, ticket: &TicketId, pr: &PullRequest, basis: Basis) {
         let Some(facts) = self.state.jobs.get(ticket).and_then(|job| job.delivery.pr.as_ref()) else { return };
-        // One that we are opening again may be shown as it was. A new one was never closed before somebody closed it.
+        // A pull request that the runner is reopening may still be shown as closed. A newly opened one is closed only if a person closed
+        // it.
         if reopens_it(facts.write.as_ref()) && !is_settled(facts.write.as_ref(), basis, self.now) {
             self.look_again_soon(ticket);
             return;
@@ -88,7 +89,7 @@ impl Step<'_> {
 
     fn pr_is_open(&mut self, ticket: &TicketId, pr: PullRequest, basis: Basis) {
         let contested = self.take_in_remarks(ticket, &pr) | self.lacks_something(&pr);
-        // What is approved has to be known first; everything else counts at once.
+        // What is approved has to be known first; other instructions count at once.
         let approves = |one: &Instruction| matches!(one, Instruction::Approve { .. });
         self.told_on_pr(ticket, &pr, |one| !approves(one));
         if self.stays_open(ticket) || !self.take_in_head(ticket, &pr, basis) {
@@ -110,7 +111,7 @@ impl Step<'_> {
         }
         let base_settled = basis.is_after(self.state.base_written);
         if !base_settled {
-            // Asked before our own merge moved the base: it says nothing about what can be merged.
+            // Asked before the runner's own merge moved the base: the look says nothing about what can be merged.
             facts.mergeability = Mergeability::Unknown;
         }
         let approval = approval_by_review(job, &pr, self.policy, self.now);
@@ -119,7 +120,7 @@ impl Step<'_> {
         let local = self.policy.pr.forge == ForgeKind::Local;
         self.state.jobs.edit(ticket, |job| {
             if local {
-                // What is on a branch of this repository is there to be looked at.
+                // A local branch can be looked at without being pushed.
                 job.delivery.unpublished.clear();
             } else if judges && by_others {
                 remarks::never_got_there(job);
@@ -130,13 +131,13 @@ impl Step<'_> {
             if job.people.approval != approval {
                 if let Some(approval) = &approval {
                     remarks::accept(job, &approval.by, &approval.head, &[]);
-                    // Another word of a person is another landing.
+                    // A new approval by a person starts a new landing.
                     job.delivery.update_attempts = 0;
                 }
                 job.people.approval = approval;
             }
             if another_head {
-                // With what somebody pushed everything begins anew; our own update of the branch is one of the tries.
+                // A person's push resets the count. The runner's own update of the branch counts as one of the tries.
                 if by_others {
                     job.delivery.merge_attempts = 0;
                 }
@@ -162,7 +163,8 @@ impl Step<'_> {
         self.judge(ticket, &pr, basis);
     }
 
-    /// The ticket is closed, and the forge shows its pull request as open. A replica may not have heard of a merge yet.
+    /// Handles a look that shows the pull request of a closed ticket as open. A replica may not know of a merge yet, so a look later
+    /// decides. Returns whether that was the case.
     fn stays_open(&mut self, ticket: &TicketId) -> bool {
         let Some(Stage::WaitingForChecks { on: CheckWait::TicketClosed { state }, since }) =
             self.state.jobs.get(ticket).map(|job| &job.stage)
@@ -178,18 +180,18 @@ impl Step<'_> {
         true
     }
 
-    /// A settled look at the true head: what it asks for.
+    /// Decides what a settled look at the true head requires.
     fn judge(&mut self, ticket: &TicketId, pr: &PullRequest, basis: Basis) {
         let Some(job) = self.state.jobs.get(ticket) else { return };
-        // What a person pushed has not been through the gates yet, nor has what our own update of the branch made; nor what was
-        // checked before a gate was added, or failed one before somebody took the ticket away and brought it back.
+        // The gates have not passed on this head if a person pushed it or the runner's own update made it, if a gate was added since, or if
+        // one failed before the ticket was taken away and came back.
         let receipt = job.evidence.receipt.as_ref().filter(|receipt| receipt.head.as_ref() == Some(&pr.head));
         let gated = receipt.is_some_and(|receipt| receipt.is_passed_by(&self.policy.gates.task_names));
         if self.policy.gates.has_task_gates && !gated {
             self.decide(ticket, Observation::HeadNotGated { head: pr.head.clone() });
             return;
         }
-        // A replica may show the old result for a while after the jobs began again.
+        // A replica may show the old result for a while after the checks were started again.
         let begun_again = job.delivery.rerun_at.is_some_and(|at| self.now.since(at) < SETTLE);
         if begun_again && assess::fold_checks(pr, &[]) == ChecksSummary::Failed {
             self.look_again_soon(ticket);
@@ -222,7 +224,7 @@ impl Step<'_> {
         self.decide(ticket, Observation::PrAssessed { assessment, asked_in_turn });
     }
 
-    /// What people tell us in comments on the pull request, as far as it is `wanted` now.
+    /// Carries out the instructions in the pull request's comments that are `wanted` now.
     fn told_on_pr(&mut self, ticket: &TicketId, pr: &PullRequest, wanted: impl Fn(&Instruction) -> bool) {
         let Some(comments) = &pr.comments else { return };
         let secret = self.state.meta.comment_key.clone();
@@ -239,7 +241,7 @@ impl Step<'_> {
         }
     }
 
-    /// The forge shows that it is not in its queue any more, and has had the time to show that it was.
+    /// Whether the forge took the pull request out of its queue: it is not in there, and had the time to show up.
     fn is_thrown_out(&self, ticket: &TicketId, pr: &PullRequest, basis: Basis) -> bool {
         let Some(job) = self.state.jobs.get(ticket) else { return false };
         let Stage::WaitingForChecks { on: CheckWait::ForgeQueue { .. }, since } = &job.stage else { return false };
@@ -247,7 +249,7 @@ impl Step<'_> {
         !pr.in_queue && was_answered(write, basis) && self.now.since(*since) >= SETTLE
     }
 
-    /// What reviewers and others wrote, whatever head they wrote it about. Answers whether looks disagree about it.
+    /// Takes in the remarks of reviewers and others, whatever head they are about. Returns whether looks disagree about one.
     fn take_in_remarks(&mut self, ticket: &TicketId, pr: &PullRequest) -> bool {
         let secret = self.state.meta.comment_key.clone();
         self.know_own_threads(ticket, pr, &secret);
@@ -285,8 +287,8 @@ impl Step<'_> {
         contested
     }
 
-    /// The conversations that we began about findings of our review. Whoever quotes us in one of them is told apart from us by that, and what
-    /// became of the finding is said there, until somebody else has a word in it.
+    /// Finds the conversations that the runner began about findings of its review, and reports there how each finding was settled, as long
+    /// as nobody else has written in it. Noting their first comments also tells copies of the runner's marker apart.
     fn know_own_threads(&mut self, ticket: &TicketId, pr: &PullRequest, secret: &str) {
         let mut own = Vec::new();
         for thread in pr.threads.iter().flatten() {
@@ -315,10 +317,10 @@ impl Step<'_> {
     fn take_in_head(&mut self, ticket: &TicketId, pr: &PullRequest, basis: Basis) -> bool {
         let Some(job) = self.state.jobs.get(ticket) else { return false };
         let Some(at_remote) = pr.ref_head.clone() else {
-            // Not read to the end: the next tick asks again.
+            // Not read completely: the next tick asks again.
             return false;
         };
-        // An earlier question that was answered later: what was decided since rests on more than this.
+        // This request was sent before one that was already answered, so what was decided since rests on newer information.
         let newest = self.state.looked.entry(ticket.clone()).or_default();
         if basis.after < *newest {
             return false;
@@ -339,12 +341,13 @@ impl Step<'_> {
         true
     }
 
-    /// A head that we did not push: a person's. It is judged as it is; no worker is started for what it makes unnecessary.
+    /// Adopts a head that the runner did not push, usually a person's. It is judged as it is, and no worker is started for what it makes
+    /// unnecessary.
     fn adopt_head(&mut self, ticket: &TicketId, head: CommitId, basis: Basis) {
         let local = self.policy.pr.forge == ForgeKind::Local;
         let known = self.state.jobs.edit(ticket, |job| {
-            // In this repository a worker's commits are on the branch as soon as they are made; a look that was asked during its run
-            // may show one that is not the last, and be answered after the run.
+            // In the local repository a worker's commits are on the branch as soon as they are made. A look that was asked during the run
+            // may show one that is not the last, and may be answered after the run.
             let by_worker = local && (job.stage.run().is_some() || basis.asked_at < job.stage.since());
             let delivery = &mut job.delivery;
             let ours = [&delivery.head, &delivery.pushed_head].into_iter().flatten().any(|known| *known == head);
@@ -356,17 +359,17 @@ impl Step<'_> {
         }
     }
 
-    /// A closing or another sign of the board, and the forge has to be asked what became of the pull request.
+    /// Schedules another look at the pull request in a few seconds, unless one is scheduled already.
     pub fn look_again_soon(&mut self, ticket: &TicketId) {
         if self.state.look_again.get(ticket).is_none() {
             self.state.look_again.set(ticket, Some(self.now + LOOK_AGAIN_AFTER));
         }
     }
 
-    /// Looks whose time has come.
+    /// Requests the looks whose time has come.
     pub fn look_again_now(&mut self) {
         let mut due = self.state.look_again.due(self.now);
-        // A time so far away was set by a clock that has been put back since.
+        // A time so far away was set before the clock was put back.
         due.extend(self.state.look_again.beyond(self.now + LOOK_AGAIN_AFTER));
         for id in due {
             self.state.look_again.remove(&id);
@@ -395,7 +398,7 @@ impl Step<'_> {
         health.locked_out = false;
     }
 
-    /// A write to the job's pull request is sent.
+    /// Notes that a write to the job's pull request is sent.
     pub fn pr_write_sent(&mut self, ticket: &TicketId, what: PrWriteKind) {
         self.edit_pr(ticket, |facts| facts.write = Some(PrWrite::Sent { what }));
     }
@@ -412,13 +415,14 @@ impl Step<'_> {
         });
     }
 
-    /// Changes what is known of the job's pull request, if it has one.
+    /// Changes what is known about the job's pull request, if it has one.
     pub fn edit_pr(&mut self, ticket: &TicketId, change: impl FnOnce(&mut PrFacts)) {
         self.state.jobs.edit(ticket, |job| job.delivery.pr.as_deref_mut().map(change));
     }
 }
 
-/// The job's approval with what the reviews say now: somebody other than the author approves the head, or took that back.
+/// Returns the job's approval under the present reviews: one by a person other than the author counts for its head, and one that was
+/// withdrawn is gone.
 fn approval_by_review(job: &Job, pr: &PullRequest, policy: &Policy, now: Timestamp) -> Option<Approval> {
     let by_author = |name: &str| pr.author.as_ref().is_some_and(|author| author.name == name);
     let approving: Vec<&Review> = remarks::last_reviews(pr, policy)
@@ -445,7 +449,7 @@ fn reopens_it(write: Option<&PrWrite>) -> bool {
     write.is_some_and(|write| write.kind() == PrWriteKind::Reopen)
 }
 
-/// Whether the question left after our last write was answered.
+/// Whether the request was sent after the runner's last write was answered.
 fn was_answered(write: Option<&PrWrite>, basis: Basis) -> bool {
     match write {
         None => true,
@@ -454,19 +458,19 @@ fn was_answered(write: Option<&PrWrite>, basis: Basis) -> bool {
     }
 }
 
-/// Whether our last write is visible, or has had its time to become so.
+/// Whether the runner's last write is visible, or has had the time to become so.
 fn is_settled(write: Option<&PrWrite>, basis: Basis, now: Timestamp) -> bool {
     was_answered(write, basis)
         && match write {
             None | Some(PrWrite::Sent { .. }) => write.is_none(),
             Some(PrWrite::Answered { at, what, .. } | PrWrite::MaybeDone { at, what, .. }) => {
-                // The head speaks for a push; an opening is visible when it is shown as open, and old otherwise.
+                // A push shows in the head itself. Other writes may be missing from looks until `SETTLE` has passed.
                 matches!(what, PrWriteKind::Push | PrWriteKind::Update) || now.since(*at) >= SETTLE
             }
         }
 }
 
-/// The facts of a pull request that the forge has just opened or found.
+/// Returns the facts of a pull request that the forge has just opened or found.
 pub fn facts_of_opened(job: &Job, pr: &PullRequest, policy: &Policy, now: Timestamp, moment: Moment) -> PrFacts {
     let mut facts = assess::remember(job.delivery.pr.as_deref(), pr, None, policy, now);
     facts.write = Some(PrWrite::Answered { what: PrWriteKind::Open, moment, at: now });

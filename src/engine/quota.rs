@@ -1,4 +1,4 @@
-//! Usage limits belong to a credential pool, not to a worker.
+//! Usage limits. They belong to a credential pool, not to a worker.
 
 use std::time::Duration;
 
@@ -7,15 +7,15 @@ use crate::domain::time::Timestamp;
 
 const FIRST_GUESS: Duration = Duration::from_secs(5 * 60);
 const LONGEST_GUESS: Duration = Duration::from_secs(60 * 60);
-/// The longest windows on offer last a week. Anything longer was misread, or the clock has jumped.
+/// The longest windows that are sold last a week. A longer one was misread, or the clock has jumped.
 const LONGEST_LIMIT: Duration = Duration::from_secs(8 * 24 * 60 * 60);
 
-/// Pauses the pool until the reset the agent reported, else for a growing guess. A later reset wins.
+/// Pauses the pool until the reset that the agent reported, otherwise for a guess that grows each time. The later of two resets wins.
 pub fn pause(pool: &mut Pool, reset_at: Option<Timestamp>, now: Timestamp) {
     pool.limited = true;
     let until = match reset_at {
         Some(reset) if is_ahead(reset, now) => reset,
-        // One pause is one guess, however many workers met the limit.
+        // One pause is one guess, however many workers ran into the limit.
         _ if paused_until(Some(pool), now).is_some() => return,
         _ => {
             pool.guesses = pool.guesses.saturating_add(1);
@@ -31,12 +31,12 @@ fn is_ahead(until: Timestamp, now: Timestamp) -> bool {
     until > now && until.since(now) <= LONGEST_LIMIT
 }
 
-/// Until when nobody in the pool may start, if it is paused.
+/// Returns until when no run of the pool may start, or `None` if it is not paused.
 pub fn paused_until(pool: Option<&Pool>, now: Timestamp) -> Option<Timestamp> {
     pool.and_then(|pool| pool.paused_until).filter(|until| is_ahead(*until, now))
 }
 
-/// Somebody works with it again. Answers whether that is new.
+/// Notes that a run of the pool works again. Returns whether that is new.
 pub fn got_through(pool: &mut Pool, now: Timestamp) -> bool {
     if !pool.limited || paused_until(Some(pool), now).is_some() {
         return false;

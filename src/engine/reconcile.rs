@@ -1,4 +1,4 @@
-//! Compares the board as it is now with what we believed: closed, moved, relabelled, commented on, gone.
+//! Compares the board as it is now with what the runner believed: closed, moved, relabelled, commented on, gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -28,25 +28,25 @@ use crate::domain::run::Life;
 use crate::domain::ticket::{Blocker, Ticket, same_state, state_in};
 use crate::domain::time::Timestamp;
 
-/// By how much two clocks may differ without anybody noticing.
+/// How far two clocks may differ unnoticed.
 const CLOCKS_APART: Duration = Duration::from_secs(10);
-/// So many tickets of which a list showed half are asked for at once; the rest of a large board waits for the next poll.
+/// How many tickets of which a list showed only half are read at once. The rest of a large board waits for the next poll.
 const READ_AT_ONCE: usize = 100;
 
 impl Step<'_> {
-    /// A complete list of the tickets in the states of interest.
+    /// Takes in a complete list of the tickets in the states of interest.
     pub fn polled(&mut self, tickets: Vec<Ticket>, base: Option<CommitId>, basis: Basis) {
         self.board_answered(base);
         if basis.after < self.state.listed {
-            // An earlier question that was answered later.
+            // This request was sent before one that was already answered; only people's words in it count.
             tickets.iter().for_each(|ticket| self.hear_words(ticket));
             return;
         }
         self.state.listed = basis.after;
         self.state.read.retain(|_, moment| *moment >= basis.after);
-        // What happens to the jobs from here on is news to the next reading.
+        // From here on, what happens to the jobs is news for the next reading.
         self.state.jobs.take_unread();
-        // A listing that has a ticket twice went on between two pages: the newer of the two counts, whole.
+        // The board changed between two pages of the list if a ticket is in it twice. The newer version counts, as a whole.
         let mut seen: BTreeMap<TicketId, (Option<Timestamp>, bool)> = BTreeMap::new();
         let age = |ticket: &Ticket| (ticket.updated_at, ticket.comments.is_some());
         for ticket in &tickets {
@@ -68,7 +68,7 @@ impl Step<'_> {
         self.ask_for_the_rest();
     }
 
-    /// Some tickets, in whatever state. What is not among them has not changed.
+    /// Takes in the tickets that have changed, in any state. Tickets that are not among them have not changed.
     pub fn polled_changes(&mut self, tickets: Vec<Ticket>, base: Option<CommitId>, basis: Basis) {
         self.board_answered(base);
         let half_read = tickets.iter().filter(|ticket| ticket.comments.is_none());
@@ -82,14 +82,14 @@ impl Step<'_> {
         self.ask_for_the_rest();
     }
 
-    /// Whether a whole list shows something new of a ticket, and not all of it.
+    /// Returns the ticket's id if a complete list shows something new about it, but not its comments.
     fn half_news(&self, ticket: &Ticket) -> Option<TicketId> {
         let known = self.state.jobs.get(&ticket.id);
         let is_news = known.is_none_or(|job| job.ticket.unheard || job.ticket.updated_at != ticket.updated_at);
         (ticket.comments.is_none() && is_news).then(|| ticket.id.clone())
     }
 
-    /// A list showed something new of these tickets, and not what was said on them, nor who did what: they are asked for by id.
+    /// Marks tickets of which a list showed something new, but not the comments or who did what. They are read by id.
     fn read_half(&mut self, mut ids: Vec<TicketId>) {
         ids.retain(|id| self.state.jobs.contains(id));
         if ids.is_empty() {
@@ -102,7 +102,7 @@ impl Step<'_> {
         }
     }
 
-    /// Those of them that are asked for now: what may be worked on first.
+    /// Returns those of the marked tickets that are read now: tickets that may be worked on first.
     fn half_read_to_ask_for(&mut self) -> Vec<TicketId> {
         let jobs = &self.state.jobs;
         self.state.half_read.retain(|id, _| jobs.contains(id));
@@ -113,7 +113,7 @@ impl Step<'_> {
         ours.into_iter().chain(others).take(READ_AT_ONCE).cloned().collect()
     }
 
-    /// What was asked for after a list had shown half of it has the rest, or there is none.
+    /// Clears the mark of a ticket once a reading asked for after the list has brought the rest.
     fn read_whole(&mut self, id: &TicketId, basis: Basis) {
         let is_after = self.state.half_read.get(id).is_some_and(|moment| basis.is_after(*moment));
         if is_after && !self.state.unsettled.contains_key(id) {
@@ -122,7 +122,7 @@ impl Step<'_> {
         }
     }
 
-    /// The same answer once more: it means to each job what it meant, but the job may have gone on since.
+    /// Takes in that the board's answer is the same as before. It still means the same to each job, but the job may have moved on since.
     pub fn polled_unchanged(&mut self, base: Option<CommitId>, basis: Basis) {
         self.board_answered(base);
         if basis.after < self.state.listed {
@@ -151,7 +151,7 @@ impl Step<'_> {
             self.state.base = base;
         }
         if first || moved {
-            // Where the base stands may be news to what is about a conflict with it.
+            // The position of the base may be news for a job that is about a conflict with it.
             let blocked: Vec<TicketId> = self.state.jobs.index().in_phase(Phase::Blocked).cloned().collect();
             for id in &blocked {
                 self.state.jobs.mark_dirty(id);
@@ -159,7 +159,7 @@ impl Step<'_> {
         }
     }
 
-    /// After a list: the tickets that were not on it and still matter, those that are unsettled, and the pull requests.
+    /// Requests what a list does not bring: tickets that were not on it and still matter, unsettled ones, and the pull requests.
     fn ask_for_the_rest(&mut self) {
         let unseen = std::mem::replace(&mut self.state.unseen, self.state.off_list.clone());
         for id in unseen.symmetric_difference(&self.state.unseen) {
@@ -173,7 +173,7 @@ impl Step<'_> {
         ids.extend(self.blockers_to_ask_for());
         ids.extend(self.directories_to_ask_for());
         ids.extend(self.half_read_to_ask_for());
-        // What was not shown may be shown again, and a board that repeats itself would not say so.
+        // A ticket that was hidden may be visible again, which a board that repeats its answer would not report.
         ids.extend(self.state.invisible.iter().filter(|id| self.state.jobs.contains(id)).cloned());
         if !ids.is_empty() {
             self.emit(None, Action::RefreshTickets { ids: ids.into_iter().collect() });
@@ -181,7 +181,7 @@ impl Step<'_> {
         self.look_at_prs(&held);
     }
 
-    /// A ticket's own time of change does not move when its blocker closes: the blockers are asked for themselves.
+    /// Returns the blockers to read by id. A ticket's own time of change does not move when its blocker is closed.
     fn blockers_to_ask_for(&mut self) -> BTreeSet<TicketId> {
         self.state.jobs.settle_relations(self.policy.agent.order == Order::CriticalPath);
         let relations = self.state.jobs.relations();
@@ -194,8 +194,8 @@ impl Step<'_> {
         relations.foreign().chain(&self.state.off_list).filter(holds_up).cloned().collect()
     }
 
-    /// Tickets with something left to write that a switch or the mode holds back. It goes on when the label goes, even on a
-    /// ticket that we are done with; so somebody has to look.
+    /// Returns the tickets with writes that a switch or the mode holds back. The writes continue when the label is removed, even on a
+    /// ticket that is done; so these tickets have to be read.
     fn held_back(&self) -> BTreeSet<TicketId> {
         self.state.outbox.held().filter_map(|pending| pending.effect.ticket.clone()).collect()
     }
@@ -210,7 +210,7 @@ impl Step<'_> {
         }
     }
 
-    /// An answer about each of these ids.
+    /// Takes in the result of reading each of these tickets by its id.
     pub fn refreshed(&mut self, found: Vec<(TicketId, Lookup)>, basis: Basis) {
         for (id, lookup) in found {
             match lookup {
@@ -233,11 +233,11 @@ impl Step<'_> {
                     self.state.unsettled.remove(&id);
                     self.decide(&id, Observation::TicketGone { because });
                 }
-                // Its run stops and the job is kept: only "gone" ends it.
+                // The run stops and the job is kept: only `Gone` ends it.
                 Lookup::NotVisible => {
                     self.state.half_read.remove(&id);
                     if !self.state.jobs.contains(&id) {
-                        // The next list tells.
+                        // The next list shows whether the ticket exists.
                         self.drop_floor(&id);
                     }
                     if self.state.jobs.contains(&id) && self.state.invisible.insert(id.clone()) {
@@ -249,7 +249,7 @@ impl Step<'_> {
                 Lookup::Unreadable { because } => {
                     self.drop_floor(&id);
                     if self.state.jobs.contains(&id) {
-                        // Whoever wants to start on it says what is wrong with it.
+                        // If work on the ticket is to start, the reading before it reports the problem.
                         self.read_whole(&id, basis);
                         self.note(Some(&id), "unreadable", format!("the ticket cannot be read: {because}"));
                     }
@@ -258,7 +258,7 @@ impl Step<'_> {
         }
     }
 
-    /// A blocker that was asked for by itself: whoever waits for it learns its state.
+    /// Tells the tickets that wait for this blocker its state, after the blocker was read by itself.
     fn blocker_seen(&mut self, ticket: &Ticket) {
         let waiting: Vec<TicketId> = self.state.jobs.relations().waiting_for(&ticket.id).cloned().collect();
         for id in waiting {
@@ -270,7 +270,7 @@ impl Step<'_> {
         }
     }
 
-    /// An earlier question that was answered later.
+    /// Whether this request was sent before one about the ticket that was already answered.
     fn is_out_of_order(&self, id: &TicketId, basis: Basis) -> bool {
         basis.after < self.state.listed || self.state.read.get(id).is_some_and(|known| basis.after < *known)
     }
@@ -312,12 +312,12 @@ impl Step<'_> {
             facts.history.clone_from(&job.ticket.history);
             facts.unheard = job.ticket.unheard;
         }
-        // What nobody who counts has seen is nothing new to work with.
+        // A stranger's text that nobody who counts has seen is not new evidence to work with.
         let by_a_stranger = facts.author.as_ref().is_some_and(|author| !is_trusted(author, self.policy));
         if by_a_stranger && (ticket.comments.is_none() || select::reworded(&facts, self.policy).is_some()) {
             facts.text_hash = job.ticket.text_hash;
         }
-        // A blocker that was asked for by itself is known better than by what its dependent says of it.
+        // The state of a blocker that was read by itself is more current than what its dependent's reading says.
         for blocker in &mut facts.blocked_by {
             let observed = self.state.read.get(&blocker.id).is_some_and(|moment| *moment >= basis.after);
             let known = job.ticket.blocked_by.iter().find(|known| known.id == blocker.id);
@@ -332,7 +332,7 @@ impl Step<'_> {
             self.state.unsettled.remove(&id);
             return;
         }
-        // A reading that is older than one before comes from a replica that lags. It is believed only if it lasts.
+        // A reading that is older than a previous one comes from a lagging replica. It is believed only if it lasts.
         let is_old = facts.updated_at.is_some() && facts.updated_at < job.ticket.updated_at;
         if is_old && !self.has_lasted(&id, basis) {
             self.hear_words(&ticket);
@@ -348,13 +348,13 @@ impl Step<'_> {
                 facts.state_changed.clone_from(&job.ticket.state_changed);
                 self.ask_again(&id);
             }
-            // The move has not left yet, or nobody knows whether it has arrived.
+            // The move has not been sent yet, or it is not known whether it has arrived.
             Column::Pending => {
                 facts.state.clone_from(&job.ticket.state);
                 facts.state_changed.clone_from(&job.ticket.state_changed);
                 self.state.unsettled.remove(&id);
             }
-            // The answer still has to be waited for.
+            // The answer to the move is still awaited.
             Column::Early => {
                 self.state.unsettled.remove(&id);
             }
@@ -366,7 +366,7 @@ impl Step<'_> {
                 let moved = !same_state(&job.ticket.state, &facts.state) || moved_again(&job.ticket, &facts);
                 by_people = moved && !by_a_machine(&facts);
                 if job.column.is_some() && !moving {
-                    // It was never written, and nobody tries any more.
+                    // The move was never written and is not tried any more.
                     self.state.jobs.edit(&id, |job| job.column = None);
                 }
                 self.state.unsettled.remove(&id);
@@ -386,18 +386,18 @@ impl Step<'_> {
         self.take_over(&ticket, facts, by_people, basis, &secret);
     }
 
-    /// A move of this ticket is written down and not confirmed.
+    /// Whether a move of this ticket is written down and not confirmed.
     fn is_moving(&self, id: &TicketId) -> bool {
         self.state.outbox.of_ticket(id).any(|pending| matches!(pending.effect.action, Action::MoveTicket { .. }))
     }
 
-    /// Believes a reading: the job's facts, what they mean, and what people wrote.
+    /// Believes a reading: takes over the job's facts, what they mean, and what people wrote.
     fn take_over(&mut self, ticket: &Ticket, mut facts: TicketFacts, by_people: bool, basis: Basis, secret: &str) {
         let id = ticket.id.clone();
         let Some(job) = self.state.jobs.get(&id) else { return };
         let moved = !same_state(&job.ticket.state, &facts.state);
         let was_closed = select::is_terminal(&job.ticket.state, self.policy);
-        // What was on it before anybody of us had read it is the task, and was said about something that was not there.
+        // What was on the ticket before its first complete reading is the task. Instructions in it were about work that did not exist yet.
         let earlier = (job.ticket.unheard && !facts.unheard).then(|| self.told_by_people(ticket, secret));
         let news = match &earlier {
             Some(_) => {
@@ -409,7 +409,7 @@ impl Step<'_> {
         let unapproved = !state_in(&facts.state, &self.policy.merge.approval_states);
         self.state.jobs.edit(&id, |job| {
             if by_people && was_closed {
-                // Reopened before anybody looked at the column that we had put it in.
+                // Reopened before a reading showed the column in which the runner had put the ticket.
                 saw_ticket_closed(job);
             }
             if unapproved {
@@ -437,7 +437,7 @@ impl Step<'_> {
         }
     }
 
-    /// What people whose words count tell us on a ticket that we know nothing of yet.
+    /// Returns the instructions that people whose words count gave on a ticket whose comments are read for the first time.
     fn told_by_people(&self, ticket: &Ticket, secret: &str) -> Vec<Told> {
         let none = OurComments::new();
         let known = self.state.jobs.get(&ticket.id).map_or(&none, |job| &job.comments);
@@ -448,7 +448,7 @@ impl Step<'_> {
         told.filter_map(|one| instructions::told_in(one, RemarkKind::TicketComment, self.policy, self.now)).collect()
     }
 
-    /// What people wrote and nobody has taken in yet, in their order. All of it is known afterwards.
+    /// Returns what people wrote and was not taken in yet, in order, and marks all of it as known.
     fn news_in(&self, ticket: &Ticket, facts: &mut TicketFacts, secret: &str) -> Vec<News> {
         let Some(job) = self.state.jobs.get(&ticket.id) else { return Vec::new() };
         let starting = is_starting(job, &self.state.runs);
@@ -470,10 +470,10 @@ impl Step<'_> {
             let said = || remarks::said_in(RemarkKind::TicketComment, comment, self.policy, self.now);
             let mut reading = trusted.then(said).flatten();
             if let (true, Some(RemarkReading::Said(remark))) = (starting, &mut reading) {
-                // It is part of the task, not a word about work that waits.
+                // The comment is part of the task, not a remark about waiting work.
                 remark.effect = RemarkEffect::None;
             }
-            // What a comment does not say any more stands in nobody's way; what it says besides comes after what it tells us.
+            // What a comment withdraws is handled before its instructions, and what it says besides them is handled after.
             match reading {
                 Some(reading @ RemarkReading::Said(_)) => news.extend(told.into_iter().chain([News::Reading(reading)])),
                 reading => news.extend(reading.map(News::Reading).into_iter().chain(told)),
@@ -495,7 +495,8 @@ impl Step<'_> {
         }
     }
 
-    /// People's words count, however old the reading is that brings them: nobody takes them back by reading something newer.
+    /// Takes in people's words from an outdated reading. Words count however old the reading is, because a newer reading does not withdraw
+    /// them.
     fn hear_words(&mut self, ticket: &Ticket) {
         let Some(job) = self.state.jobs.get(&ticket.id).filter(|job| !job.ticket.unheard) else { return };
         if ticket.known_comments().iter().all(|comment| job.ticket.knows(comment)) {
@@ -508,13 +509,13 @@ impl Step<'_> {
         self.take_news(&ticket.id, news);
     }
 
-    /// The ticket came into an approval state. That approves the head which was visible before the move, and no other.
+    /// Handles a move of the ticket into an approval state. It approves the head that was visible before the move, and no other.
     fn approved_by_state(&mut self, id: &TicketId) {
         let Some(job) = self.state.jobs.get(id) else { return };
-        // What is closed cannot be merged: nobody speaks of its head, least of all when they open its ticket again.
+        // A closed pull request cannot be merged, so the move is not about its head, least of all when it reopens the ticket.
         let Some(pr) = job.delivery.pr.as_ref().filter(|pr| pr.state == PrState::Open) else { return };
-        // The board's clock and ours are two clocks. A move from our future shows that they are far apart: its date says nothing. Any
-        // other date counts for more than having seen the ticket elsewhere, which a replica may have shown that lags.
+        // The board's clock and the runner's differ. A move dated in the runner's future shows that they are far apart, so its date is not
+        // used. Any other date is better evidence than having seen the ticket elsewhere, which a lagging replica may have shown.
         let dated =
             job.ticket.state_changed.as_ref().map(|change| change.at).filter(|at| *at <= self.now + CLOCKS_APART);
         let came_after = match (pr.head_shown, dated) {
@@ -536,7 +537,7 @@ impl Step<'_> {
         }
     }
 
-    /// The ticket is asked for again, until a reading is settled.
+    /// Has the ticket read again until a reading is settled.
     pub fn ask_again(&mut self, id: &TicketId) -> Unsettled {
         if let Some(known) = self.state.unsettled.get(id) {
             return *known;
@@ -546,11 +547,11 @@ impl Step<'_> {
         doubt
     }
 
-    /// Whether an old reading of this ticket has been there for so long that it is believed. One that was asked for before
-    /// the doubt arose says nothing about how long it lasts.
+    /// Whether old readings of this ticket have lasted so long that they are believed. A reading that was asked for before the doubt arose
+    /// does not show how long it lasts.
     pub(super) fn has_lasted(&mut self, id: &TicketId, basis: Basis) -> bool {
         let doubt = self.ask_again(id);
-        // A clock that was put back makes it wait anew, not for ever.
+        // After a clock was put back the wait starts again, but does not last for ever.
         let since = doubt.since.min(self.now);
         if self.now.since(since) < SETTLE || !basis.is_after(doubt.moment) {
             self.state.unsettled.insert(id.clone(), Unsettled { since, ..doubt });
@@ -561,7 +562,7 @@ impl Step<'_> {
         true
     }
 
-    /// Per-state slots count by the running entry's current state.
+    /// Notes the ticket's current state with its live run, because per-state slots are counted by it.
     pub fn follow_run(&mut self, id: &TicketId, state: &str) {
         let Some(run) = self.state.jobs.get(id).and_then(|job| job.stage.run()).cloned() else { return };
         self.state.runs.edit(&run, |live| live.ticket_state = state.to_owned());
@@ -578,25 +579,25 @@ impl Step<'_> {
     }
 }
 
-/// One thing that a comment brings.
+/// One piece of news that a comment brings.
 enum News {
     Told { told: Told, trusted: bool },
     Reading(RemarkReading),
 }
 
-/// How the column in a reading relates to our own last move.
+/// How the column in a reading relates to the runner's own last move.
 enum Column {
-    /// None of our moves is under way.
+    /// No move of the runner is under way.
     Plain,
-    /// It shows what we wrote, before the answer came.
+    /// It shows the column that the runner wrote, before the answer came.
     Early,
-    /// It shows where the ticket was before a move of ours that has not been answered.
+    /// It shows where the ticket was before a move that has not been answered.
     Pending,
-    /// It shows what we wrote.
+    /// It shows the column that the runner wrote.
     Visible,
-    /// It shows where the ticket was before, or what cannot be told apart from that.
+    /// It shows where the ticket was before the move, or what cannot be told apart from that.
     Unsettled,
-    /// Somebody moved it elsewhere.
+    /// A person moved the ticket elsewhere.
     Taken,
 }
 
@@ -628,26 +629,27 @@ fn whose_column(job: &Job, facts: &TicketFacts, basis: Basis, now: Timestamp) ->
     }
 }
 
-/// Whether the tracker dates a move that came after the one we know, into the same state.
+/// Whether the tracker reports a move into the same state that is later than the known one.
 fn moved_again(known: &TicketFacts, facts: &TicketFacts) -> bool {
     let at = |facts: &TicketFacts| facts.state_changed.as_ref().map(|change| change.at);
     at(known).is_some_and(|known| at(facts).is_some_and(|at| at > known))
 }
 
-/// Notes that the ticket is outside of every approval state while the head is what it is, for whoever moves it there next.
+/// Notes that the ticket is outside of every approval state while the pull request has its present head. A later move into one then
+/// approves this head.
 fn see_unapproved(job: &mut Job, basis: Basis) {
     if let Some(pr) = job.delivery.pr.as_mut().filter(|pr| !pr.seen_unapproved) {
         pr.seen_unapproved = pr.head_shown.is_some_and(|shown| basis.is_after(shown.after));
     }
 }
 
-/// An integration that moves columns is not a person.
+/// Whether an account of a machine moved the ticket: the runner's own or a bot. Such a move is not a person's decision.
 fn by_a_machine(facts: &TicketFacts) -> bool {
     let by = facts.state_changed.as_ref().and_then(|change| change.by.as_ref());
     by.is_some_and(|author| author.ourselves || author.trust == TrustLevel::Bot)
 }
 
-/// Before the first run is at work, what people write is part of the task.
+/// Whether the first run is not at work yet. Until then, what people write is part of the task.
 pub(super) fn is_starting(job: &Job, runs: &Runs) -> bool {
     match &job.stage {
         Stage::Queued { .. } => job.attempts == 0,
@@ -675,7 +677,7 @@ fn trusted_comments(ticket: &Ticket, secret: &str, known: Option<&OurComments>, 
     stable_hash(&versions.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// Whether the ticket's whereabouts still matter.
+/// Whether the runner still needs to know where the ticket is.
 fn cares_about_ticket(job: &Job) -> bool {
     match &job.stage {
         Stage::Released { .. } => false,

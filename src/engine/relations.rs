@@ -1,4 +1,4 @@
-//! Who waits for whom: cycles, chains, and blockers that are not on the board. Found anew only when a relation changes.
+//! Which tickets wait for which: cycles, chains, and blockers that are not on the board. Worked out again only when a relation changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,15 +8,15 @@ use crate::domain::job::Job;
 
 #[derive(Debug, Clone, Default)]
 pub struct Relations {
-    /// From each blocker to the tickets that name it.
+    /// From each blocker to the tickets that list it.
     waiting: BTreeMap<TicketId, BTreeSet<TicketId>>,
-    /// Blockers without a job of ours.
+    /// Blockers without a job.
     foreign: BTreeSet<TicketId>,
     cycles: BTreeMap<TicketId, Vec<TicketKey>>,
-    /// How many tickets wait for a ticket, one after the other, at the longest. Only what is waited for is in it.
+    /// The length of the longest chain of tickets that wait for a ticket, one after the other. Only tickets with a chain are included.
     chains: BTreeMap<TicketId, u32>,
     edges_changed: bool,
-    /// Also when a job that waits for others is over.
+    /// Also set when a job that waits for others is over.
     chains_changed: bool,
 }
 
@@ -82,7 +82,7 @@ impl Relations {
         self.edges_changed || (count_chains && self.chains_changed)
     }
 
-    /// Finds cycles and chains. Answers with the tickets to which something else is true than before.
+    /// Finds cycles and chains. Returns the tickets for which the result has changed.
     pub fn settle(&mut self, jobs: &Jobs, count_chains: bool) -> BTreeSet<TicketId> {
         let mut concerned = BTreeSet::new();
         if std::mem::take(&mut self.edges_changed) {
@@ -99,17 +99,17 @@ impl Relations {
         concerned
     }
 
-    /// The tickets that wait for this one.
+    /// Returns the tickets that wait for this one.
     pub fn waiting_for(&self, blocker: &TicketId) -> impl Iterator<Item = &TicketId> {
         self.waiting.get(blocker).into_iter().flatten()
     }
 
-    /// Blockers without a job of ours.
+    /// Returns the blockers without a job.
     pub fn foreign(&self) -> impl Iterator<Item = &TicketId> {
         self.foreign.iter()
     }
 
-    /// The cycle that a ticket is part of.
+    /// Returns the cycle that a ticket is part of.
     pub fn cycle_of(&self, id: &TicketId) -> Option<&[TicketKey]> {
         self.cycles.get(id).map(Vec::as_slice)
     }
@@ -134,11 +134,11 @@ impl Relations {
         lengths.into_iter().filter(|(_, length)| *length > 0).map(|(id, length)| (id.clone(), length)).collect()
     }
 
-    /// The tickets of dependency cycles, each with its path; found for all jobs at once, without recursion.
+    /// Returns the tickets of dependency cycles, each with its path. All jobs are searched at once, without recursion.
     fn find_cycles(&self, jobs: &Jobs) -> BTreeMap<TicketId, Vec<TicketKey>> {
         let mut found = BTreeMap::new();
         let mut done: BTreeSet<&TicketId> = BTreeSet::new();
-        // Whoever is part of a cycle is waited for.
+        // Every ticket of a cycle is a blocker of another one.
         for start in self.waiting.keys().filter_map(|id| jobs.get(id)).map(|job| &job.ticket.id) {
             if done.contains(start) {
                 continue;
@@ -174,14 +174,15 @@ impl Relations {
     }
 }
 
-/// The keys whose values differ.
+/// Returns the keys whose values differ.
 fn differences<V: PartialEq>(old: &BTreeMap<TicketId, V>, new: &BTreeMap<TicketId, V>) -> Vec<TicketId> {
     let changed = new.iter().filter(|(id, value)| old.get(*id) != Some(value)).map(|(id, _)| id);
     let gone = old.keys().filter(|id| !new.contains_key(*id));
     changed.chain(gone).cloned().collect()
 }
 
-/// Fills in the length of `start` and of everything that waits for it. Walks with a stack of its own: chains are long.
+/// Fills in the length for `start` and for everything that waits for it. Uses a stack of its own instead of recursion, because chains can
+/// be long.
 fn longest<'a>(
     start: &'a TicketId,
     dependents: &BTreeMap<&'a TicketId, Vec<&'a TicketId>>,

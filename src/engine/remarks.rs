@@ -1,4 +1,4 @@
-//! What trusted people want, kept in one set per job: taken in, delivered, answered, withdrawn, overruled.
+//! Remarks, which are what trusted people want, as one set per job: taken in, delivered, answered, withdrawn, overruled.
 
 use super::effect::{Action, Steering};
 use super::phases::Observation;
@@ -19,14 +19,14 @@ use crate::domain::time::Timestamp;
 /// What one look or reading says about remarks.
 pub enum RemarkReading {
     Said(Remark),
-    /// Resolved, dismissed or hidden; or there are other words in its place since `at`.
+    /// Resolved, dismissed or hidden; or its text was replaced at the time `at`.
     TakenBack {
         kind: RemarkKind,
         id: CommentId,
         how: String,
         at: Option<Timestamp>,
     },
-    /// This reviewer approved or was overruled on the forge: what they asked for until then is taken back.
+    /// This reviewer approved or was overruled on the forge: what they requested until then is withdrawn.
     VerdictsTakenBack {
         author: String,
         until: Option<Timestamp>,
@@ -34,18 +34,18 @@ pub enum RemarkReading {
     },
 }
 
-/// Takes what was read into the job's set. Answers with what is new or has been opened again.
+/// Takes a reading into the job's set. Returns the remark if it is new, was edited or was opened again.
 pub fn take_in(job: &mut Job, reading: RemarkReading, now: Timestamp) -> Option<Remark> {
     match reading {
         RemarkReading::Said(remark) => said(job, remark, now),
         RemarkReading::TakenBack { kind, id, how, at } => {
-            // An older version of a comment is an old reading, and says nothing about what was written there since.
+            // An older version of a comment is an outdated reading, and does not withdraw what was written there since.
             let is_newer = |known: &Remark| at.is_none_or(|at| at >= known.at);
             withdraw(job, &how, now, |known| known.key.kind == kind && known.key.id == id && is_newer(known));
             None
         }
         RemarkReading::VerdictsTakenBack { author, until, how } => {
-            // Also those on an earlier pull request of this job, if the forge dates both.
+            // Includes verdicts on an earlier pull request of this job, if the forge dates both.
             let before = |known: &Remark| until.is_some_and(|until| known.at < until);
             withdraw(job, &how, now, |known| known.is_standing_verdict() && known.author == author && before(known));
             None
@@ -61,7 +61,8 @@ fn withdraw(job: &mut Job, how: &str, now: Timestamp, which: impl Fn(&Remark) ->
     }
 }
 
-/// Whether a reading shows something as open that was taken back a moment ago: one of the two is old, and nobody knows which.
+/// Whether a reading shows a remark as open that was withdrawn a moment ago. One of the two readings is outdated, and it is not known
+/// which.
 pub fn is_contested(job: &Job, reading: &RemarkReading, now: Timestamp) -> bool {
     let RemarkReading::Said(remark) = reading else { return false };
     job.people.remark(&remark.key).is_some_and(|known| match &known.status {
@@ -71,7 +72,7 @@ pub fn is_contested(job: &Job, reading: &RemarkReading, now: Timestamp) -> bool 
 }
 
 fn said(job: &mut Job, remark: Remark, now: Timestamp) -> Option<Remark> {
-    // A bot has had its round, or a person has approved what it speaks of.
+    // The bots have had their round, or a person has approved the head.
     let approved = || job.current_head().is_some_and(|head| job.people.is_approved(head));
     if remark.by_bot && (job.people.bot_rounds > 0 || approved()) {
         return None;
@@ -81,16 +82,16 @@ fn said(job: &mut Job, remark: Remark, now: Timestamp) -> Option<Remark> {
         return Some(remark);
     };
     let reopened = match &known.status {
-        // A replica may still show it; somebody who opens it again is seen when that lasts.
+        // A lagging replica may still show it. If the remark was really opened again, that lasts.
         RemarkStatus::Withdrawn { at, .. } => now.since(*at) > SETTLE,
         _ => false,
     };
     if known.is_unread() && known.key.version == remark.key.version {
-        // A run has it already; now we know what it says.
+        // A run has received the comment already; now its text is known.
         *known = Remark { status: known.status.clone(), ..remark };
         return None;
     }
-    // An older version is an old reading.
+    // An older version is an outdated reading.
     let edited = known.key.version != remark.key.version && remark.at >= known.at;
     if !(edited || reopened) {
         return None;
@@ -99,8 +100,8 @@ fn said(job: &mut Job, remark: Remark, now: Timestamp) -> Option<Remark> {
     Some(remark)
 }
 
-/// What a comment of a trusted person says besides what it tells us to do: its words, or that it has none (any more). The words of a
-/// rejection come with the instruction.
+/// Returns what a trusted person's comment says besides its instructions: its words, or that it has none (any more). `None` for a
+/// rejection, whose words come with the instruction.
 pub fn said_in(kind: RemarkKind, comment: &Comment, policy: &Policy, now: Timestamp) -> Option<RemarkReading> {
     let spoken = instruction::read(&comment.body, &policy.tracker.mention);
     if spoken.instructions.is_empty() {
@@ -117,13 +118,13 @@ pub fn said_in(kind: RemarkKind, comment: &Comment, policy: &Policy, now: Timest
     let mut remark = from_comment(kind, &words, policy, now);
     remark.key.version = comment.version();
     if spoken.instructions.iter().any(|one| matches!(one, Instruction::Approve { .. })) {
-        // In one breath with the approval: it goes along with the next round, if there is one.
+        // Written together with the approval: included in the next round, if there is one.
         remark.effect = RemarkEffect::None;
     }
     Some(RemarkReading::Said(remark))
 }
 
-/// What a comment on the ticket or the pull request means, if it is a remark.
+/// Makes a remark of a comment on the ticket or the pull request.
 pub fn from_comment(kind: RemarkKind, comment: &Comment, policy: &Policy, now: Timestamp) -> Remark {
     let effect = if is_addressed(&comment.body, policy) {
         RemarkEffect::Rework
@@ -150,7 +151,7 @@ pub fn from_comment(kind: RemarkKind, comment: &Comment, policy: &Policy, now: T
     }
 }
 
-/// Everything that a look at the pull request says about remarks, as far as it was read.
+/// Returns everything that a look at the pull request says about remarks, as far as it was read.
 pub fn from_look(
     pr: &PullRequest,
     is_ours: impl Fn(&Comment) -> bool,
@@ -162,7 +163,7 @@ pub fn from_look(
     for (review, by_bot) in last_reviews(pr, policy).into_iter().map(|review| (review, false)).chain(by_bots) {
         match review.verdict {
             Verdict::ChangesRequested => found.push(RemarkReading::Said(from_review(review, by_bot, now))),
-            // Their own approval or a dismissal takes their verdict back.
+            // The reviewer's own approval or a dismissal withdraws their verdict.
             Verdict::Approved | Verdict::Dismissed => {
                 let how = if review.verdict == Verdict::Approved { "approved" } else { "dismissed" };
                 for earlier in reviews_of(pr, &review.author.name) {
@@ -224,7 +225,7 @@ fn from_thread(
     let last = |counts: fn(&Author, &Policy) -> bool| {
         thread.comments.iter().rev().find(|comment| counts(&comment.author, policy) && !is_ours(comment))
     };
-    // Once a person has said something in it, it is theirs.
+    // Once a person has written in the conversation, it counts as theirs.
     let (last, by_bot) = match last(is_trusted) {
         Some(last) => (last, false),
         None => (last(is_listed_bot)?, true),
@@ -256,7 +257,7 @@ fn reviews_of<'a>(pr: &'a PullRequest, author: &'a str) -> impl Iterator<Item = 
     pr.reviews.iter().flatten().filter(move |review| review.author.name == author)
 }
 
-/// The last word of each trusted reviewer. A mere comment does not take an earlier verdict back. No bot is among them.
+/// Returns the last verdict of each trusted reviewer, without bots. A mere comment does not withdraw an earlier verdict.
 pub fn last_reviews<'a>(pr: &'a PullRequest, policy: &Policy) -> Vec<&'a Review> {
     last_words(pr, |author| is_trusted(author, policy))
 }
@@ -273,14 +274,14 @@ fn last_words(pr: &PullRequest, counts: impl Fn(&Author) -> bool) -> Vec<&Review
     last
 }
 
-/// The rework that open remarks ask for, if any does.
+/// Returns the rework that open remarks require, if any does.
 pub fn wanted_rework(job: &Job, now: Timestamp) -> Option<ReworkCause> {
-    // A bot gets nobody out of where a person is needed.
+    // A bot's remark does not unblock a job that needs a person.
     let blocked = matches!(job.stage, Stage::Blocked { .. });
     let wanted =
         |remark: &&Remark| remark.effect == RemarkEffect::Rework && remark.is_open() && !(remark.by_bot && blocked);
     let mut asking: Vec<&Remark> = job.people.remarks.iter().filter(wanted).collect();
-    // People first: beside them what a bot says goes along, and alone it is a round of its own.
+    // People first. A bot's remarks are included beside theirs; alone they make a round of their own.
     asking.sort_by_key(|remark| remark.by_bot);
     let first = asking.first()?;
     let trigger = match first.key.kind {
@@ -304,7 +305,7 @@ pub fn wanted_rework(job: &Job, now: Timestamp) -> Option<ReworkCause> {
     Some(ReworkCause { trigger, summary, evidence: asking.iter().map(note).collect() })
 }
 
-/// A run that got remarks is over: what it did not answer is addressed by its commits, or open again.
+/// Updates the remarks of a run that is over. Those that it did not answer are addressed by its commits, or open again.
 pub fn after_run(job: &mut Job, run: &RunId, made_commits: bool) {
     for remark in &mut job.people.remarks {
         if matches!(&remark.status, RemarkStatus::Delivered { run: to } if to == run) {
@@ -314,7 +315,8 @@ pub fn after_run(job: &mut Job, run: &RunId, made_commits: bool) {
     }
 }
 
-/// The branch is at a person's head, which holds nothing of what these runs made: nothing is mended by it, and somebody has to look.
+/// Takes back answers that refer to unpublished commits, because the branch is at a person's head without them. A person has to look at
+/// these remarks.
 pub fn never_got_there(job: &mut Job) {
     let unpublished = &job.delivery.unpublished;
     for remark in &mut job.people.remarks {
@@ -326,20 +328,20 @@ pub fn never_got_there(job: &mut Job) {
     }
 }
 
-/// An approval accepts what was dealt with, and overrules what it names.
+/// Takes in an approval: it accepts what was dealt with, and overrules the remarks in `overruled`.
 pub fn accept(job: &mut Job, by: &str, head: &CommitId, overruled: &[RemarkKey]) {
     let live = job.stage.run().cloned();
-    // What was made since, and is not published yet, is not in the head that the person saw.
+    // Unpublished commits that were made since are not in the head that the person saw.
     let saw_the_last = job.delivery.head.as_ref().is_none_or(|last| last == head);
     let unpublished = job.delivery.unpublished.clone();
     for remark in &mut job.people.remarks {
-        // Nor is what the live run makes of it, or what an earlier one made that never got there.
+        // Neither is what the live run makes, or what an earlier run made that was never published.
         let unseen = |run: &RunId| live.as_ref() == Some(run) || unpublished.contains(run);
         let dealt_with =
             saw_the_last && remark.is_accepted_by_approval() && !remark.dealt_with_by().is_some_and(unseen);
         // A bot never outranks a person.
         let by_bot = remark.by_bot && !remark.is_over();
-        // In that very version: an edit after the person looked is something else.
+        // Exactly this version: an edit after the person looked is not covered.
         if dealt_with || by_bot || overruled.contains(&remark.key) && !remark.is_over() {
             remark.status = RemarkStatus::Overruled { by: by.to_owned(), head: head.clone() };
         }
@@ -347,27 +349,27 @@ pub fn accept(job: &mut Job, by: &str, head: &CommitId, overruled: &[RemarkKey])
 }
 
 impl Step<'_> {
-    /// Something that a trusted person wrote, from wherever it came.
+    /// Handles what a trusted person wrote, from any source.
     pub fn remark_came(&mut self, id: &TicketId, mut remark: Remark) {
         let run = self.state.jobs.get(id).and_then(|job| job.stage.run());
-        // A reviewer is told nothing, so nothing that is said answers it.
+        // A reviewer receives no messages, so nothing that people write answers its question.
         let asks = |run: &LiveRun| run.progress.waiting_for_answer && run.kind != RunKind::Review;
         let asked = run.and_then(|run| self.state.runs.get(run)).is_some_and(asks);
         if asked {
-            // The answer to a live agent's own question.
+            // The answer to the live agent's own question.
             remark.effect = RemarkEffect::None;
         }
         self.note(Some(id), "human_said", format!("{}: {}", remark.author, first_line(&remark.text)));
         self.decide(id, Observation::RemarkMade { remark });
     }
 
-    /// A run reports which remarks reached its agent.
+    /// Notes which remarks reached a run's agent, as the run reported.
     pub fn remarks_delivered(&mut self, id: &TicketId, run: &RunId, keys: &[RemarkKey]) {
         let now = self.now;
         self.state.jobs.edit(id, |job| {
             for key in keys {
-                // It came with the prompt before any reading brought it: known in this version, part of the task if this is the
-                // first run, and a remark like any other if not.
+                // The comment came with the prompt before any reading brought it. It is known in this version: part of the task if this is
+                // the first run, otherwise a remark like any other.
                 let is_new = job.people.remark(key).is_none() && !job.ticket.has_taken_in(key);
                 if key.kind == RemarkKind::TicketComment && is_new {
                     if job.attempts <= 1 {
@@ -376,7 +378,7 @@ impl Step<'_> {
                         job.people.remarks.push(Remark::unread(key.clone(), now));
                     }
                 }
-                // The version that was delivered counts; what was edited since is still open.
+                // The delivered version counts; one that was edited since is still open.
                 let mut remarks = job.people.remarks.iter_mut();
                 if let Some(remark) = remarks.find(|remark| remark.key == *key && remark.is_open()) {
                     remark.status = RemarkStatus::Delivered { run: run.clone() };
@@ -390,7 +392,7 @@ impl Step<'_> {
         });
     }
 
-    /// A message did not get through: the remark is open again.
+    /// Reopens the remarks of a message that did not reach the agent.
     pub fn remarks_returned(&mut self, id: &TicketId, run: &RunId, keys: &[RemarkKey]) {
         self.state.jobs.edit(id, |job| {
             for remark in job.people.remarks.iter_mut().filter(|remark| keys.contains(&remark.key)) {
@@ -407,7 +409,7 @@ impl Step<'_> {
         self.state.jobs.edit(id, |job| answered(job, run, key, answer, before.as_ref()));
     }
 
-    /// Open remarks that a complete reading does not have are asked for by id; a page that lacks one means nothing.
+    /// Reads by id the open remarks that a complete reading lacks, because missing from a page alone means nothing.
     pub fn check_missing(&mut self, id: &TicketId, kind: RemarkKind, present: &[CommentId]) {
         let Some(job) = self.state.jobs.get(id) else { return };
         let missing: Vec<CommentId> = job
@@ -423,11 +425,11 @@ impl Step<'_> {
     }
 }
 
-/// `before` is the head that the run began with.
+/// Notes a run's answer to a remark. `before` is the head with which the run began.
 fn answered(job: &mut Job, run: &RunId, key: &RemarkKey, answer: RemarkAnswer, before: Option<&CommitId>) {
     let head = job.delivery.head.clone();
     let Some(remark) = job.people.remark_mut(key) else { return };
-    // Only what was delivered to this run can be answered by it.
+    // A run can only answer what was delivered to it.
     let delivered = match &remark.status {
         RemarkStatus::Delivered { run: to }
         | RemarkStatus::Explained { run: to, .. }
@@ -440,7 +442,7 @@ fn answered(job: &mut Job, run: &RunId, key: &RemarkKey, answer: RemarkAnswer, b
     }
     let run = run.clone();
     match answer {
-        // Counts only with a commit that was made since.
+        // Counts only with a commit that was made since the run began.
         RemarkAnswer::Fixed { .. } => {
             if let Some(commit) = head.filter(|head| Some(head) != before) {
                 remark.status = RemarkStatus::Answered { run, commit };
@@ -451,10 +453,10 @@ fn answered(job: &mut Job, run: &RunId, key: &RemarkKey, answer: RemarkAnswer, b
     }
 }
 
-/// Tells the live run at once; what cannot be told is in the next prompt.
+/// Returns the message for the live run, if there is one that can be told. Otherwise the remark is in the next prompt.
 pub fn tell(job: &Job, remark: &Remark) -> Option<Action> {
     match &job.stage {
-        // Bots have the prompt of their round, and no line to a live agent.
+        // Bots have the prompt of their round, and no messages to a live agent.
         _ if remark.by_bot => None,
         // A reviewer changes nothing: what people want is for the next worker.
         Stage::Working { work: Work::Review { .. }, .. } => None,
@@ -465,7 +467,7 @@ pub fn tell(job: &Job, remark: &Remark) -> Option<Action> {
     }
 }
 
-/// As much of it as a list has room for.
+/// Returns the first line, shortened for a list.
 pub fn clipped(text: &str) -> String {
     const LONGEST: usize = 160;
     let line = first_line(text);

@@ -1,5 +1,5 @@
-//! A job that another machine began: where the ledger knows nothing of it, the workpad on its ticket says how often it was
-//! reworked and reviewed. Nothing in it approves anything.
+//! Jobs that another machine began. If the ledger knows nothing about such a job, the workpad (the runner's comment on the ticket) tells
+//! how often it was reworked and reviewed. Nothing in it approves anything.
 
 use serde::Deserialize;
 
@@ -10,7 +10,7 @@ use crate::domain::comment::Comment;
 use crate::domain::job::Job;
 use crate::domain::ticket::Ticket;
 
-/// What counts of the block that `workpad` writes.
+/// The fields that count of the block that `workpad` writes.
 #[derive(Debug, PartialEq, Eq)]
 struct Block {
     branch: String,
@@ -24,7 +24,7 @@ struct Review {
 }
 
 impl Step<'_> {
-    /// Before the first run of a ticket: what a workpad of ours says that another ledger knows of.
+    /// Takes over what the workpad says about the work of another ledger. Called before the first run of a ticket.
     pub fn restore(&mut self, ticket: &Ticket) {
         let Some(job) = self.state.jobs.get(&ticket.id).filter(|job| job.attempts == 0) else { return };
         let policy = self.policy;
@@ -62,7 +62,7 @@ fn is_known(job: &Job, block: &Block) -> bool {
     job.rework_cycles >= block.rework_cycles && job.delivery.reviews.passes >= block.passes
 }
 
-/// The block between the fences: one field in each line, its value as JSON.
+/// Parses the block between the fences: one field in each line, with its value as JSON.
 fn read(body: &str) -> Option<Block> {
     let block: Vec<&str> = body
         .lines()

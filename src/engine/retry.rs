@@ -1,10 +1,10 @@
-//! When a failed attempt is tried again: exponential, capped, with jitter from a seed instead of randomness.
+//! When a failed attempt is tried again: exponential back-off with a cap, and jitter from a seed instead of randomness.
 
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_secs(10);
 
-/// `min(10 s · 2^(n-1), cap)`, give or take a tenth, and never more than the cap. `failures` counts from 1.
+/// Returns `min(10 s · 2^(n-1), cap)`, changed by up to a tenth and never more than the cap. `failures` counts from 1.
 pub fn backoff(failures: u32, cap: Duration, seed: u64) -> Duration {
     let doublings = failures.saturating_sub(1).min(31);
     let plain = FIRST.saturating_mul(1u32 << doublings).min(cap);
@@ -14,7 +14,7 @@ pub fn backoff(failures: u32, cap: Duration, seed: u64) -> Duration {
     Duration::from_millis((millis + millis * thousandths / 1000).max(0) as u64).min(cap)
 }
 
-/// A number that differs between tickets and attempts and is the same in every replay.
+/// Returns a number that differs between tickets and attempts and is the same in every replay.
 pub fn seed_for(ticket: &str, attempt: u32) -> u64 {
     ticket
         .bytes()

@@ -1,16 +1,16 @@
-//! Reads what a reviewer says at its end (`structured_markdown_v1`, docs/reviewing.md). Nothing is guessed: a review without its
-//! head, with other findings than it counts, or with a finding that lacks a part is not a review.
+//! Parses the last words of a reviewer (`structured_markdown_v1`, docs/reviewing.md). Nothing is guessed: a text without its head, with
+//! another number of findings than it declares, or with an incomplete finding is not a review.
 
 use thiserror::Error;
 
 use crate::domain::finding::{ReviewFinding, Severity};
 use crate::domain::ids::CommitId;
 
-/// More findings than these are not a review that anybody could answer.
+/// The most findings that a review may have. Nobody could answer more.
 const FINDINGS: usize = 100;
-/// What is kept of each part of a finding.
+/// How many characters of each part of a finding are kept.
 const LONGEST_PART: usize = 4_000;
-/// The shortest beginning of a commit's name that names it.
+/// The shortest accepted beginning of a commit's name.
 const SHORTEST_NAME: usize = 7;
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -37,7 +37,7 @@ pub enum Unreadable {
     BadSeverity { id: String, found: String },
 }
 
-/// The findings of the last review in `text`, if it is one of `head`.
+/// Returns the findings of the last review in `text`, if it is a valid review of `head`.
 pub fn read(text: &str, head: &CommitId) -> Result<Vec<ReviewFinding>, Unreadable> {
     let mut sections = sections(text).ok_or(Unreadable::NoReview)?.into_iter();
     let top = sections.next().unwrap_or_default();
@@ -64,7 +64,7 @@ pub fn read(text: &str, head: &CommitId) -> Result<Vec<ReviewFinding>, Unreadabl
     Ok(findings)
 }
 
-/// A beginning of its name is enough.
+/// Whether `word` is the commit's name or a long enough beginning of it.
 fn names(word: &str, head: &CommitId) -> bool {
     let word = word.trim_matches('`').to_ascii_lowercase();
     word.len() >= SHORTEST_NAME && head.as_str().to_ascii_lowercase().starts_with(&word)
@@ -112,7 +112,8 @@ impl Section {
     }
 }
 
-/// The last document in the text that begins with `# Review`, by its headings. Code blocks are text of the part that they are in.
+/// Returns the last document in the text that begins with `# Review`, split by its headings. Code blocks belong to the part that they are
+/// in.
 fn sections(text: &str) -> Option<Vec<Section>> {
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     let start = lines.iter().rposition(|line| is_review_heading(line))?;
@@ -143,7 +144,7 @@ fn is_review_heading(line: &str) -> bool {
     line.strip_prefix("# ").is_some_and(|rest| rest.trim().eq_ignore_ascii_case("review"))
 }
 
-/// `- name: text`, also with the name in bold. Only names that the format has: other words with a colon are text.
+/// Parses `- name: text`, also with the name in bold. Only the names of the format count; other words with a colon are text.
 fn part_of(line: &str) -> Option<(String, &str)> {
     const NAMES: [&str; 7] = ["head", "findings", "severity", "place", "summary", "why_it_matters", "suggested_fix"];
     let (name, rest) = line.trim_start().trim_start_matches(['-', '*', ' ']).split_once(':')?;

@@ -1,7 +1,7 @@
-//! The review of a head: whether it needs one, what came of it, and where that is told.
+//! The review of a head: whether it needs one, what its result is, and where that is reported.
 //!
-//! A review happens when the pull request is open and its checks have passed: nobody is paid to read what CI rejects, and what was
-//! found stands where people look. It counts for the head that it read and for no other.
+//! A review takes place when the pull request is open and its checks have passed. So nobody is paid to read what CI rejects, and the
+//! findings are where people look. A review counts for the head that it read and for no other.
 
 use super::answers::answer_of;
 use super::decided::Decided;
@@ -17,13 +17,13 @@ use crate::domain::pr::PrState;
 use crate::domain::remark::{Remark, RemarkEffect, RemarkKind, RemarkStatus};
 use crate::domain::run::{RunReport, StopReason};
 
-/// Where the review of a head stands.
+/// The status of a head's review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReviewState {
-    /// Reviewed, or nobody asks for it.
+    /// Reviewed, or no review is required.
     Done,
     Needed,
-    /// No further review is paid for: a person reads it.
+    /// No further review is paid for; a person has to review the head.
     UsedUp,
 }
 
@@ -33,14 +33,14 @@ pub fn state(job: &Job, head: &CommitId, policy: &Policy) -> ReviewState {
         return ReviewState::Done;
     }
     let used_up = reviews.passes >= policy.review.max_passes;
-    // Whoever approves a head that no reviewer will read has read it.
+    // A person who approves a head that no reviewer will read has reviewed it.
     if (used_up || reviews.is_given_up(head)) && job.people.is_approved(head) {
         return ReviewState::Done;
     }
     if used_up { ReviewState::UsedUp } else { ReviewState::Needed }
 }
 
-/// A reviewer is asked, unless it could not be understood twice already.
+/// Queues a review, unless two reviews of this head could not be parsed already.
 pub fn ask(job: &mut Job, head: CommitId, out: &mut Decided<'_>) {
     if !job.delivery.reviews.is_given_up(&head) {
         out.queue(job, Work::Review { head }, Wait::Ready);
@@ -57,13 +57,13 @@ fn give_up(job: &mut Job, head: CommitId, out: &mut Decided<'_>) {
     out.block(job, BlockCause::ReviewUnreadable { head: head.clone(), because }, Work::Review { head });
 }
 
-/// The conversation that a review goes on with: only to be asked for the same one again.
+/// Returns the conversation that a review resumes. It is resumed only to ask for the same review again.
 pub fn conversation(job: &Job, head: &CommitId) -> Option<SessionId> {
     let reviews = &job.delivery.reviews;
     reviews.session.clone().filter(|_| reviews.unreadable.as_ref().is_some_and(|last| last.head == *head))
 }
 
-/// A review run ended well. What it said is read here, and counts only for the head that it was given.
+/// Handles a review run that ended well. Its text is parsed here, and counts only for the head that the run was given.
 pub fn ended(job: &mut Job, head: CommitId, report: &RunReport, out: &mut Decided<'_>) {
     job.failures = 0;
     match review_format::read(report.said.as_deref().unwrap_or_default(), &head) {
@@ -92,13 +92,13 @@ pub fn ended(job: &mut Job, head: CommitId, report: &RunReport, out: &mut Decide
             return;
         }
     }
-    // What people said meanwhile, and what was found, is judged with the next look.
+    // The next look judges the findings, and what people wrote meanwhile.
     if let Some(pr) = job.delivery.pr.clone() {
         look_again(job, &pr, out);
     }
 }
 
-/// The findings take the place of those before, which the reviewer has been told and did not repeat.
+/// Replaces the earlier findings. The reviewer was given those and did not repeat them.
 fn take_in(job: &mut Job, head: CommitId, findings: Vec<ReviewFinding>, out: &Decided<'_>) {
     let answers: Vec<String> = job.delivery.reviews.findings.iter().map(|finding| job.answer_to(finding)).collect();
     job.people.remarks.retain(|remark| remark.key.kind != RemarkKind::Finding);
@@ -127,7 +127,7 @@ fn take_in(job: &mut Job, head: CommitId, findings: Vec<ReviewFinding>, out: &De
     reviews.head = Some(head);
 }
 
-/// Brings the comment about the review up to date, if it would say something else now.
+/// Updates the comment about the review, if its content would change.
 pub fn tell(job: &mut Job, out: &mut Decided<'_>) {
     let open = job.delivery.pr.as_ref().filter(|pr| pr.state == PrState::Open).map(|pr| pr.number);
     let reviews = &job.delivery.reviews;
@@ -140,7 +140,7 @@ pub fn tell(job: &mut Job, out: &mut Decided<'_>) {
     }
     let key = match (out.policy.review.comment, out.policy.pr.forge) {
         (ReviewComment::Off, _) | (_, ForgeKind::None) => return,
-        // Comments on a ticket are not rewritten: each change is one of its own.
+        // Comments on a ticket are not rewritten, so each change is a comment of its own.
         (_, ForgeKind::Local) => format!("review:{shows:016x}"),
         (ReviewComment::Create, ForgeKind::Github) => format!("review:{}", reviews.passes),
         (ReviewComment::Upsert, ForgeKind::Github) => "review".to_owned(),
@@ -149,14 +149,15 @@ pub fn tell(job: &mut Job, out: &mut Decided<'_>) {
     out.act(Action::ReviewComment { number, key });
 }
 
-/// A conversation on the pull request that we began about a finding, and in which nobody else has said anything.
+/// A conversation on the pull request that the runner began about a finding, and in which nobody else has written.
 pub struct OwnThread {
     pub id: CommentId,
-    /// The finding's.
+    /// The comment key of the finding.
     pub note: String,
 }
 
-/// Says in the conversations about findings what became of them, and resolves what is settled: a rule of the forge must not wait for us.
+/// Reports in the conversations about findings how each was settled, and resolves those that are, so that a rule of the forge does not wait
+/// for the runner.
 pub fn tell_in_threads(job: &mut Job, number: PrNumber, threads: &[OwnThread], out: &mut Decided<'_>) {
     for thread in threads {
         let Some((said, resolve)) = became_of(job, &thread.note) else { continue };
@@ -169,7 +170,7 @@ pub fn tell_in_threads(job: &mut Job, number: PrNumber, threads: &[OwnThread], o
     }
 }
 
-/// What is to be said about a finding by now, and whether nothing more comes of it.
+/// Returns what to report about a finding now, and whether the finding is settled. `None` if there is nothing to report yet.
 fn became_of(job: &Job, note: &str) -> Option<(Said, bool)> {
     let words = |words: String| Said::Answer { how: "settled".to_owned(), commit: None, words: Some(words) };
     let reviews = &job.delivery.reviews;
@@ -182,21 +183,21 @@ fn became_of(job: &Job, note: &str) -> Option<(Said, bool)> {
         RemarkStatus::Open | RemarkStatus::Delivered { .. } => None,
         RemarkStatus::Answered { .. } => Some((answer_of(remark)?, true)),
         RemarkStatus::Overruled { .. } | RemarkStatus::Withdrawn { .. } => Some((words(job.answer_to(finding)), true)),
-        // A person has to accept it.
+        // A person has to accept the answer.
         RemarkStatus::Addressed { .. } | RemarkStatus::Explained { .. } | RemarkStatus::Declined { .. } => {
             Some((answer_of(remark)?, false))
         }
     }
 }
 
-/// Somebody pushed: what the reviewer is reading will not be merged.
+/// Stops a review whose head was replaced by a push, because that head will not be merged.
 pub fn head_moved(job: &mut Job, head: &CommitId, out: &mut Decided<'_>) {
     if matches!(&job.stage, Stage::Working { work: Work::Review { head: read }, .. } if read != head) {
         stop(job, StopReason::Superseded, out);
     }
 }
 
-/// Whether a review waits that would read another head than the pull request has.
+/// Whether a queued review would read another head than the pull request has.
 pub fn is_overtaken(job: &Job) -> bool {
     let Stage::Queued { work: Work::Review { head }, .. } = &job.stage else { return false };
     job.delivery.pr.as_ref().is_none_or(|pr| pr.head != *head)

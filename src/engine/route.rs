@@ -7,12 +7,12 @@ use crate::domain::route::Route;
 use crate::domain::run::RunKind;
 use crate::domain::ticket::state_in;
 
-/// `None` only for a policy without any route.
+/// Returns the route for a run. `None` only for a policy without any route, because the last one matches every ticket.
 pub fn choose<'a>(policy: &'a Policy, ticket: &TicketFacts, kind: RunKind) -> Option<&'a Route> {
     policy.agent.routes.iter().find(|route| matches(route, ticket, kind)).map(|route| &route.route)
 }
 
-/// The credentials that a run of this ticket would use.
+/// Returns the credential pool that a run of this ticket would use.
 pub fn pool<'a>(policy: &'a Policy, ticket: &TicketFacts, kind: RunKind) -> Option<&'a PoolName> {
     choose(policy, ticket, kind).map(|route| &route.pool)
 }

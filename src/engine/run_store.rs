@@ -1,4 +1,4 @@
-//! The live runs, with their deadlines and how many there are per column.
+//! The live runs, with their deadlines and the number of runs per column.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,13 +10,13 @@ use crate::domain::time::Timestamp;
 #[derive(Debug, Clone, Default)]
 pub struct Runs {
     all: BTreeMap<RunId, LiveRun>,
-    /// By the column of their tickets.
+    /// The number of runs by the column of their tickets.
     in_state: BTreeMap<String, usize>,
-    /// When each is to be looked at again: see `limits`.
+    /// When each run is to be looked at again: see `limits`.
     due: Timetable<RunId>,
-    /// Changed since the ledger was last told.
+    /// Runs that changed since changes were last taken for the ledger.
     changed: BTreeSet<RunId>,
-    /// Those whose deadlines have to be found anew.
+    /// Runs whose deadlines have to be worked out again.
     dirty: BTreeSet<RunId>,
 }
 
@@ -26,7 +26,7 @@ impl PartialEq for Runs {
     }
 }
 
-/// How columns are compared.
+/// Returns the form in which columns are compared: trimmed, in lower case.
 pub fn column(state: &str) -> String {
     state.trim().to_lowercase()
 }
@@ -60,7 +60,7 @@ impl Runs {
         self.all.is_empty()
     }
 
-    /// How many are at work on tickets of this column: see [`column()`].
+    /// Returns how many runs are live for tickets of this column: see [`column()`].
     pub fn in_column(&self, column: &str) -> usize {
         self.in_state.get(column).copied().unwrap_or(0)
     }
@@ -81,14 +81,14 @@ impl Runs {
         Some(run)
     }
 
-    /// Changes a run, and has that written down.
+    /// Changes a run and marks it to be written to the ledger.
     pub fn edit<R>(&mut self, id: &RunId, change: impl FnOnce(&mut LiveRun) -> R) -> Option<R> {
         let answer = self.progress(id, change)?;
         self.changed.insert(id.clone());
         Some(answer)
     }
 
-    /// Changes a run. What changes all the time reaches the ledger with the next checkpoint.
+    /// Changes data of a run that changes all the time. It reaches the ledger with the next checkpoint.
     pub fn progress<R>(&mut self, id: &RunId, change: impl FnOnce(&mut LiveRun) -> R) -> Option<R> {
         let run = self.all.get_mut(id)?;
         let before = run.ticket_state.clone();
@@ -117,7 +117,7 @@ impl Runs {
         };
     }
 
-    /// What the ledger has to be told.
+    /// Takes the runs that have to be written to the ledger.
     pub(super) fn take_changed(&mut self) -> BTreeSet<RunId> {
         std::mem::take(&mut self.changed)
     }
@@ -143,7 +143,7 @@ impl Runs {
     }
 }
 
-/// The runs of a ledger: nothing of them has to be written.
+/// Collects the runs of a ledger: none of them has to be written.
 impl FromIterator<LiveRun> for Runs {
     fn from_iter<I: IntoIterator<Item = LiveRun>>(runs: I) -> Self {
         let mut all = Self::default();

@@ -1,4 +1,4 @@
-//! Live runs: their start, their progress, their end, and the runs of an earlier life.
+//! Live runs: their start, their progress, their end, and the runs of an earlier life of the runner.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,14 +24,14 @@ use crate::domain::time::Timestamp;
 use crate::domain::usage::Usage;
 
 impl Step<'_> {
-    /// Settles what an earlier life left: its runs are lost, its unconfirmed effects are done again.
+    /// Settles what an earlier life left: its runs are lost, and its unconfirmed effects are done again.
     pub fn recovered(&mut self, mut lost: Vec<LostRun>) {
-        // Once a life: a second one would declare live runs dead.
+        // Once a life: a second recovery would declare live runs dead.
         if self.state.recovered {
             return;
         }
         self.state.recovered = true;
-        // Taken before anything new is decided: what this step itself hands out needs no repetition.
+        // Listed before anything new is decided, because the effects of this step need no repetition.
         let again: Vec<EffectId> = self
             .state
             .outbox
@@ -41,7 +41,7 @@ impl Step<'_> {
             .collect();
         self.state.jobs.mark_all_dirty();
         self.hope_for_directories();
-        // The file may have been corrected while nobody was looking.
+        // The workflow file may have been corrected while no runner was up.
         if self.is_another_workflow() {
             self.retry_after_workflow_change();
         }
@@ -52,7 +52,7 @@ impl Step<'_> {
             let mut report = RunReport::bare(RunOutcome::Failed { failure: RunFailure::Lost });
             report.salvage = salvage;
             report.head = head;
-            // What it spent after the ledger last heard of it.
+            // What the run spent after its last checkpoint in the ledger.
             let known = self.state.runs.get(&run).map(|live| live.progress.usage).unwrap_or_default();
             report.unreported_usage = spent.unwrap_or_default().beyond(&known);
             self.run_finished(run, report);
@@ -75,7 +75,7 @@ impl Step<'_> {
             if matches!(pending.effect.action, Action::StartRun { .. }) || self.is_pointless(pending) {
                 self.drop_effect(id);
             } else if let (true, Some(ticket)) = (merges, pending.effect.ticket.clone()) {
-                // Much may have been said since it was decided.
+                // Much may have been said since the merge was decided.
                 self.merge_maybe_done(id, &ticket, "the runner was stopped");
             } else {
                 self.hand_over(id);
@@ -83,13 +83,13 @@ impl Step<'_> {
         }
     }
 
-    /// The silence was ours: no agent is blamed for what nobody could hear.
+    /// Handles that the runner itself was not running: the silence of that time is not counted against any agent.
     pub fn was_away(&mut self, away: Duration) {
         let later = |at: Timestamp| (at + away).min(self.now);
         let runs: Vec<RunId> = self.state.runs.keys().cloned().collect();
         for id in &runs {
             self.state.runs.edit(id, |run| {
-                // Nor is the time that a run has been at work, which a fresh start and the caps go by.
+                // Nor is that time counted as run time, which the deadline for a fresh start and the caps use.
                 run.started_at = later(run.started_at);
                 run.progress.last_event_at = later(run.progress.last_event_at);
                 run.progress.tool_open_since = run.progress.tool_open_since.map(later);
@@ -98,7 +98,7 @@ impl Step<'_> {
         self.note(None, "away", format!("the runner itself did not run for {} s", away.as_secs()));
     }
 
-    /// Whoever restarts the runner may just have removed the cause.
+    /// Lets merges that were hindered be tried at once. Restarting the runner may have followed the removal of the cause.
     fn look_at_hindered_merges_again(&mut self) {
         let ready: Vec<TicketId> = self.state.jobs.index().in_phase(Phase::ReadyToMerge).cloned().collect();
         let now = self.now;
@@ -131,13 +131,13 @@ impl Step<'_> {
         self.emit(Some(&ticket), Action::Comment { key: format!("started:{run}"), said });
         if let Some(Stage::Working { stopping: Some(reason), .. }) = self.state.jobs.get(&ticket).map(|job| &job.stage)
         {
-            // The stop may have come before there was anything to be stopped.
+            // The stop may have come before there was a process to be stopped.
             let reason = reason.clone();
             self.emit(Some(&ticket), Action::StopRun { run, reason });
         }
     }
 
-    /// The start is confirmed: its effect is over. Whether its prompt reached the agent is another question.
+    /// Removes the start's effect after the start was confirmed. Whether the prompt reached the agent is reported separately.
     fn start_confirmed(&mut self, run: &RunId) {
         if let Some(id) = self.start_effect(run) {
             self.forget_effect(id);
@@ -156,7 +156,7 @@ impl Step<'_> {
         self.note_progress(&run, &activity);
         match activity {
             Activity::Agent { usage, .. } => {
-                // Turns are counted by `TurnEnded` alone.
+                // Turns are counted only by `TurnEnded`.
                 self.spend(&run, Usage { turns: 0, ..usage });
             }
             Activity::Doing { .. } => {}
@@ -179,7 +179,7 @@ impl Step<'_> {
             Activity::RateLimited { limit } => {
                 self.state.meta.pools.entry(pool).or_default().rate_limit = Some(limit);
             }
-            // Whatever a reviewer writes is thrown away with its tree.
+            // A reviewer's commits are discarded with its worktree.
             Activity::Committed { .. } if kind == RunKind::Review => {}
             Activity::Committed { head } => {
                 self.state.jobs.edit(&ticket, |job| {
@@ -216,7 +216,7 @@ impl Step<'_> {
         }
     }
 
-    /// What the run itself remembers of it.
+    /// Notes in the run's own progress what an activity reports.
     fn note_progress(&mut self, run: &RunId, activity: &Activity) {
         let now = self.now;
         self.state.runs.progress(run, |live| {
@@ -225,7 +225,7 @@ impl Step<'_> {
             match activity {
                 Activity::Agent { usage, tool_open_since, said } => {
                     progress.tool_open_since = *tool_open_since;
-                    // An echo of what it was told is not yet work.
+                    // A mere echo of what the agent was told is not work.
                     if usage.tokens() > 0 || tool_open_since.is_some() {
                         progress.nudged = false;
                     }
@@ -259,7 +259,7 @@ impl Step<'_> {
         });
     }
 
-    /// Counts usage once, in every account, and pulls the brake where a cap is near or reached.
+    /// Adds usage to the run, the day, the total and the ticket, and warns or stops the run where a cap is near or reached.
     fn spend(&mut self, run: &RunId, usage: Usage) {
         let counted = self.state.runs.progress(run, |live| {
             live.progress.usage += usage;
@@ -274,7 +274,7 @@ impl Step<'_> {
         self.brake(run);
     }
 
-    /// A run that spends tokens, or ends a turn well, has got through: the others may follow.
+    /// Notes that a run of the pool gets through, because it spends tokens or ends a turn. The other runs of the pool may follow.
     fn pool_works(&mut self, run: &RunId, usage: &Usage) {
         let Some(pool) = self.state.runs.get(run).map(|live| live.pool.clone()) else { return };
         let now = self.now;
@@ -294,7 +294,7 @@ impl Step<'_> {
         }
     }
 
-    /// 80 %: wrap up. 100 %: stop, at this very event.
+    /// Tells a run at 80 % of a cap to wrap up, and stops it at 100 %.
     pub fn brake(&mut self, run: &RunId) {
         let Some(live) = self.state.runs.get(run) else { return };
         let Some(job) = self.state.jobs.get(&live.ticket) else { return };
@@ -328,7 +328,7 @@ impl Step<'_> {
         }
     }
 
-    /// What live runs have run so far, if anybody counts it.
+    /// Returns how long the live runs have been running, or zero if no daily cap on run time is set.
     pub fn live_today(&self) -> Duration {
         if self.policy.budget.daily.max_run.is_none() {
             return Duration::ZERO;
@@ -336,12 +336,12 @@ impl Step<'_> {
         self.state.runs.values().fold(Duration::ZERO, |sum, run| sum.saturating_add(self.now.since(run.started_at)))
     }
 
-    /// Speaks to an agent that has been silent, once, before silence ends its run.
+    /// Sends one message to an agent that has been silent, before the silence ends its run.
     pub fn nudge(&mut self, run: &RunId) {
         let (policy, now) = (self.policy, self.now);
         let quiet = |live: &LiveRun| limits::quiet_since(live, &policy.agent, now);
         let Some(since) = self.state.runs.get(run).and_then(quiet) else { return };
-        // Every silence is shown, and wakes us for that; one without work since the last nudge earns no other.
+        // Every silence is noted, so that it is shown and wakes the engine once. Another nudge needs work since the last one.
         let noticed = self.state.runs.edit(run, |live| {
             live.progress.quiet_noticed = Some(since);
             (live.ticket.clone(), std::mem::replace(&mut live.progress.nudged, true))

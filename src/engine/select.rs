@@ -11,7 +11,7 @@ use crate::domain::run::StopReason;
 use crate::domain::ticket::{Blocker, Dispatchable, same_state, state_in};
 use crate::domain::time::Timestamp;
 
-/// Every state in which a ticket is worked on, waited for, or asked back from.
+/// Returns every state in which a ticket is worked on, waited for, or sent back to work, except terminal ones.
 pub fn states_of_interest(policy: &Policy) -> Vec<String> {
     let mut states: Vec<String> = Vec::new();
     let lists = [&policy.tracker.active_states, &policy.orchestration.rework_states, &policy.merge.approval_states];
@@ -27,7 +27,7 @@ pub fn is_terminal(state: &str, policy: &Policy) -> bool {
     state_in(state, &policy.tracker.terminal_states)
 }
 
-/// A state in which a live run may go on: active ones, and the columns we move tickets to ourselves.
+/// Whether a live run may continue in this state: active, rework and approval states, and the columns to which the runner moves tickets.
 pub fn is_live(state: &str, policy: &Policy) -> bool {
     let ours = || policy.orchestration.states.values().any(|column| same_state(column, state));
     !is_terminal(state, policy)
@@ -37,18 +37,18 @@ pub fn is_live(state: &str, policy: &Policy) -> bool {
             || ours())
 }
 
-/// Whether a run may go on with its ticket as it is read now.
+/// Whether a run may continue with its ticket as it is read now.
 pub fn may_go_on(ticket: &TicketFacts, policy: &Policy) -> bool {
     is_live(&ticket.state, policy) && lost_eligibility(ticket, policy).is_none()
 }
 
-/// Whether somebody moved a run's ticket on since the run began. A column that we move tickets to ourselves says nothing.
+/// Whether a run's ticket was moved on since the run began. A move to a column that the runner itself uses does not count.
 pub fn moved_on(state_at_start: &str, ticket: &TicketFacts, policy: &Policy) -> bool {
     let ours = || policy.orchestration.states.values().any(|column| same_state(column, &ticket.state));
     !may_go_on(ticket, policy) || (!same_state(state_at_start, &ticket.state) && !ours())
 }
 
-/// Whether a queued job's ticket is where work may start: an active state, or, once work has begun, any live one.
+/// Whether a queued job's ticket is where work may start: in an active state or, once work has begun, in any live one.
 pub fn may_start(job: &Job, policy: &Policy) -> bool {
     let state = &job.ticket.state;
     is_active(state, policy) || (job.attempts > 0 && is_live(state, policy))
@@ -58,25 +58,25 @@ pub fn is_active(state: &str, policy: &Policy) -> bool {
     state_in(state, &policy.tracker.active_states) && !is_terminal(state, policy)
 }
 
-/// The labels that let a ticket be worked on.
+/// Returns the labels that let a ticket be worked on.
 fn labels_that_let_in(policy: &Policy) -> Vec<String> {
     policy.tracker.required_labels.iter().chain(policy.orchestration.required_label.iter()).cloned().collect()
 }
 
-/// Labels that are required and missing. A blank one matches nothing, so it is always missing.
+/// Returns the labels that are required and missing. A blank one matches nothing, so it is always missing.
 pub fn missing_labels(ticket: &TicketFacts, policy: &Policy) -> Vec<String> {
     let is_missing =
         |wanted: &String| wanted.trim().is_empty() || !ticket.labels.contains(&wanted.trim().to_lowercase());
     labels_that_let_in(policy).into_iter().filter(is_missing).collect()
 }
 
-/// Whether what somebody did lets a ticket be worked on. What our own account does follows somebody's word.
+/// Whether this author's acts let a ticket be worked on. The runner's own account counts, because it follows a person's word.
 fn counts(who: &Author, policy: &Policy) -> bool {
     who.ourselves || is_trusted(who, policy)
 }
 
-/// Whose doing it is that the ticket may be worked on, if theirs does not count. Where the tracker does not tell who did what,
-/// whoever can write there counts.
+/// Returns whose act let the ticket in, in words, if that author does not count. Where the tracker does not report who did what, everybody
+/// who can write there counts.
 pub fn not_let_in(ticket: &TicketFacts, policy: &Policy) -> Option<String> {
     let labels = labels_that_let_in(policy);
     let (who, _, what) = ticket.history.let_in(&labels).find(|(who, ..)| !counts(who, policy))?;
@@ -86,7 +86,7 @@ pub fn not_let_in(ticket: &TicketFacts, policy: &Policy) -> Option<String> {
     ))
 }
 
-/// What nobody who counts has seen: somebody else changed the text after the ticket was let in.
+/// Returns a reason if a person who does not count changed the text after the ticket was let in, so that nobody who counts has seen it.
 pub fn reworded(ticket: &TicketFacts, policy: &Policy) -> Option<String> {
     let change = ticket.history.reworded_since(&labels_that_let_in(policy), |who| counts(who, policy))?;
     Some(format!(
@@ -95,7 +95,7 @@ pub fn reworded(ticket: &TicketFacts, policy: &Policy) -> Option<String> {
     ))
 }
 
-/// Why this ticket is not ours, if it is not.
+/// Returns why this ticket is not the runner's, if it is not.
 pub fn not_ours(ticket: &TicketFacts, policy: &Policy) -> Option<String> {
     if let Dispatchable::No(because) = &ticket.dispatchable {
         return Some(because.clone());
@@ -108,7 +108,7 @@ pub fn not_ours(ticket: &TicketFacts, policy: &Policy) -> Option<String> {
     (!allowed).then(|| format!("its author {} is not in tracker.authors", author.unwrap_or("(unknown)")))
 }
 
-/// What takes a ticket out of our hands while it is being worked on.
+/// Returns what takes a ticket away from the runner while it is being worked on, if anything does.
 pub fn lost_eligibility(ticket: &TicketFacts, policy: &Policy) -> Option<String> {
     if let Some(because) = not_ours(ticket, policy) {
         return Some(because);
@@ -120,7 +120,7 @@ pub fn lost_eligibility(ticket: &TicketFacts, policy: &Policy) -> Option<String>
     not_let_in(ticket, policy)
 }
 
-/// Blockers that are not finished. A failed or unknown one keeps blocking.
+/// Returns the blockers that are not finished. A failed or unknown one keeps blocking.
 pub fn open_blockers(ticket: &TicketFacts, policy: &Policy) -> Vec<TicketKey> {
     ticket
         .blocked_by
@@ -134,7 +134,7 @@ pub fn is_open_blocker(blocker: &Blocker, policy: &Policy) -> bool {
     blocker.failed || !blocker.state.as_deref().is_some_and(|state| is_terminal(state, policy))
 }
 
-/// Why a run that was decided on must not start after all, now that its ticket was read once more.
+/// Returns why a run that was decided on must not start after all, now that its ticket was read once more.
 pub fn too_late(ticket: Option<&TicketFacts>, policy: &Policy) -> Option<StopReason> {
     let Some(ticket) = ticket else { return Some(StopReason::NotActive) };
     if is_terminal(&ticket.state, policy) {
@@ -150,7 +150,8 @@ pub fn too_late(ticket: Option<&TicketFacts>, policy: &Policy) -> Option<StopRea
     (!open_blockers(ticket, policy).is_empty()).then_some(StopReason::BlockerOpened)
 }
 
-/// Priority 1..=4 first, then (with `critical_path`) the longest chain that waits for it, then oldest, then key.
+/// The order of jobs in line: priority 1..=4, then (with `critical_path`) the longest chain that waits for the ticket, then the oldest,
+/// then the key.
 pub type Rank = (i64, Reverse<u32>, Timestamp, TicketKey);
 
 pub fn rank(job: &Job, chain: u32) -> Rank {

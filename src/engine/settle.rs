@@ -1,6 +1,6 @@
 //! After each event: stop what must stop, redo what is due, merge what is ready, start what may start.
 //!
-//! It looks only at what changed, what is due, and what depends on something that changed for all.
+//! Only jobs are looked at that changed, that are due, or that depend on something that changed for all.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -21,12 +21,13 @@ use crate::domain::ids::{RunId, TicketId};
 use crate::domain::job::{BlockCause, CheckWait, Job, Stage, Wait};
 
 const FIRST_MINUTE: Duration = Duration::from_secs(60);
-/// Settling one job may change another. No chain of that kind is known to be long; the rest of one is left to the next event.
+/// Settling one job may change another, for at most this many rounds. No such chain is known to be long; the next event continues one that
+/// is.
 const ROUNDS: usize = 32;
 
 impl Step<'_> {
     pub fn settle(&mut self) {
-        // Nothing is decided on half-known ground.
+        // Nothing is decided before recovery is complete.
         if !self.state.recovered {
             return;
         }
@@ -58,7 +59,7 @@ impl Step<'_> {
         self.archive_what_is_over();
     }
 
-    /// Every job that changed, until none does.
+    /// Settles every job that changed, until none does.
     fn settle_jobs(&mut self) -> BTreeSet<TicketId> {
         let mut settled = BTreeSet::new();
         self.stop_what_must_stop();
@@ -98,7 +99,7 @@ impl Step<'_> {
         self.leave_directory(id);
     }
 
-    /// Jobs whose time has come, and times that a clock set which has been put back since.
+    /// Marks the jobs whose time has come, and those whose due time was set before the clock was put back.
     fn wake_what_is_due(&mut self) {
         let due = &self.state.jobs.index().due;
         let mut awake = due.due(self.now);
@@ -112,7 +113,7 @@ impl Step<'_> {
         self.policy.agent.max_retry_backoff.max(FIRST_MINUTE).saturating_mul(2)
     }
 
-    /// Said once, not for each job that waits because of it.
+    /// Notes a spent daily budget once, not for each job that waits because of it.
     fn note_spent_day(&mut self) {
         let spent = hindrance::day_is_spent(self.state, self.policy);
         if spent.is_some() && !self.state.day_is_spent {
@@ -126,7 +127,7 @@ impl Step<'_> {
         self.state.day_is_spent = spent.is_some();
     }
 
-    /// Stops live runs for a reason that holds for all of them, and those whose time is over.
+    /// Stops live runs for reasons that hold for all of them, and those whose deadline has passed.
     fn stop_what_must_stop(&mut self) {
         let all = self.state.global_switch().is_some()
             || self.policy.rollout.mode == RolloutMode::Observe
@@ -149,7 +150,7 @@ impl Step<'_> {
         let Some(live) = self.state.runs.get(run) else { return };
         let ticket = live.ticket.clone();
         let Some(job) = self.state.jobs.get(&ticket) else { return };
-        // None of these reasons outranks the one that it is being stopped for.
+        // None of these reasons outranks the one for which the run is being stopped already.
         if matches!(job.stage, Stage::Working { stopping: Some(_), .. }) {
             return;
         }
@@ -171,7 +172,7 @@ impl Step<'_> {
     }
 
     fn unblock_by_new_evidence(&mut self, id: &TicketId) {
-        // Before the first poll the base is not known, which is nothing new.
+        // Before the first poll the base is not known, which must not count as new evidence.
         if self.state.tracker.last_ok.is_none() {
             return;
         }
@@ -186,20 +187,20 @@ impl Step<'_> {
         self.decide_with(id, |job, out| {
             let Stage::Blocked { cause, resume, since } = job.stage.clone() else { return };
             if matches!(&cause, BlockCause::NoNewEvidence { fingerprint } if **fingerprint == Fingerprint::default()) {
-                // Blocked by a version that kept another digest: what is new is what comes from now on.
+                // Blocked by a version with another kind of fingerprint: only changes from now on are new.
                 let cause = BlockCause::NoNewEvidence { fingerprint: Box::new(current) };
                 out.amend(job, Stage::Blocked { cause, resume, since });
                 return;
             }
             job.evidence.no_progress_with = None;
             out.note(job, None, "new_evidence", format!("something is new: {} changed", parts.join(", ")));
-            // Not counted anew: what changes often would pay for attempts without end.
+            // The counters stay, because something that changes often would otherwise pay for attempts without end.
             out.queue(job, resume, Wait::Ready);
         });
     }
 
-    /// A queued job whose ticket left the active states is given back, however that came to be known. The others say what they
-    /// wait for, and those that wait for nothing of their own stand in line.
+    /// Settles a queued job. One whose ticket left the active states is released, however that became known. The others get their wait, and
+    /// those that wait for nothing of their own get in line.
     fn settle_queued(&mut self, id: &TicketId) {
         let Some(job) = self.state.jobs.get(id) else { return };
         if !self.state.shutting_down && !select::may_start(job, self.policy) {
@@ -225,10 +226,10 @@ impl Step<'_> {
         }
     }
 
-    /// What a queued job waits for that is its own doing.
+    /// Returns what a queued job waits for that is its own doing.
     fn own_wait(&self, job: &Job, wait: &Wait) -> Wait {
         if let Wait::Retry { due, .. } | Wait::Continuation { due } = wait {
-            // A time beyond the longest back-off was set by a clock that has been put back since.
+            // A time beyond the longest back-off was set before the clock was put back.
             if *due > self.now && due.since(self.now) <= self.longest_retry() {
                 return wait.clone();
             }
@@ -266,7 +267,7 @@ impl Step<'_> {
         }
     }
 
-    /// The deadlines of runs that changed, or whose jobs did.
+    /// Works out the deadlines of runs that changed, or whose jobs did.
     pub fn file_deadlines(&mut self) {
         for run in self.state.runs.take_dirty() {
             let due = self.state.runs.get(&run).and_then(|run| limits::next_look(self.state, self.policy, run));

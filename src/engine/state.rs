@@ -1,4 +1,4 @@
-//! Everything the engine knows. Plain data without handles; what changed in a step is collected for the ledger.
+//! Everything that the engine knows. Plain data without handles; the changes of a step are collected for the ledger.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -25,33 +25,33 @@ pub struct State {
     pub jobs: Jobs,
     pub runs: Runs,
     pub outbox: Outbox,
-    /// Everything else, which is small and kept as one record.
+    /// Everything else that is stored, which is small and kept as one record.
     pub meta: Meta,
-    /// The kill-switch file, as last seen. Read from disk, never stored.
+    /// Since when the kill-switch file has been there, as last seen. Read from disk, never stored.
     pub switch_file: Option<Timestamp>,
     pub tracker: TrackerHealth,
     pub lanes: BTreeMap<Lane, LaneHealth>,
     pub base: Option<CommitId>,
     pub shutting_down: bool,
-    /// Nothing is decided before the past is settled.
+    /// Whether recovery is complete. Nothing is decided before.
     pub recovered: bool,
-    /// Jobs that the last list of the board did not have: nothing is started for them before they were asked for.
+    /// Jobs that the last list of the board did not include. Nothing is started for them until their tickets were read by id.
     pub unseen: BTreeSet<TicketId>,
-    /// Jobs that the last list of the board did not have, whether or not they were asked for since.
+    /// Jobs that the last list of the board did not include, whether or not they were read since.
     pub off_list: BTreeSet<TicketId>,
-    /// Jobs whose last reading contradicts something of ours that is not visible yet, or is older than one before. They are
-    /// asked for again; what lasts longer than [`SETTLE`] is believed.
+    /// Jobs whose last reading contradicts a write of the runner that is not visible yet, or is older than a previous reading. They are
+    /// read again; a reading that lasts longer than [`SETTLE`] is believed.
     pub unsettled: BTreeMap<TicketId, Unsettled>,
-    /// What a hint said these tickets have reached: older readings start nothing.
+    /// The times of change that hints reported for these tickets. Older readings start nothing.
     pub floors: BTreeMap<TicketId, Timestamp>,
-    /// What a hint said that looks will show: those without it merge nothing.
+    /// Remarks that hints reported. Looks without them merge nothing.
     pub pr_floors: Vec<PrFloor>,
-    /// Jobs whose ticket the tracker does not show although it was asked for it.
+    /// Jobs whose ticket the tracker does not show although it was asked for it by id.
     pub invisible: BTreeSet<TicketId>,
-    /// Jobs of whose ticket a list showed something new, and not what was said on it: since that moment nothing is started for them
-    /// before they were asked for.
+    /// Jobs of whose ticket a list showed something new, but not the comments, and the moment of that list. Nothing is started for them
+    /// until they were read by id.
     pub half_read: BTreeMap<TicketId, Moment>,
-    /// What was asked before these moments is older than what is known of the ticket by now: our own move, or a later reading.
+    /// Readings of a ticket that were asked for before this moment are outdated, because of the runner's own move or a later reading.
     pub read: BTreeMap<TicketId, Moment>,
     /// The same for lists of the board.
     pub listed: Moment,
@@ -59,42 +59,42 @@ pub struct State {
     pub looked: BTreeMap<TicketId, Moment>,
     /// Pull requests whose last look was unsettled, and when they are looked at again.
     pub look_again: Timetable<TicketId>,
-    /// Our last merge into the base branch: looks that were asked before it say nothing about what can be merged.
+    /// The runner's last merge into the base branch. Looks that were asked before it say nothing about what can be merged.
     pub base_written: Moment,
-    /// Workpads that are out of date and rest for a while since they were last written.
+    /// Workpads that are out of date, and when they may be written again.
     pub workpads: Timetable<TicketId>,
-    /// What all workpads were last compared under.
+    /// The common circumstances under which all workpads were last compared.
     pub shown_under: ShownUnder,
     /// Jobs with a switch of their own that is on.
     pub switched: BTreeSet<TicketId>,
-    /// What was true of all jobs when they were last settled, and when that was.
+    /// What was true for all jobs when they were last settled. `settled_at` is when that was.
     pub settled_under: Option<Circumstances>,
     pub settled_at: Timestamp,
     pub day_is_spent: bool,
-    /// When tickets whose directories are still there were last asked for.
+    /// When tickets whose directories still exist were last read.
     pub directories_asked_at: Timestamp,
     /// When the jobs that are over were last looked through.
     pub archived_at: Timestamp,
-    /// Besides what the containers have marked themselves: see [`State::take_changes`].
+    /// Changes besides those that the containers note themselves: see [`State::take_changes`].
     pub changes: Changes,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Meta {
-    /// Random at the ledger's birth; run ids and jitter come from it, so that the engine needs no randomness.
+    /// Random when the ledger is made. Run ids and jitter come from it, so that the engine needs no randomness.
     pub seed: u64,
     pub next_effect: u64,
     pub next_run: u64,
     pub pause_all: Option<Pause>,
     pub pools: BTreeMap<PoolName, Pool>,
     pub daily: Daily,
-    /// Spent by all runs since the ledger was made.
+    /// Usage of all runs since the ledger was made.
     pub total: Usage,
     pub total_run_ms: u64,
-    /// The hash of the workflow that was in force last; unknown in older ledgers.
+    /// The hash of the workflow that was last in force; unknown in older ledgers.
     #[serde(default)]
     pub workflow: Option<String>,
-    /// Proves that a comment is ours; made with the ledger and never shown.
+    /// The secret that proves that a comment is the runner's. Made with the ledger and never shown.
     #[serde(default)]
     pub comment_key: String,
 }
@@ -122,7 +122,7 @@ pub struct Pool {
     pub paused_until: Option<Timestamp>,
     /// How often in a row the reset time had to be guessed.
     pub guesses: u32,
-    /// It was used up, and nobody has got through since.
+    /// Whether the usage limit was reached and no run has got through since.
     #[serde(default)]
     pub limited: bool,
     pub rate_limit: Option<RateLimit>,
@@ -150,18 +150,18 @@ pub enum PendingStatus {
     InFlight,
     /// To be tried again.
     Due { at: Timestamp, last_error: String },
-    /// Refused by the permit; goes on when the permit would allow it.
+    /// Refused by the permit. It is sent when the permit would allow it.
     Held { refusal: Refusal },
 }
 
-/// Since when a reading is in doubt. Only what was asked for after `moment` shows that it lasts.
+/// Since when a reading is in doubt. Only readings that are asked for after `moment` show whether it lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unsettled {
     pub since: Timestamp,
     pub moment: Moment,
 }
 
-/// A remark that somebody spoke of, until a look shows it. For [`SETTLE`] at most.
+/// A remark that a hint reported, kept until a look shows it, for [`SETTLE`] at most.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrFloor {
     pub number: PrNumber,
@@ -174,20 +174,20 @@ pub struct PrFloor {
 pub struct LaneHealth {
     pub last_ok: Option<Timestamp>,
     pub last_error: Option<String>,
-    /// Calls wait until then.
+    /// Until when calls wait.
     pub paused_until: Option<Timestamp>,
-    /// Our access was refused: a person has to mend it.
+    /// Whether the runner's access was refused, so that a person has to restore it.
     pub locked_out: bool,
 }
 
-/// What workpads say that is not their job's own doing.
+/// What workpads show that is not their job's own doing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ShownUnder {
     pub paused_pools: BTreeSet<PoolName>,
     pub day_is_spent: bool,
 }
 
-/// How long a reading that contradicts our own confirmed write is taken for an old one.
+/// How long a reading that contradicts the runner's own confirmed write is taken for outdated.
 pub const SETTLE: Duration = Duration::from_secs(60);
 /// How soon an unsettled pull request is looked at again.
 pub const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(5);
@@ -208,19 +208,19 @@ pub struct Note {
     pub text: String,
 }
 
-/// What has to be written before the effects of a step happen.
+/// What has to be written to the ledger before the effects of a step happen.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Changes {
     pub jobs: BTreeSet<TicketId>,
-    /// Jobs that are over and have left the state, as they were then. Their records stay in the ledger, and a job that comes
-    /// back into the state is no longer archived.
+    /// Jobs that are over and have left the state, as they were then. Their records stay in the ledger. A job that comes back into the
+    /// state is not archived any more.
     pub archived: BTreeMap<TicketId, Job>,
     pub runs: BTreeSet<RunId>,
     pub finished: Vec<FinishedRun>,
     pub outbox: BTreeSet<EffectId>,
     pub meta: bool,
     pub notes: Vec<Note>,
-    /// Usage and last activity only: may be written a little later.
+    /// Whether usage or last activity changed, which may be written a little later.
     pub soft: bool,
 }
 
@@ -256,7 +256,7 @@ impl State {
         Self { meta, ..Self::default() }
     }
 
-    /// A new point in the order of everything. What is asked from now on is after it.
+    /// Returns a new point in the order of everything. Requests that are sent from now on are after it.
     pub fn next_moment(&mut self) -> Moment {
         let moment = Moment(self.meta.next_effect);
         self.meta.next_effect += 1;
@@ -264,7 +264,7 @@ impl State {
         moment
     }
 
-    /// What a question that leaves now is after.
+    /// Returns the moment that a request which is sent now is after.
     pub fn moment(&self) -> Moment {
         Moment(self.meta.next_effect)
     }
@@ -277,7 +277,7 @@ impl State {
         changes
     }
 
-    /// What the board's answers so far have not settled, beside what it will tell of changes.
+    /// Returns the tickets that the board's answers so far have not settled, and that a list of changes would not include.
     pub fn to_ask_for(&self) -> BTreeSet<TicketId> {
         let mut ids: BTreeSet<TicketId> = self.off_list.union(&self.invisible).cloned().collect();
         ids.extend(self.unsettled.keys().cloned());
@@ -285,13 +285,13 @@ impl State {
         ids
     }
 
-    /// In a new life these are taken for missing until they were asked for.
+    /// Marks these tickets as missing from the list in a new life, until they were read by id.
     pub fn ask_for(&mut self, ids: BTreeSet<TicketId>) {
         self.unseen = ids.into_iter().filter(|id| self.jobs.contains(id)).collect();
         self.off_list.clone_from(&self.unseen);
     }
 
-    /// Nothing is started for a ticket that the last reading did not show as it is.
+    /// Whether the last reading did not show the ticket as it is, so that nothing is started for it.
     pub fn is_out_of_sight(&self, id: &TicketId) -> bool {
         self.unseen.contains(id)
             || self.invisible.contains(id)
@@ -299,7 +299,7 @@ impl State {
             || self.floors.contains_key(id)
     }
 
-    /// The switch that stops everything, if one is on.
+    /// Returns the switch that stops everything, if one is on.
     pub fn global_switch(&self) -> Option<SwitchSource> {
         if self.switch_file.is_some() {
             return Some(SwitchSource::File);
@@ -307,13 +307,13 @@ impl State {
         self.meta.pause_all.as_ref().map(|_| SwitchSource::PauseAll)
     }
 
-    /// The first switch that stops this job, if one is on.
+    /// Returns the first switch that stops this job, if one is on.
     pub fn switch_for(&self, job: &Job, label: Option<&str>) -> Option<SwitchSource> {
         self.global_switch().or_else(|| job_switch(job, label))
     }
 }
 
-/// The switch that stops this job alone.
+/// Returns the switch that stops this job alone, if one is on.
 pub fn job_switch(job: &Job, label: Option<&str>) -> Option<SwitchSource> {
     if job.people.pause.is_some() {
         return Some(SwitchSource::PauseTicket);

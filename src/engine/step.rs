@@ -1,4 +1,4 @@
-//! The funnel: one event in, the state changed, the effects out. Nothing else in the program changes the state.
+//! The entry point: one event in, the state changed, the effects out. Nothing else in the program changes the state.
 
 use super::decided::Decided;
 use super::effect::{Action, Effect};
@@ -16,10 +16,10 @@ use crate::domain::lane::Lane;
 use crate::domain::remark::{Remark, RemarkEffect, RemarkKey, RemarkKind, RemarkStatus};
 use crate::domain::time::Timestamp;
 
-/// Advances the engine by one event. It never panics, whatever the order, and late news changes nothing.
+/// Advances the engine by one event. It never panics, whatever the order of events, and late events change nothing.
 pub fn step(state: &mut State, policy: &Policy, now: Timestamp, event: Event) -> Vec<Effect> {
     let mut step = Step { state, policy, now, effects: Vec::new(), settle_all_the_same: false };
-    // What is recalled is settled with the event that it is recalled for.
+    // Recalled jobs are settled with the event for which they are recalled.
     let light = matches!(event, Event::RunProgress { .. } | Event::Recalled { .. });
     step.handle(event);
     if !light || step.settle_all_the_same {
@@ -36,7 +36,7 @@ pub(super) struct Step<'a> {
     pub policy: &'a Policy,
     pub now: Timestamp,
     pub effects: Vec<Effect>,
-    /// A light event has opened a line for others.
+    /// Whether a light event, which is normally not settled, has opened a line for other jobs.
     pub settle_all_the_same: bool,
 }
 
@@ -67,7 +67,7 @@ impl Step<'_> {
             Event::PolicyReloaded => {
                 self.note(None, "policy", "the workflow was reloaded");
                 self.retry_after_workflow_change();
-                // Everything may mean something else now.
+                // The new workflow may mean something else for every job.
                 self.state.jobs.mark_all_dirty();
             }
             Event::WasAway { away } => self.was_away(away),
@@ -92,7 +92,7 @@ impl Step<'_> {
         jobs.edit(id, |job| {
             phases::observe(job, observation, &mut out);
             if out.no_progress {
-                // What the attempt was started with counts: news that came meanwhile are news to the next one.
+                // Compared with what the attempt was started with. News that came meanwhile is new for the next attempt.
                 let current = fingerprint::of(job, base.as_ref(), out.policy);
                 job.evidence.no_progress_with = Some(job.evidence.started_with.clone().unwrap_or(current));
             }
@@ -107,7 +107,7 @@ impl Step<'_> {
         self.absorb(id, out);
     }
 
-    /// Takes over actions and notes that were decided on a job.
+    /// Takes over actions and notes that were decided for a job.
     fn absorb(&mut self, id: &TicketId, out: Decided<'_>) {
         let Decided { actions, notes, .. } = out;
         self.state.changes.notes.extend(notes);
@@ -126,12 +126,12 @@ impl Step<'_> {
         });
     }
 
-    /// Hands an action to the runtime; a durable one is written down first. What the permit would refuse now does not
-    /// leave: it is held until it may, or dropped if it is of the moment only.
+    /// Hands an action to the runtime. A durable one is written down first. An action that the permit would refuse now is not sent: a
+    /// durable one is held until it may be, any other is dropped.
     pub fn emit(&mut self, ticket: Option<&TicketId>, action: Action) {
         let mut action = action;
         if let (Some(id), Action::MoveTicket { from, state }) = (ticket, &mut action) {
-            // Moves of ours that are on their way may land before it, or not.
+            // Earlier moves of the runner that are on their way may or may not arrive before this one.
             for pending in self.state.outbox.of_ticket(id) {
                 if let Action::MoveTicket { state, .. } = &pending.effect.action {
                     from.push(state.clone());
@@ -155,7 +155,7 @@ impl Step<'_> {
         let effect = Effect { id, ticket: ticket.cloned(), decided_at: self.now, action };
         let refusal = self.refusal(&effect);
         if let (Action::MergePr { .. }, Some(ticket), Some(refusal)) = (&effect.action, ticket, refusal) {
-            // Never held: when it may leave, another look decides.
+            // A merge is never held. When it is allowed again, another look decides.
             self.merge_refused_by_permit(ticket, refusal);
             return;
         }
@@ -170,7 +170,7 @@ impl Step<'_> {
         }
     }
 
-    /// A newer column, workpad or branch update makes an older one that still waits pointless.
+    /// Drops older moves, workpads or branch updates that still wait and that a newer one makes pointless.
     fn drop_superseded(&mut self, ticket: &TicketId, action: &Action) {
         if !matches!(action, Action::MoveTicket { .. } | Action::WriteWorkpad { .. } | Action::UpdateBranch { .. }) {
             return;
@@ -222,7 +222,7 @@ impl Step<'_> {
         self.obey(command, by);
     }
 
-    /// Does what a person says, from wherever they say it.
+    /// Carries out a person's command, wherever it was given.
     pub fn obey(&mut self, command: OperatorCommand, by: String) {
         let pause = Pause { since: self.now, by };
         match command {
@@ -253,7 +253,8 @@ impl Step<'_> {
         }
     }
 
-    /// A person who retries what waits for a usage limit knows something new: another key, a larger plan. If not, the next run will show it.
+    /// Clears the usage limit that a job waits for when a person retries it: they may have another key or a larger plan. If not, the next
+    /// run runs into the limit again.
     fn doubt_the_limit(&mut self, ticket: &TicketId) {
         let Some(job) = self.state.jobs.get(ticket) else { return };
         let Some(Hindrance::Quota { pool, .. }) = hindrance::of_job(self.state, self.policy, job, self.now) else {
@@ -275,7 +276,8 @@ impl Step<'_> {
         self.call_back(ticket);
     }
 
-    /// What was decided in this very step for a job that is not ours by its end: one reading can tell us to stop a ticket and take it away.
+    /// Drops effects of this step whose job is released at its end, because one reading can both tell the runner to do something and take
+    /// the ticket away.
     fn drop_what_became_pointless(&mut self) {
         let was_released = |effect: &Effect| {
             let job = effect.ticket.as_ref().and_then(|id| self.state.jobs.get(id));
@@ -290,7 +292,8 @@ impl Step<'_> {
         }
     }
 
-    /// What was decided in this very step and may not leave any more: one reading can tell us to do something and to pause.
+    /// Holds back effects of this step that the permit would refuse now, because one reading can both tell the runner to do something and
+    /// to pause.
     fn call_back(&mut self, ticket: &TicketId) {
         let (stay, leave): (Vec<Effect>, Vec<Effect>) = std::mem::take(&mut self.effects)
             .into_iter()
@@ -308,7 +311,7 @@ impl Step<'_> {
         self.remark_came(&ticket, remark);
     }
 
-    /// A person asks for changes: their words are a remark, and whatever the job has spent of its patience is forgiven.
+    /// Handles a person's request for changes: their words become a remark, and the job's rework rounds start again at zero.
     pub fn rejected(&mut self, ticket: TicketId, remark: Remark) {
         let cause = |now| ReworkCause {
             trigger: ReworkTrigger::Operator,
@@ -322,7 +325,7 @@ impl Step<'_> {
         });
         let Some(was_blocked) = was_blocked else { return };
         let cause = cause(self.now);
-        // Whoever asks for changes answers no question with it: it stands against a merge like any other words.
+        // A request for changes does not answer a question. It stands against a merge like any other remark.
         self.note(Some(&ticket), "human_said", format!("{}: {}", remark.author, remarks::first_line(&remark.text)));
         match was_blocked {
             true => self.decide(&ticket, Observation::Rejected { remark, cause }),
@@ -352,7 +355,7 @@ impl Step<'_> {
         }
     }
 
-    /// A remark that a complete reading lacked was asked for by its id.
+    /// Withdraws a remark that a complete reading lacked, if reading it by its id shows that it was deleted.
     fn remark_checked(&mut self, ticket: &TicketId, kind: RemarkKind, id: &CommentId, found: RemarkFound) {
         if found != RemarkFound::Gone {
             return;
@@ -378,7 +381,7 @@ impl Step<'_> {
     }
 }
 
-/// The writes that looks at a pull request have to be compared with.
+/// Returns the kind of a write with which looks at the pull request have to be compared. `None` for all other actions.
 pub fn pr_write(action: &Action) -> Option<PrWriteKind> {
     match action {
         Action::PushBranch { .. } => Some(PrWriteKind::Push),

@@ -1,4 +1,4 @@
-//! What is due when: one time per thing, with the earliest at hand.
+//! A timetable: one due time per key, with the earliest quickly found.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -22,7 +22,7 @@ impl<K: Ord + Clone> Timetable<K> {
         self.times.get(key).copied()
     }
 
-    /// Sets or, with `None`, removes the time.
+    /// Sets the time of a key, or removes it with `None`.
     pub fn set(&mut self, key: &K, at: Option<Timestamp>) {
         let known = self.get(key);
         if known == at {
@@ -50,12 +50,12 @@ impl<K: Ord + Clone> Timetable<K> {
         self.order.first().map(|(at, _)| *at)
     }
 
-    /// Everything whose time has come, earliest first.
+    /// Returns all keys whose time has come, earliest first.
     pub fn due(&self, now: Timestamp) -> Vec<K> {
         self.order.iter().take_while(|(at, _)| *at <= now).map(|(_, key)| key.clone()).collect()
     }
 
-    /// Everything that is due later than that. A time so far away was set by a clock that has been put back since.
+    /// Returns all keys that are due later than `latest`. Such a time was set before the clock was put back.
     pub fn beyond(&self, latest: Timestamp) -> Vec<K> {
         let from = self.order.iter().rev().take_while(|(at, _)| *at > latest);
         from.map(|(_, key)| key.clone()).collect()
@@ -70,7 +70,7 @@ impl<K: Ord + Clone> Timetable<K> {
     }
 }
 
-/// The keys of a set that come after this one, for callers that change the set while walking through it.
+/// Returns the key of a set that comes after `last`, for callers that change the set while walking through it.
 pub fn next_after<K: Ord + Clone>(set: &BTreeSet<K>, last: Option<&K>) -> Option<K> {
     let from = last.map_or(Bound::Unbounded, Bound::Excluded);
     set.range((from, Bound::Unbounded)).next().cloned()

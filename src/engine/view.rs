@@ -22,7 +22,7 @@ use crate::domain::snapshot::{
 use crate::domain::ticket::Blocker;
 use crate::domain::time::Timestamp;
 
-/// Everything but the jobs.
+/// Returns the snapshot of everything except the jobs.
 pub fn general(state: &State, policy: &Policy, now: Timestamp) -> Snapshot {
     let label = policy.rollout.kill_switch_label.as_deref();
     Snapshot {
@@ -62,7 +62,7 @@ pub fn general(state: &State, policy: &Policy, now: Timestamp) -> Snapshot {
     }
 }
 
-/// What was spent on this day; the account of another day does not count.
+/// Returns what was spent today. The account of an earlier day does not count.
 fn today(state: &State, policy: &Policy, now: Timestamp) -> Daily {
     let known = &state.meta.daily;
     if policy.budget.days.day(now) > known.day { Daily::default() } else { known.clone() }
@@ -96,7 +96,7 @@ fn switches(state: &State, label: Option<&str>) -> Vec<SwitchView> {
     if let Some(pause) = &state.meta.pause_all {
         all.push(SwitchView { source: SwitchSource::PauseAll, subject: "everything".into(), since: pause.since });
     }
-    // What was never settled has to be looked through.
+    // Before the first settling, all jobs have to be looked through.
     let settled = state.settled_under.is_some();
     let unsettled = state.jobs.values().filter(|job| !settled && !job.stage.phase().is_terminal());
     for job in state.switched.iter().filter_map(|id| state.jobs.get(id)).chain(unsettled) {
@@ -122,7 +122,7 @@ fn counts(state: &State) -> Counts {
     }
 }
 
-/// Why a job is where it is, whether or not that is its own doing.
+/// Returns why a job is where it is, whether or not that is its own doing.
 pub fn reason(state: &State, policy: &Policy, job: &Job, now: Timestamp) -> Reason {
     reason_given(job, hindrance::of_job(state, policy, job, now).as_ref(), policy, now)
 }

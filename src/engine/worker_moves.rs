@@ -1,4 +1,4 @@
-//! What a worker does to its own ticket's column through the tracker's API: known as the worker's before it leaves, so that it is never
+//! Moves of a ticket by its own worker, through the tracker's API. Each is noted as the worker's before it is sent, so that it is never
 //! taken for a person's.
 
 use super::step::Step;
@@ -31,7 +31,7 @@ impl Step<'_> {
         }
     }
 
-    /// The run is over: a move of its worker that was never answered stays a question.
+    /// Marks a move by the worker of a finished run as uncertain if it was never answered.
     pub fn worker_moves_no_more(&mut self, id: &TicketId, run: &RunId) {
         let Some(job) = self.state.jobs.get(id) else { return };
         let Some(moved) = job.moved_by_worker.as_ref().filter(|moved| moved.run == *run) else { return };

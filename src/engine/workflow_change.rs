@@ -1,4 +1,4 @@
-//! What a changed workflow allows to be tried again without a word from anybody: the correction is the new evidence.
+//! What a changed workflow allows to be tried again without a person's word: the correction is the new evidence.
 
 use super::budget::{self, Level};
 use super::delivery::verify;
@@ -10,12 +10,12 @@ use crate::domain::job::{BlockCause, Job, Stage, Wait};
 use crate::domain::phase::Phase;
 
 impl Step<'_> {
-    /// Another content than that of the workflow that was in force last.
+    /// Whether the workflow's content differs from the one that was last in force.
     pub fn is_another_workflow(&self) -> bool {
         self.state.meta.workflow.as_ref() != Some(&self.policy.hash)
     }
 
-    /// Un-blocks what the workflow itself had prevented, and remembers which one is in force.
+    /// Un-blocks jobs that the workflow itself had prevented, and notes which workflow is in force.
     pub fn retry_after_workflow_change(&mut self) {
         let known = self.state.meta.workflow.is_some();
         let another = known && self.is_another_workflow();
@@ -33,7 +33,7 @@ impl Step<'_> {
                     job.delivery.reviews.unreadable = None;
                 }
                 match (&cause, job.delivery.head.clone()) {
-                    // The work is there; what could not be done with it is done again.
+                    // The work exists; only what could not be done with it is done again.
                     (BlockCause::EffectRefused { .. }, Some(head)) => verify(job, head, out),
                     _ => out.queue(job, resume, Wait::Ready),
                 }
@@ -57,7 +57,7 @@ fn may_work_now(job: &Job, another: bool, policy: &Policy) -> bool {
         BlockCause::Permanent { failure } | BlockCause::RetriesExhausted { last: failure, .. } => {
             another && depends_on_the_workflow(failure)
         }
-        // The file names the reviewer.
+        // The workflow file configures the reviewer.
         BlockCause::EffectRefused { .. } | BlockCause::ReviewUnreadable { .. } => another,
         BlockCause::NoNewEvidence { .. }
         | BlockCause::LostAgain { .. }
@@ -71,7 +71,7 @@ fn may_work_now(job: &Job, another: bool, policy: &Policy) -> bool {
     }
 }
 
-/// The file names the command, the model, the hooks and the base branch.
+/// Whether the failure may come from the workflow file, which sets the command, the model, the hooks and the base branch.
 fn depends_on_the_workflow(failure: &RunFailure) -> bool {
     matches!(
         failure,

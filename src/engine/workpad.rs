@@ -1,4 +1,4 @@
-//! What the comment on the ticket shows, as data; written only when something meaningful changed.
+//! What the workpad (the runner's comment on a ticket) shows, as data. It is written only when something meaningful changed.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::domain::job::{Hindrance, Job, Stage};
 use crate::domain::time::Timestamp;
 
 impl Step<'_> {
-    /// Compares the workpads of jobs that changed, and those that had to rest, with what they should show.
+    /// Compares workpads with what they should show: those of jobs that changed, and those that had to wait after their last write.
     pub fn write_workpads(&mut self, mut changed: BTreeSet<TicketId>) {
         if !self.policy.orchestration.workpad {
             self.state.workpads.clear();
@@ -37,7 +37,7 @@ impl Step<'_> {
         self.state.workpads.remove(id);
         let Some(job) = self.state.jobs.get(id).filter(|job| job.attempts > 0) else { return };
         let shows = shows(self.state, self.policy, job, self.now);
-        // Until the answer to the last write is there, there is nothing to do.
+        // Nothing is written until the last write is answered.
         if job.workpad.shows.as_deref() == Some(shows.as_str()) || is_in_flight(self.state, id) {
             return;
         }
@@ -55,7 +55,7 @@ impl Step<'_> {
     }
 }
 
-/// What all workpads have in common.
+/// Returns what all workpads have in common.
 fn shown_by_all(state: &State, policy: &Policy, now: Timestamp) -> ShownUnder {
     let paused = state.meta.pools.iter().filter(|(_, pool)| quota::paused_until(Some(pool), now).is_some());
     ShownUnder {
@@ -64,7 +64,7 @@ fn shown_by_all(state: &State, policy: &Policy, now: Timestamp) -> ShownUnder {
     }
 }
 
-/// The meaningful content, without any time in it.
+/// Returns the meaningful content, without any time in it.
 fn shows(state: &State, policy: &Policy, job: &Job, now: Timestamp) -> String {
     let since = job.stage.since();
     let reason = match hindrance::of_job(state, policy, job, now).filter(is_worth_showing) {
@@ -86,7 +86,8 @@ fn shows(state: &State, policy: &Policy, job: &Job, now: Timestamp) -> String {
     .to_string()
 }
 
-/// What passes with the next run is not worth a write, and under the rest nothing can be written.
+/// Whether a workpad shows this hindrance. One that passes with the next run is not worth a write, and under the others nothing can be
+/// written.
 fn is_worth_showing(hindrance: &Hindrance) -> bool {
     match hindrance {
         Hindrance::Quota { .. }

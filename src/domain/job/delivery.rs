@@ -1,4 +1,4 @@
-//! The way of a job's work to the base branch: branch, head, pull request, and how often each step was tried.
+//! How a job's work gets to the base branch: branch, head, pull request, and how often each step was tried.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,70 +14,72 @@ use crate::domain::time::Timestamp;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {
     pub branch: BranchName,
-    /// The branch's head as last seen.
+    /// The head of the branch as last seen.
     pub head: Option<CommitId>,
-    /// The head that the forge's git remote is known to have: the last one that we pushed or adopted there.
+    /// The head that the forge's git remote is known to have: the last one that the runner pushed or adopted there.
     pub remote_head: Option<CommitId>,
-    /// The last head that we pushed ourselves. What is beyond it at the remote is a person's.
+    /// The last head that the runner pushed itself. Commits beyond it at the remote are a person's.
     #[serde(default)]
     pub pushed_head: Option<CommitId>,
     /// The run that made the head.
     #[serde(default)]
     pub made_by: Option<RunId>,
-    /// Runs whose commits have not been pushed: whoever looks at the forge has not seen them.
+    /// Runs whose commits have not been pushed, so that nobody can have seen them on the forge.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unpublished: Vec<RunId>,
     pub pr: Option<Box<PrFacts>>,
-    /// Updates of the branch onto the base for the landing that is under way.
+    /// Updates of the branch onto the base, counted for the landing that is under way.
     pub update_attempts: u32,
-    /// Merges in a row that failed for a passing reason.
+    /// Consecutive merges that failed for a temporary reason.
     pub merge_attempts: u32,
     /// How often the failed checks of this head were run again.
     #[serde(default)]
     pub reruns: u32,
-    /// When that was asked for last.
+    /// When the failed checks were last run again.
     #[serde(default)]
     pub rerun_at: Option<Timestamp>,
     #[serde(default)]
     pub reviews: Seldom<Reviews>,
-    /// What people were last told of in a comment.
+    /// The head that people were last told about in a comment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub announced: Option<Box<Announced>>,
-    /// Since when it has been ready to land, which is its place in the line. Kept while our own update of it is checked.
+    /// Since when the job has been ready to land, which is its place in the merge line. Kept while the runner's own update of the branch is
+    /// checked.
     #[serde(default)]
     pub in_line_since: Option<Timestamp>,
-    /// Since when the line waits for it: it was first, its branch had to be updated, and that is being checked.
+    /// Since when the merge line waits for this job: it was first, its branch had to be updated, and the result is being checked.
     #[serde(default)]
     pub landing_since: Option<Timestamp>,
-    /// The head that a run has prepared for its merge.
+    /// The head that a run has prepared for the merge (`merge.executor: prompt`).
     #[serde(default)]
     pub prepared_head: Option<CommitId>,
-    /// It is in the forge's own merge queue, as far as we know.
+    /// Whether the job is in the forge's own merge queue, as far as the runner knows.
     #[serde(default)]
     pub in_forge_queue: bool,
-    /// The head that the rework which is asked for is about: red, or in conflict. Nothing is to be mended on another one.
+    /// The head that the queued rework is about: its checks failed, or it conflicts with the base. If the branch moves to another head,
+    /// this rework is not needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rework_head: Option<CommitId>,
 }
 
-/// A head that people have to decide on, with the last run that dealt with somebody's words about it.
+/// A head that people were asked to decide on, with the last run that dealt with remarks about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Announced {
     pub head: CommitId,
     pub run: Option<RunId>,
-    /// Words stand against it that no run has dealt with, and what to do about them was told.
+    /// Whether people were told that remarks stand against this head with which no run has dealt.
     #[serde(default)]
     pub held: bool,
 }
 
-/// `generation` grows when a closed pull request asks for a new branch.
+/// A branch name; `generation` grows when the closed pull request makes a new branch necessary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BranchName {
     pub name: String,
     pub generation: u32,
 }
 
-/// What is known of the job's pull request.
+/// What is known about the job's pull request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PrFacts {
     pub number: PrNumber,
@@ -85,38 +87,38 @@ pub struct PrFacts {
     pub state: PrState,
     pub head: CommitId,
     pub base: Option<CommitId>,
-    /// The branch that it would be merged into.
+    /// The branch that the pull request would be merged into.
     pub base_branch: String,
     pub labels: Vec<String>,
     pub mergeability: Mergeability,
     pub checks: ChecksSummary,
-    /// Names of checks that were seen on any of its heads: one that has not reported on this head is still to come.
+    /// Names of checks that were seen on any head of the pull request. One that has not reported on the current head is still awaited.
     #[serde(default)]
     pub known_checks: Vec<String>,
-    /// Since when this head has been visible.
+    /// Since when the current head has been visible.
     pub head_since: Timestamp,
-    /// What the look rested on that showed this head first; `after` is the moment at which it was taken in.
+    /// The basis of the look that first showed this head; its `after` is the moment at which the engine took in the look.
     #[serde(default)]
     pub head_shown: Option<Basis>,
-    /// The ticket was seen outside of every approval state by somebody who asked after this head was shown.
+    /// Whether a reading that was asked for after this head was shown has shown the ticket outside of every approval state.
     #[serde(default)]
     pub seen_unapproved: bool,
-    /// Our last write to it.
+    /// The runner's last write to the pull request or its branch.
     pub write: Option<PrWrite>,
-    /// What has to hold before it is merged, as the last settled look shows it.
+    /// The merge conditions as the last settled look shows them.
     #[serde(default)]
     pub conditions: Vec<Condition>,
 }
 
-/// Our last write to a pull request or its branch. Looks that were asked before its answer say nothing about it.
+/// The runner's last write to a pull request or its branch. Looks that were asked before the answer to it say nothing about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "is")]
 pub enum PrWrite {
-    /// On its way.
+    /// On its way, not answered yet.
     Sent { what: PrWriteKind },
-    /// Answered at this moment; not visible in a look yet.
+    /// Answered at this moment, but not visible in a look yet.
     Answered { what: PrWriteKind, moment: Moment, at: Timestamp },
-    /// The answer was lost, or the effect was given up: it may be done.
+    /// The answer was lost, or the effect was given up, so the write may or may not have happened.
     MaybeDone { what: PrWriteKind, moment: Moment, at: Timestamp },
 }
 
@@ -141,7 +143,7 @@ impl PrWrite {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChecksSummary {
-    /// The forge could not be asked to the last page.
+    /// The forge's list of checks could not be read to the last page.
     Unknown,
     NoneYet,
     Pending,
@@ -185,12 +187,12 @@ impl Delivery {
         }
     }
 
-    /// What an approval is about: the pull request's head, else the branch's.
+    /// Returns the head that an approval is about: the pull request's, or the branch's if there is no pull request.
     pub fn current_head(&self) -> Option<&CommitId> {
         self.pr.as_ref().map(|pr| &pr.head).or(self.head.as_ref())
     }
 
-    /// Another branch for work that begins anew; what belongs to the old one is left with it.
+    /// Gives the job another branch for work that begins anew. The pull request and the heads stay with the old branch.
     pub fn take_new_branch(&mut self, prefix: &str, key: &str, title: &str) {
         let generation = self.branch.generation + 1;
         self.branch = BranchName { name: branch_name(prefix, key, title, generation), generation };
@@ -201,7 +203,7 @@ impl Delivery {
         self.unpublished.clear();
     }
 
-    /// A run has made commits.
+    /// Notes that a run has made commits which are not pushed yet.
     pub fn made_commits(&mut self, run: &RunId) {
         if !self.unpublished.contains(run) {
             self.unpublished.push(run.clone());

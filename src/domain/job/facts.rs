@@ -1,4 +1,4 @@
-//! The part of a ticket that decisions depend on. Texts stay in the tracker.
+//! The part of a ticket that decisions depend on. The texts stay in the tracker.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ pub struct TicketFacts {
     pub id: TicketId,
     pub key: TicketKey,
     pub title: String,
-    /// Changes when title or text do.
+    /// A hash of the title and the text.
     #[serde(default)]
     pub text_hash: u64,
     pub state: String,
@@ -28,27 +28,27 @@ pub struct TicketFacts {
     pub assignee: Option<String>,
     pub url: Option<String>,
     pub dispatchable: Dispatchable,
-    /// What the last reading told that brings it.
+    /// The history from the last reading that included it.
     #[serde(default)]
     pub history: History,
     pub created_at: Option<Timestamp>,
     pub updated_at: Option<Timestamp>,
-    /// Comments that were taken in, with the version of each; any other comment or version is new.
+    /// Hashes of the comments that were taken in, each with its version. Any other comment or version is new.
     #[serde(default)]
     pub known_comments: Vec<u64>,
-    /// Comments from before this were taken in by a version that did not keep each of them.
+    /// Comments up to this time count as known: an older version of Dirigent took them in without recording each.
     #[serde(default)]
     pub known_until: Option<Timestamp>,
-    /// A list showed it, and what was said on it before that is not known yet.
+    /// Whether only a list has shown the ticket so far, and its comments have not been read.
     #[serde(default)]
     pub unheard: bool,
-    /// Changes when what trusted people wrote in comments does.
+    /// A hash of the comments that trusted people wrote.
     #[serde(default)]
     pub trusted_comments: u64,
 }
 
 impl TicketFacts {
-    /// Everything but the comments, which are taken in one by one.
+    /// Returns the facts of a ticket without its comments, which are taken in one by one.
     pub fn of(ticket: &Ticket) -> Self {
         Self {
             id: ticket.id.clone(),
@@ -84,7 +84,7 @@ impl TicketFacts {
         self.remember(comment_hash(comment));
     }
 
-    /// A run's prompt carried a comment that no reading has brought yet; when one does, it is not new.
+    /// Marks as known a comment that a run's prompt carried before any reading brought it, so that it is not new when a reading does.
     pub fn deliver_early(&mut self, key: &RemarkKey) {
         self.remember(stable_hash(&[key.id.as_str(), &key.version]));
     }
@@ -100,7 +100,7 @@ impl TicketFacts {
     }
 }
 
-/// Stands for a comment in one version.
+/// Returns the hash of a comment in one version.
 fn comment_hash(comment: &Comment) -> u64 {
     stable_hash(&[comment.id.as_str(), &text_version(&comment.body)])
 }

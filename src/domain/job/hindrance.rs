@@ -1,11 +1,12 @@
-//! What keeps a job waiting through no fault of its own: it holds for all jobs, or for all that need the same thing.
+//! What keeps a job waiting that is not its own doing: it holds for all jobs, or for all that need the same thing.
 
 use crate::domain::ids::{PoolName, TicketKey};
 use crate::domain::time::Timestamp;
 
 use super::stage::SwitchSource;
 
-/// Worked out when somebody looks, never stored with a job: it comes and goes for all of them at once.
+/// Why a job waits through no doing of its own. Worked out when a view asks, never stored with a job, because it comes and goes for many
+/// jobs at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hindrance {
     /// A switch that stops everything.
@@ -14,19 +15,19 @@ pub enum Hindrance {
     },
     Observe,
     Preflight,
-    /// The board could not be read; nothing is started on old knowledge.
+    /// The board could not be read, so nothing is started on outdated information.
     Tracker,
     DailyBudget {
         what: String,
         until: Timestamp,
     },
     ShuttingDown,
-    /// The usage limit of the credentials that its agent would use.
+    /// The usage limit of the credentials that the job's agent would use is reached.
     Quota {
         pool: PoolName,
         until: Timestamp,
     },
-    /// The limit should be reset; one run finds out.
+    /// The usage limit should be reset. One run of the pool tries; the others wait for it.
     QuotaTrial {
         pool: PoolName,
     },
@@ -34,10 +35,10 @@ pub enum Hindrance {
     StateSlot {
         state: String,
     },
-    /// Merging is a person's business here.
+    /// `merge.mode` is disabled: merging is left to a person.
     MergeDisabled,
     RolloutForbids,
-    /// Another one is merged first.
+    /// Another job is merged first.
     Behind {
         key: TicketKey,
     },

@@ -11,15 +11,15 @@ use crate::domain::time::Timestamp;
 pub struct People {
     pub pause: Option<Pause>,
     pub approval: Option<Approval>,
-    /// Oldest first; one per remark.
+    /// Oldest first, one entry per remark.
     pub remarks: Vec<Remark>,
-    /// What was told us in comments, each instruction of each comment once: it is not carried out a second time.
+    /// Hashes of the instructions that comments have given, one per instruction and comment, so that none is carried out twice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub heard: Vec<u64>,
-    /// Our last comment that names a head, on the ticket and on the pull request.
+    /// The runner's last comment that names a head, one for the ticket and one for the pull request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub named: Vec<NamedHead>,
-    /// Rounds of work that the bots of `review.bots` have had. They get one.
+    /// Rounds of rework that the bots of `review.bots` have had. They get one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub bot_rounds: u32,
 }
@@ -30,10 +30,10 @@ fn is_zero(count: &u32) -> bool {
 
 unwritten!(People);
 
-/// A comment of ours that says which head is meant. Whoever answers it has seen that head.
+/// A comment of the runner that says which head it is about. A person who answers below it has seen that head.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedHead {
-    /// On a ticket or on a pull request.
+    /// Whether the comment is on the ticket or on the pull request.
     pub place: RemarkKind,
     pub comment: CommentId,
     pub head: CommitId,
@@ -51,15 +51,15 @@ pub struct Approval {
     pub head: CommitId,
     pub by: String,
     pub at: Timestamp,
-    /// By a review on the forge, which can be taken back there.
+    /// Whether the approval is a review on the forge, which can be withdrawn there.
     #[serde(default)]
     pub by_review: bool,
 }
 
-/// Something that a trusted person wrote, on its way to the agent.
+/// A trusted person's words on their way to the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HumanMessage {
-    /// The remark that it is; `None` for our own words to the agent.
+    /// The remark that this message carries; `None` for the runner's own words to the agent.
     pub key: Option<RemarkKey>,
     pub from: String,
     pub text: String,
@@ -76,13 +76,13 @@ impl People {
         self.remarks.iter_mut().find(|remark| remark.key.is_same_remark(key))
     }
 
-    /// A comment of ours names this head.
+    /// Notes that this comment of the runner names this head. It replaces the earlier one at the same place.
     pub fn head_was_named(&mut self, place: RemarkKind, comment: CommentId, head: CommitId) {
         self.named.retain(|known| known.place != place);
         self.named.push(NamedHead { place, comment, head });
     }
 
-    /// The bots have their round. From now on what they say stands against nothing, and nothing more of them is taken in.
+    /// Counts the bots' round. From now on their remarks hold no merge, and new ones are not taken in.
     pub fn bots_are_heard(&mut self) {
         self.bot_rounds += 1;
         for remark in self.remarks.iter_mut().filter(|remark| remark.by_bot) {
@@ -90,12 +90,12 @@ impl People {
         }
     }
 
-    /// What no run has taken up yet, as messages for the next one.
+    /// Returns the open remarks, which no run has taken up yet, as messages for the next run.
     pub fn undelivered(&self) -> Vec<HumanMessage> {
         self.remarks.iter().filter(|remark| remark.is_open()).map(HumanMessage::of).collect()
     }
 
-    /// The ticket was opened again: what is still unanswered on it is part of the new task, the rest is settled.
+    /// Starts over after the ticket was reopened: open comments and messages become part of the new task, every other remark is dropped.
     pub fn begin_anew(&mut self) {
         self.approval = None;
         self.bot_rounds = 0;
@@ -115,12 +115,12 @@ impl People {
         self.approval.as_ref().map(|approval| &approval.head)
     }
 
-    /// What a run has dealt with, and nobody has accepted yet.
+    /// Returns the remarks that a run has dealt with and that no person has accepted yet.
     pub fn dealt_with(&self) -> impl Iterator<Item = &Remark> {
         self.holding().filter(|remark| remark.is_accepted_by_approval())
     }
 
-    /// What stands against a merge.
+    /// Returns the remarks that stand against a merge.
     pub fn holding(&self) -> impl Iterator<Item = &Remark> {
         self.remarks.iter().filter(|remark| remark.holds_merge())
     }

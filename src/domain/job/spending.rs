@@ -10,7 +10,7 @@ pub struct Spending {
     /// Over the job's whole life.
     pub total: Usage,
     pub run_ms: u64,
-    /// Since a person last cleared the budget: what the caps are compared with.
+    /// Since a person last cleared the budget. The caps are compared with this.
     pub since_reset: Usage,
     pub run_ms_since_reset: u64,
 }

@@ -11,7 +11,7 @@ use crate::domain::phase::Phase;
 use crate::domain::run::StopReason;
 use crate::domain::time::Timestamp;
 
-/// Where the job stands, with the data that only this place needs.
+/// Where the job stands, with the data that only this stage needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "at")]
 pub enum Stage {
@@ -42,17 +42,17 @@ pub enum Stage {
     ReadyToMerge {
         head: CommitId,
         hold: MergeHold,
-        /// When it became first in line. Only a look that was asked later lets it be merged.
+        /// When the job became first in line. Only a look that was asked later lets it be merged.
         turn: Option<Turn>,
         since: Timestamp,
     },
     Merging {
         head: CommitId,
-        /// A person wants it stopped: it is set aside if the merge does not go through.
+        /// Whether a person stopped the job meanwhile: it is set aside if the merge does not go through.
         withdrawn: bool,
         since: Timestamp,
     },
-    /// `ticket_closed`: the ticket was seen in a terminal state since; only then does a reopened ticket start anew.
+    /// `ticket_closed` tells whether the ticket was seen in a terminal state since the merge. Only then does a reopened ticket start anew.
     Done {
         how: DoneHow,
         ticket_closed: bool,
@@ -101,20 +101,20 @@ impl Stage {
     }
 }
 
-/// A job's turn to be merged.
+/// When it became a job's turn to be merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
     pub moment: Moment,
     pub since: Timestamp,
 }
 
-/// Why a queued job has no worker yet, as far as that is its own doing. What is true of all jobs (a pause, no slot, a usage limit)
-/// is a [`Hindrance`](super::Hindrance).
+/// Why a queued job has no worker yet, as far as that is its own doing. Reasons that hold for many jobs (a pause of everything, no free
+/// slot, a usage limit) are a [`Hindrance`](super::Hindrance).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "for")]
 pub enum Wait {
-    /// Eligible. Its place in line is found when it is settled.
-    // What earlier versions kept with each job.
+    /// Eligible. The job's place in line is worked out when the job is settled.
+    // The aliases are waits that earlier versions stored with each job.
     #[serde(alias = "slot", alias = "state_slot", alias = "quota", alias = "observe", alias = "preflight")]
     #[serde(alias = "daily_budget", alias = "tracker", alias = "shutting_down")]
     Ready,
@@ -132,11 +132,11 @@ pub enum Wait {
         due: Timestamp,
         error: RunFailure,
     },
-    /// A run that ended well goes on with the same ticket.
+    /// A run ended well without finishing the ticket; the next one continues it.
     Continuation {
         due: Timestamp,
     },
-    /// A switch on this ticket alone: its own pause, or a label on it or on its pull request.
+    /// A switch on this ticket alone: its own pause, or a label on the ticket or on its pull request.
     KillSwitch {
         source: SwitchSource,
     },
@@ -148,7 +148,7 @@ pub enum Wait {
     },
 }
 
-/// Where a kill switch was pulled.
+/// Where a kill switch was turned on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SwitchSource {
@@ -174,46 +174,46 @@ impl SwitchSource {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "for")]
 pub enum CheckWait {
-    /// `gates.task` runs on this commit.
+    /// `gates.task` is running on this commit.
     Gates { head: CommitId },
     /// The branch is being pushed, and the pull request opened if there is none.
     Publishing { head: CommitId },
-    /// The forge's checks.
+    /// The forge's checks have not finished.
     Forge { head: CommitId },
-    /// The forge has not worked out whether it can be merged.
+    /// The forge has not worked out yet whether the pull request can be merged.
     Mergeability { head: CommitId },
     /// The base is being merged into the branch.
     BranchUpdate { head: CommitId },
-    /// The forge's own merge queue has it, and merges it when its turn there comes.
+    /// The pull request is in the forge's own merge queue, which merges it in its turn there.
     ForgeQueue { head: CommitId },
-    /// The ticket was closed while its pull request was open: was it merged?
+    /// The ticket was closed while its pull request was open, and the forge is asked whether that was merged.
     TicketClosed { state: String },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "for")]
 pub enum HumanWait {
-    /// Somebody other than the author approves the head.
+    /// A person other than the author has to approve the head.
     Approval { head: CommitId },
-    /// There is no forge: the branch is the result.
+    /// There is no forge; the branch is the result.
     Branch { branch: String },
-    /// The worker says that it is done; what it made is in the ticket's directory, and delivering it is not our task.
+    /// The worker declared the work done. The result is in the ticket's directory, and delivering it is not the runner's task.
     Directory,
-    /// There is nothing to check it with, and the workflow does not count that as a pass.
+    /// There are no gates or checks, and the workflow does not count that as a pass.
     NoChecks { head: CommitId },
     /// The worker wants its plan approved.
     Plan,
     /// The pull request is a draft.
     Draft,
-    /// The reviews that a ticket gets are used up, and this head has not been reviewed.
+    /// The ticket's reviews are used up, and this head has not been reviewed.
     ReviewLimit { head: CommitId, limit: u32 },
-    /// Somebody's words stand against a merge. Names those who wrote them.
+    /// Remarks stand against a merge; `by` lists their authors.
     Remarks { head: CommitId, by: Vec<String> },
-    /// The forge's own rule does not let it be merged.
+    /// A rule of the forge forbids the merge.
     Rule { head: CommitId, because: String },
-    /// A person gave the pull request another base branch.
+    /// A person changed the pull request's base branch.
     OtherBase { head: CommitId, base: String },
-    /// The merge failed again and again for reasons that should have passed.
+    /// The merge failed repeatedly for reasons that should have been temporary.
     MergeStuck { head: CommitId, because: String },
 }
 
@@ -230,7 +230,7 @@ pub enum BlockCause {
     NoNewEvidence {
         fingerprint: Box<Fingerprint>,
     },
-    /// One run after another was lost with the runner.
+    /// Several runs in a row were lost because the runner itself stopped.
     LostAgain {
         times: u32,
     },
@@ -250,25 +250,25 @@ pub enum BlockCause {
         number: PrNumber,
     },
     StoppedByOperator,
-    /// Stopped by a person while its finished work was being judged: a retry goes on with that work.
+    /// A person stopped the job while its finished work was being judged. A retry continues with that work.
     SetAside,
-    /// Older ledgers have a name of its own for used-up reviews.
+    /// The alias and the default are for older ledgers, which had a separate cause for used-up reviews.
     #[serde(alias = "review_passes")]
     MergeRefused {
         #[serde(default = "reviews_used_up")]
         because: String,
     },
-    /// A write to the tracker or forge is refused for good.
+    /// A write to the tracker or the forge was refused permanently.
     EffectRefused {
         effect: String,
         because: String,
     },
-    /// The reviewer was asked twice, and what it says cannot be read or is about another head.
+    /// The reviewer was asked twice, and its answer could not be parsed or is about another head.
     ReviewUnreadable {
         head: CommitId,
         because: String,
     },
-    /// One run after another ended well, and the ticket is still active.
+    /// Several runs in a row ended well, and the ticket is still active.
     NoEnd {
         runs: u32,
     },
@@ -282,8 +282,8 @@ fn reviews_used_up() -> String {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "for")]
 pub enum MergeHold {
-    /// It waits for its turn, or has it and is looked at once more.
-    // What earlier versions kept with each job.
+    /// The job waits for its turn, or has it and gets a last look.
+    // The aliases are holds that earlier versions stored with each job.
     #[serde(alias = "slot", alias = "merge_disabled", alias = "rollout_forbids", alias = "kill_switch")]
     #[serde(alias = "last_look")]
     Queue,
@@ -309,7 +309,7 @@ pub enum ReleaseReason {
     NotEligible {
         because: String,
     },
-    /// By command: it stays so until a retry.
+    /// By a person's command. The job stays released until a retry.
     GivenBack,
     Gone,
 }

@@ -17,7 +17,7 @@ pub enum Work {
 }
 
 impl Work {
-    /// The phase of a job while a run does this.
+    /// Returns the phase of a job while a run does this work.
     pub fn phase(&self) -> Phase {
         match self {
             Self::Implement => Phase::Implementing,
@@ -35,7 +35,7 @@ impl Work {
     }
 }
 
-/// Why the work has to be done again, with what proves it.
+/// Why the work has to be done again, with the evidence for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReworkCause {
     pub trigger: ReworkTrigger,
@@ -44,7 +44,8 @@ pub struct ReworkCause {
 }
 
 impl ReworkCause {
-    /// What proves it, short enough for a comment: the end of what a command printed, or the first remarks.
+    /// Returns the evidence, short enough for a comment: the end of a command's output, or the first remarks. `None` if there is none to
+    /// show.
     pub fn shown(&self) -> Option<String> {
         const LINES: usize = 10;
         const CHARACTERS: usize = 1_000;
@@ -52,7 +53,7 @@ impl ReworkCause {
             EvidenceKind::Command { command, output, .. } => {
                 Some(format!("$ {command}\n{}", tail(output, LINES, CHARACTERS)))
             }
-            // The summary names the files of a conflict already.
+            // For a conflict the summary already lists the files.
             EvidenceKind::Note { text } if self.trigger != ReworkTrigger::MergeConflict => {
                 Some(tail(text, LINES, CHARACTERS))
             }
@@ -71,14 +72,14 @@ pub enum ReworkTrigger {
     ChangesRequested,
     ReviewFinding,
     UnresolvedThread,
-    /// A bot of `review.bots`. Counted by itself, once.
+    /// A remark by a bot of `review.bots`. Such rounds are counted separately, and there is one at most.
     Bot,
     TicketComment,
     ReworkState,
     GateFailed,
     Contradicted,
-    /// A person moved the branch or asked for another round by command.
+    /// A person moved the branch, or asked for another round by command.
     Operator,
-    /// Nothing is wrong: the head is prepared for its merge (`merge.executor: prompt`). Not a round of rework.
+    /// Nothing is wrong: the head is prepared for its merge (`merge.executor: prompt`). Not counted as a round of rework.
     Landing,
 }

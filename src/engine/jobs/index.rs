@@ -1,4 +1,4 @@
-//! Finds jobs without looking at all of them. Everything here is derived from the jobs themselves.
+//! Indexes that find jobs without looking at all of them. Everything here is derived from the jobs themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,29 +11,29 @@ use crate::engine::timetable::Timetable;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobIndex {
-    /// All but the queued ones, which are many and stand in lines.
+    /// All jobs except the queued ones, which are many and stand in lines.
     by_phase: BTreeMap<Phase, BTreeSet<TicketId>>,
     queued: usize,
     retrying: usize,
-    /// Retries, continuations, merges that are tried again, turns that pass.
+    /// When jobs are due: retries, continuations, merges to be tried again, turns that run out.
     pub due: Timetable<TicketId>,
-    /// Ready to be merged; the one that has waited longest comes first.
+    /// Jobs ready to be merged; the one that has waited longest comes first.
     pub merge_queue: BTreeSet<(Timestamp, TicketId)>,
-    /// Those whose turn to be merged has come.
+    /// Jobs whose turn to be merged has come.
     pub turns: BTreeSet<TicketId>,
-    /// Over; the one that has been over for longest comes first.
+    /// Jobs that are over; the one that has been over for longest comes first.
     pub over: BTreeSet<(Timestamp, TicketId)>,
-    /// Not over, and with a pull request.
+    /// Jobs that are not over and have a pull request.
     pub with_pr: BTreeSet<TicketId>,
-    /// Updated in their turn to be merged; the line waits for their checks.
+    /// Jobs whose branch was updated in their turn to be merged; the merge line waits for their checks.
     pub landing: BTreeSet<TicketId>,
-    /// In the forge's own merge queue.
+    /// Jobs in the forge's own merge queue.
     pub forge_queue: BTreeSet<TicketId>,
-    /// Queued, and worked on before.
+    /// Queued jobs that were worked on before.
     pub begun: BTreeSet<TicketId>,
 }
 
-/// What a job is filed by.
+/// The values by which a job is indexed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Keys {
     phase: Phase,
@@ -152,7 +152,7 @@ impl JobIndex {
         ]
     }
 
-    /// The jobs of a phase; not of `Queued`.
+    /// Returns the jobs of a phase. Always empty for `Queued`.
     pub fn in_phase(&self, phase: Phase) -> impl Iterator<Item = &TicketId> {
         self.by_phase.get(&phase).into_iter().flatten()
     }
@@ -164,7 +164,7 @@ impl JobIndex {
         }
     }
 
-    /// How many of the queued ones wait for a time of their own.
+    /// Returns how many queued jobs wait for a time of their own.
     pub fn retrying(&self) -> usize {
         self.retrying
     }

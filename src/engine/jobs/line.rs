@@ -6,15 +6,15 @@ use std::sync::Arc;
 use crate::domain::ids::{PoolName, TicketId};
 use crate::engine::select::Rank;
 
-/// Jobs that need the same things: an agent with these credentials, and a slot for this column.
+/// Identifies a line: its jobs need an agent with these credentials and a slot for this column.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StartLine {
     pub pool: PoolName,
-    /// Trimmed and lower case.
+    /// The column, trimmed and in lower case.
     pub state: Arc<str>,
 }
 
-/// A job's place.
+/// A job's place in a line.
 #[derive(Debug, Clone)]
 pub struct PlaceInLine {
     line: Arc<StartLine>,
@@ -41,7 +41,7 @@ impl StartLines {
         }
     }
 
-    /// The job that comes first among all lines that are open.
+    /// Returns the job that comes first among all lines that are open.
     pub fn first(&self, mut open: impl FnMut(&StartLine) -> bool) -> Option<&TicketId> {
         let heads = self.lines.iter().filter(|(line, _)| open(line)).filter_map(|(_, waiting)| waiting.first());
         heads.min().map(|(_, id)| id)

@@ -9,7 +9,7 @@ use crate::engine::effect::{Action, Said};
 use crate::engine::state::Note;
 
 impl Decided<'_> {
-    /// Moves to another stage, with a note; the ticket's column follows.
+    /// Moves the job to another stage, with a note. The ticket's column follows if the phase changes.
     pub fn move_to(&mut self, job: &mut Job, stage: Stage) {
         let from = job.stage.phase();
         self.leave_queues(job, &stage);
@@ -33,7 +33,7 @@ impl Decided<'_> {
         }
     }
 
-    /// A job that steps aside loses its place in line, and is taken out of the forge's own queue.
+    /// Gives up the job's place in line if it steps aside, and takes it out of the forge's own queue.
     fn leave_queues(&mut self, job: &mut Job, stage: &Stage) {
         let lands =
             matches!(stage, Stage::WaitingForChecks { .. } | Stage::ReadyToMerge { .. } | Stage::Merging { .. });
@@ -51,7 +51,7 @@ impl Decided<'_> {
         }
     }
 
-    /// The same stage with other data: no note, and no other column.
+    /// Changes the data of the stage: no note, and no other column.
     pub fn amend(&mut self, job: &mut Job, stage: Stage) {
         job.stage = stage;
         job.updated_at = self.now;
@@ -59,7 +59,7 @@ impl Decided<'_> {
 
     fn follow_with_column(&mut self, job: &Job) {
         let Some(state) = self.policy.orchestration.states.get(&job.stage.phase()) else { return };
-        // Compared with where the ticket will be once our own moves are through.
+        // Compared with where the ticket will be once the runner's own moves have arrived.
         if !same_state(state, job.intended_column()) {
             self.move_ticket(job, state);
         }
@@ -85,7 +85,7 @@ impl Decided<'_> {
         });
     }
 
-    /// Another round, or a block if there have been enough.
+    /// Starts another round of rework, or blocks the job if the limit is reached.
     pub fn rework(&mut self, job: &mut Job, cause: ReworkCause) {
         let by_bot = cause.trigger == ReworkTrigger::Bot;
         let limit = if by_bot { 1 } else { self.policy.orchestration.max_rework_cycles };
@@ -94,7 +94,7 @@ impl Decided<'_> {
             self.block(job, BlockCause::ReworkLimitExceeded { limit, trigger }, Work::Rework { cause });
             return;
         }
-        // The round of the bots has a counter of its own.
+        // The bots' round has a counter of its own.
         let cycle = if by_bot {
             job.people.bots_are_heard();
             job.people.bot_rounds
@@ -104,11 +104,12 @@ impl Decided<'_> {
         };
         job.delivery.rework_head = None;
         job.failures = 0;
-        // Another round is another landing.
+        // Another round leads to another landing.
         job.delivery.update_attempts = 0;
         job.delivery.merge_attempts = 0;
         self.act(Action::Comment {
-            // With its time: a round that somebody's push made unnecessary is not counted, and the next one is news.
+            // The key contains the time, because a round that a person's push made unnecessary is not counted, and the next one must be
+            // announced.
             key: format!("rework:{}:{}:{}", job.attempts, job.rework_cycles, self.now.0),
             said: Said::Rework { cycle, limit, cause: cause.clone() },
         });
@@ -116,14 +117,14 @@ impl Decided<'_> {
     }
 }
 
-/// What a queued job waits for: no note, and no other column.
+/// Sets what a queued job waits for: no note, and no other column.
 pub fn set_wait(job: &mut Job, want: Wait) {
     if let Stage::Queued { wait, .. } = &mut job.stage {
         *wait = want;
     }
 }
 
-/// The run of a job that is at work is asked to stop, for this reason.
+/// Notes the reason for which the job's live run is asked to stop.
 pub fn set_stopping(job: &mut Job, reason: StopReason, now: Timestamp) {
     if let Stage::Working { stopping, .. } = &mut job.stage {
         *stopping = Some(reason);
@@ -131,15 +132,15 @@ pub fn set_stopping(job: &mut Job, reason: StopReason, now: Timestamp) {
     }
 }
 
-/// The ticket of a finished job was seen closed: from now on a reopened one starts anew.
+/// Notes that the ticket of a finished job was seen closed. From now on a reopened ticket starts anew.
 pub fn saw_ticket_closed(job: &mut Job) {
     if let Stage::Done { ticket_closed, .. } = &mut job.stage {
         *ticket_closed = true;
     }
 }
 
-/// What a job that is ready waits for is looked at anew: the look that it was waiting for is not coming any more, and whatever
-/// was in the way may have been cleared.
+/// Clears the turn and the waiting time of a ready job: the look that it waited for will not come any more, and what was in the way may be
+/// gone.
 pub fn hope_again(job: &mut Job, now: Timestamp) {
     if let Stage::ReadyToMerge { hold, turn, .. } = &mut job.stage {
         if let MergeHold::Forge { retry_at, .. } = hold {
