@@ -1,17 +1,17 @@
-//! The claims in a run's evidence that can be held against the facts.
+//! Compares the claims in a run's evidence with the changes that git shows.
 
 use crate::domain::evidence::{Evidence, EvidenceKind, FileAction};
 use crate::domain::words::count;
 
-/// A file that the branch changes, as git tells it.
+/// A file that the branch changes, according to git.
 #[derive(Debug, Clone, Copy)]
 pub struct Changed<'a> {
     pub path: &'a str,
     pub action: FileAction,
 }
 
-/// Sentences about claims that are not borne out. Notes and commands cannot be checked and are left alone; of several
-/// test results the last one counts.
+/// Returns one sentence for each claim that the facts contradict. Notes and commands cannot be checked and are skipped. Of several
+/// test results only the last one counts.
 pub fn contradicted(evidence: &[Evidence], changes: &[Changed<'_>]) -> Vec<String> {
     let is_test = |evidence: &&Evidence| matches!(evidence.kind, EvidenceKind::Test { .. });
     let last_test = evidence.iter().rev().find(is_test);

@@ -1,4 +1,5 @@
-//! Hook contract version 1: what the repository's own script is told about finished work, and what is kept of its call (docs/hooks.md).
+//! Hook contract version 1: the data that the repository's own script gets about finished work, and the log of each call
+//! (docs/hooks.md).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,23 +16,23 @@ use crate::domain::evidence::GateResult;
 use crate::domain::ticket::Ticket;
 use crate::domain::time::Timestamp;
 
-/// Goes up with any change that is not an addition.
+/// The version of the contract. It goes up with every change that is not an addition.
 pub const CONTRACT_VERSION: u32 = 1;
 
 const SUBJECT: usize = 1_000;
 const DESCRIPTION: usize = 8_000;
 const DEPENDENCIES: usize = 200;
-/// What one variable may hold besides.
+/// The limit for other long variables, in bytes.
 const LONGEST_VARIABLE: usize = 32 << 10;
-/// Calls whose log is kept.
+/// The number of calls whose logs are kept.
 const LOGS: usize = 200;
 
-/// A script with what it is told.
+/// A hook script with the context that it is called with.
 #[derive(Debug, Clone)]
 pub struct HookCall {
     pub script: HookScript,
     pub context: HookContext,
-    /// Where what is kept of its call lies.
+    /// The folder that the log of each call is written to.
     pub logs: PathBuf,
 }
 
@@ -41,10 +42,10 @@ pub struct HookContext {
     pub version: u32,
     pub event: &'static str,
     pub team: HookTeam,
-    /// Who triggered the event: the run.
+    /// The member that triggered the event: the run.
     pub member: Option<String>,
     pub timestamp: Option<String>,
-    /// `None` where the board cannot be read.
+    /// `None` if the board cannot be read.
     pub task: Option<HookTask>,
 }
 
@@ -70,13 +71,13 @@ pub struct HookTask {
     pub metadata: Map<String, Value>,
     pub created_at: String,
     pub updated_at: String,
-    /// Untruncated, for the flat variable.
+    /// The title without truncation. The flat variable `TASK_SUBJECT` is made from it.
     #[serde(skip)]
     pub whole_subject: String,
 }
 
 impl HookTask {
-    /// Finished work on a ticket. `now` stands for dates that the board does not have.
+    /// Describes finished work on a ticket. `now` replaces dates that the board does not have.
     pub fn completed(ticket: &Ticket, owner: Option<String>, metadata: Map<String, Value>, now: Timestamp) -> Self {
         let date = |at: Option<Timestamp>| written(at.unwrap_or(now));
         let blocked_by = ticket.blocked_by.iter().take(DEPENDENCIES);
@@ -97,7 +98,7 @@ impl HookTask {
 }
 
 impl HookContext {
-    /// Everything that the script finds in its environment. Each name stands there as ours and as the one of pi-agent-teams.
+    /// Returns the hook's environment variables. Each one has two names: `DIRIGENT_...`, and `PI_TEAMS_...` as in pi-agent-teams.
     pub fn variables(&self) -> BTreeMap<String, String> {
         let json = serde_json::to_string(self).unwrap_or_default();
         let mut flat = vec![
@@ -117,7 +118,7 @@ impl HookContext {
             flat.extend(task.owner.clone().map(|owner| ("TASK_OWNER", owner)));
             flat.push(("TASK_STATUS", task.status.to_owned()));
         }
-        // A zero byte ends a variable; nothing that has one could be started.
+        // The operating system does not start a process that has a zero byte in a variable.
         let both = |(name, value): (&str, String)| {
             let value = value.replace('\0', "");
             [(format!("DIRIGENT_{name}"), value.clone()), (format!("PI_TEAMS_{name}"), value)]
@@ -130,14 +131,14 @@ fn clipped(text: &str, characters: usize) -> String {
     text.chars().take(characters).collect()
 }
 
-/// As JavaScript writes a date.
+/// Formats a time as JavaScript formats a date.
 pub fn written(at: Timestamp) -> String {
     let at = jiff::Timestamp::from_millisecond(at.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }
 
 impl HookCall {
-    /// Keeps what was asked and answered. What cannot be written stops nothing.
+    /// Writes a log of the call. A log that cannot be written is only a warning: it stops nothing.
     pub fn keep(&self, result: &GateResult, stdout: &str, stderr: &str) {
         if let Err(error) = self.write_log(result, stdout, stderr) {
             tracing::warn!(folder = %self.logs.display(), %error, "the call of a hook is not logged");
@@ -170,7 +171,7 @@ impl HookCall {
     }
 }
 
-/// The names begin with the time.
+/// Removes the oldest logs beyond the limit. Log names begin with the time, so sorting by name sorts by age.
 fn forget_old(folder: &Path) -> std::io::Result<()> {
     let mut logs: Vec<PathBuf> = fs::read_dir(folder)?.flatten().map(|entry| entry.path()).collect();
     logs.retain(|path| path.extension().is_some_and(|ending| ending == "json"));

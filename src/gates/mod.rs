@@ -1,4 +1,5 @@
-//! Checks what a run says: commands on the exact commit, and claims against what git shows. Decides nothing.
+//! Checks the result of a run: gates (verification commands) on the exact commit, and claims against what git shows. This module
+//! takes no decisions; the engine does.
 
 pub mod claims;
 pub mod hook;

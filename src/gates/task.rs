@@ -1,4 +1,5 @@
-//! Runs `gates.task` and the repository's own script on an exact commit, in a fresh tree of it that goes afterwards.
+//! Runs the gates of `gates.task` and the repository's own script on an exact commit, in a fresh worktree that is removed
+//! afterwards.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,9 +16,9 @@ use crate::domain::permit::Permit;
 use crate::launcher::{Child, Exit, LaunchError, LaunchOrder, Launcher, Leftover};
 use crate::workspace::{WorkspaceError, Workspaces, Worktree};
 
-/// What is kept of a command's output: its end.
+/// The most bytes that are kept of a command's output. The end of the output is kept.
 const TAIL: usize = 8 << 10;
-/// Pipes that somebody else still holds are not read longer than this after the end.
+/// How long pipes are still read after the command has exited, in case another process holds them open.
 const DRAIN_LIMIT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Error)]
@@ -34,13 +35,13 @@ pub struct Gates {
     pub settings: GatesSettings,
     pub workspaces: Workspaces,
     pub launcher: Arc<dyn Launcher>,
-    /// Complete, scrubbed like a worker's.
+    /// The complete environment, scrubbed like a worker's.
     pub environment: BTreeMap<String, String>,
-    /// The repository's own script, if there is one.
+    /// The repository's own script. `None` if there is none.
     pub hook: Option<HookCall>,
 }
 
-/// What is started, and for how long.
+/// The command being run, with its time limit.
 struct Started {
     name: String,
     command: String,
@@ -48,8 +49,8 @@ struct Started {
 }
 
 impl Gates {
-    /// The result of every command, in order. An error is about us, not about the work. Whatever runs ends when `stopped`
-    /// resolves.
+    /// Runs every command and returns the results in order. An error means that Dirigent could not run a gate; it says nothing
+    /// about the work. When `stopped` resolves, the running command is stopped and the result is `GateError::Stopped`.
     pub async fn run_task(
         &self,
         permit: &Permit,
@@ -73,7 +74,8 @@ impl Gates {
         results
     }
 
-    /// Ends and removes what gates of an earlier life left. For the start of the runner, before any gate runs.
+    /// Stops processes and removes worktrees that gates of an earlier life of the runner left behind, and returns the number of
+    /// worktrees. Called when the runner starts, before any gate runs.
     pub async fn clear_leftovers(&self) -> Result<usize, GateError> {
         let left = self.workspaces.detached().await?;
         for worktree in &left {
@@ -129,7 +131,7 @@ impl Gates {
     }
 }
 
-/// Reads to the end or to the limit, whichever comes first.
+/// Reads the command's output until it exits or reaches its time limit, whichever comes first.
 async fn watch(started: Started, mut child: Child) -> (GateResult, Streams) {
     let Started { name, command, limit } = started;
     let start = Instant::now();
@@ -182,7 +184,7 @@ async fn watch(started: Started, mut child: Child) -> (GateResult, Streams) {
     (result, streams)
 }
 
-/// What was printed: each stream, and both as they came.
+/// The output of a command: each stream separately, and both in the order in which they arrived.
 #[derive(Default)]
 struct Streams {
     out: Tail,
@@ -190,7 +192,7 @@ struct Streams {
     both: Tail,
 }
 
-/// The last bytes of something.
+/// The last bytes of a stream.
 #[derive(Default)]
 struct Tail {
     bytes: Vec<u8>,
@@ -198,7 +200,7 @@ struct Tail {
 }
 
 impl Streams {
-    /// Both pipes until both are closed.
+    /// Reads both pipes until both are closed.
     async fn read(&mut self, out: Option<impl AsyncRead + Unpin>, err: Option<impl AsyncRead + Unpin>) {
         let (mut out, mut err) = (out, err);
         let (mut out_buffer, mut err_buffer) = ([0_u8; 4096], [0_u8; 1024]);

@@ -1,4 +1,4 @@
-//! Where the API is, and what we show there.
+//! The address of the API, and the credential for it.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use super::error::GithubError;
 /// The API of github.com.
 const PUBLIC: &str = "https://api.github.com";
 
-/// What is needed to talk to GitHub.
+/// Everything that is needed to talk to GitHub.
 pub struct Access {
-    /// `https://host/api/v3` for GitHub Enterprise Server; github.com if there is none.
+    /// `https://host/api/v3` for GitHub Enterprise Server; `None` for github.com.
     pub api_url: Option<String>,
     pub credential: Credential,
-    /// For one exchange.
+    /// The time limit of one exchange.
     pub timeout: Duration,
 }
 
 pub enum Credential {
     /// A classic or a fine-grained token.
     Token(SecretString),
-    /// An installation of a GitHub App. Its tokens are made as they are needed.
+    /// An installation of a GitHub App. Its tokens are created when they are needed.
     App { app_id: u64, private_key: SecretString, installation_id: u64 },
 }
 
@@ -33,12 +33,12 @@ impl Access {
     }
 }
 
-/// The API's addresses, taken apart once.
+/// The parts of the API's address, split once.
 #[derive(Debug)]
 pub struct Addresses {
     /// Scheme, host and port.
     pub origin: String,
-    /// What comes before every path of the documentation: nothing, or `/api/v3`.
+    /// The prefix of every path of the documentation: empty, or `/api/v3`.
     rest: String,
     graphql: String,
 }
@@ -61,17 +61,17 @@ impl Addresses {
             return Err(wrong("holds a user name"));
         }
         let rest = uri.path().trim_end_matches('/').to_owned();
-        // An Enterprise server has its GraphQL beside `/api/v3`, github.com below the root.
+        // An Enterprise server has GraphQL at `/api/graphql`, beside `/api/v3`; github.com has it at `/graphql`.
         let graphql = format!("{}/graphql", rest.strip_suffix("/v3").unwrap_or(&rest));
         Ok(Self { origin: format!("{scheme}://{authority}"), rest, graphql })
     }
 
-    /// A path of the documentation as it stands on the server.
+    /// Turns a path of GitHub's documentation into the path on this server.
     pub fn rest(&self, path: &str) -> String {
         format!("{}{path}", self.rest)
     }
 
-    /// Scheme and host, without a port, unless it is github.com.
+    /// Returns scheme and host without the port. `None` for github.com.
     pub fn own_host(&self) -> Option<(String, String)> {
         let uri: http::Uri = self.origin.parse().ok()?;
         let (scheme, host) = (uri.scheme_str()?.to_owned(), uri.host()?.to_owned());
@@ -82,7 +82,7 @@ impl Addresses {
         &self.graphql
     }
 
-    /// The path of the documentation that an address of this API means; nothing if it is somebody else's.
+    /// Returns the path of the documentation for an address of this API. `None` if the address belongs to another server.
     pub fn path_of(&self, url: &str) -> Option<String> {
         let path = if url.starts_with('/') { url } else { url.strip_prefix(&self.origin)? };
         let path = path.strip_prefix(&self.rest)?;

@@ -1,4 +1,4 @@
-//! One answer of the server, and what can be read from it.
+//! One response of the server, and how it is read.
 
 use http::{HeaderMap, HeaderName};
 use serde::de::DeserializeOwned;
@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use super::error::{GithubError, classify};
 use crate::domain::time::Timestamp;
 
-/// An answer as it came.
+/// A response as it was received.
 #[derive(Debug)]
 pub struct Exchanged {
     pub status: u16,
@@ -14,16 +14,16 @@ pub struct Exchanged {
     pub body: Vec<u8>,
 }
 
-/// An answer that was given, with what is needed to ask again or to go on.
+/// A successful response, with the headers that are needed for the next request.
 #[derive(Debug, Clone, Default)]
 pub struct Fetched {
     pub body: Vec<u8>,
     pub etag: Option<String>,
-    /// The address of the next page, as the server says it.
+    /// The address of the next page, as the server sent it.
     pub next: Option<String>,
-    /// The server's clock.
+    /// The time by the server's clock.
     pub date: Option<Timestamp>,
-    /// What a classic token may do; other tokens do not tell.
+    /// The scopes of a classic token. `None` for other tokens, for which GitHub does not send them.
     pub scopes: Option<Vec<String>>,
 }
 
@@ -33,10 +33,10 @@ impl Fetched {
     }
 }
 
-/// What became of a question that was asked with a tag.
+/// The result of a request with an etag.
 #[derive(Debug)]
 pub enum Unless {
-    /// The answer that the tag stands for still holds.
+    /// The response that belongs to the etag is still current.
     Unchanged {
         date: Option<Timestamp>,
     },
@@ -61,12 +61,12 @@ impl Exchanged {
         self.header("location").map(str::to_owned)
     }
 
-    /// Where a redirect leads; nothing for any other answer.
+    /// Returns the target of a redirect. `None` for any other response.
     pub fn redirect(&self) -> Option<String> {
         self.location().filter(|_| matches!(self.status, 301 | 302 | 303 | 307 | 308))
     }
 
-    /// The answer, if it is one and not a refusal.
+    /// Returns the response if it is a success or 304, otherwise the error that it means.
     pub fn checked(self, writes: bool) -> Result<Self, GithubError> {
         match self.status {
             200..=299 | 304 => Ok(self),
@@ -86,7 +86,7 @@ impl From<Exchanged> for Fetched {
     }
 }
 
-/// The address after `rel="next"`.
+/// Returns the address with `rel="next"`.
 fn next_link(link: &str) -> Option<String> {
     link.split(',').find_map(|part| {
         let (address, rest) = part.trim().strip_prefix('<')?.split_once('>')?;
@@ -99,7 +99,7 @@ pub fn read_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, GithubError> {
     serde_json::from_slice(body).map_err(|error| GithubError::Unreadable(unreadable(body, &error)))
 }
 
-/// A write that was confirmed in words that nobody understands: it may be done.
+/// Reads the response to a write. The server confirmed the write, so a response that cannot be understood is `MaybeDone`.
 pub fn read_written<T: DeserializeOwned>(body: &[u8]) -> Result<T, GithubError> {
     serde_json::from_slice(body).map_err(|error| GithubError::MaybeDone(unreadable(body, &error)))
 }

@@ -1,4 +1,4 @@
-//! What can go wrong between us and GitHub, told apart by what has to happen next.
+//! Everything that can go wrong between Dirigent and GitHub, distinguished by what has to happen next.
 
 use std::fmt::{self, Display};
 use std::time::Duration;
@@ -12,32 +12,32 @@ use super::answer::{Exchanged, looks_like_html};
 pub enum GithubError {
     #[error("{0}")]
     Config(String),
-    /// Nothing has left.
+    /// No request was sent.
     #[error("GitHub could not be reached: {0}")]
     Unreachable(String),
-    /// A write did not leave: what allowed it had ended when its turn came.
+    /// A write was not sent: its permit no longer held when its turn came.
     #[error("it was stopped before its turn came")]
     Withdrawn,
-    /// A write has left, and what became of it is not known.
+    /// A write was sent, and its result is not known.
     #[error("GitHub's answer was lost: {0}")]
     MaybeDone(String),
-    /// Nothing gets through before a person mends the access.
+    /// No request gets through until a person repairs the access.
     #[error("GitHub refuses our access: {0}")]
     Auth(String),
     #[error("{by} for {} s", wait.as_secs())]
     RateLimited { wait: Duration, by: LimitKind },
-    /// Not there, or not for our eyes: GitHub answers both with 404.
+    /// It does not exist or is not visible to this credential: GitHub responds 404 in both cases.
     #[error("GitHub does not show it: {0}")]
     NotFound(String),
-    /// It was there and was deleted.
+    /// It existed and was deleted.
     #[error("it was deleted: {0}")]
     Gone(String),
-    /// It is somewhere else now, where nobody told us to look.
+    /// It is at another address now, and Dirigent was not configured for that address.
     #[error("it was moved to {0}")]
     Moved(String),
     #[error("GitHub refuses: {0}")]
     Refused(Rejection),
-    /// A read that the server could not answer.
+    /// A read that failed in the server.
     #[error("GitHub answered {status}: {detail}")]
     Server { status: u16, detail: String },
     #[error("GitHub's answer could not be understood: {0}")]
@@ -46,21 +46,21 @@ pub enum GithubError {
     Pages(String),
 }
 
-/// Who limits us.
+/// The limit that stops requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitKind {
-    /// So many requests per hour.
+    /// GitHub's number of requests per hour.
     Primary,
-    /// Too much at once.
+    /// GitHub's limit on too many requests at once.
     Secondary,
-    /// What is left of the hour is kept for stopping and landing.
+    /// Dirigent's own limit: the last requests of the hour are reserved for stopping and landing.
     Reserve,
-    /// We wrote as much as GitHub lets anybody write in a while.
+    /// Dirigent's own limit on writes, just below GitHub's.
     OwnPace,
 }
 
 impl LimitKind {
-    /// We keep something back; GitHub itself would still answer, and what may use it goes on.
+    /// Whether the limit is Dirigent's own. GitHub would still respond, and requests that may use the reserve go on.
     pub fn is_our_own(self) -> bool {
         matches!(self, Self::Reserve | Self::OwnPace)
     }
@@ -79,13 +79,13 @@ impl Display for LimitKind {
     }
 }
 
-/// A refusal that stays one until somebody changes something.
+/// A refusal that does not change until a person changes something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejection {
     pub status: u16,
     pub message: String,
     pub fields: Vec<FieldFault>,
-    /// The permissions or scopes that the operation wants, where GitHub names them.
+    /// The permissions or scopes that the operation needs, where GitHub lists them.
     pub needs: Option<String>,
 }
 
@@ -124,7 +124,7 @@ impl Display for FieldFault {
     }
 }
 
-/// How GitHub words what went wrong.
+/// The body of GitHub's error responses.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Words {
@@ -132,10 +132,10 @@ struct Words {
     errors: Vec<serde_json::Value>,
 }
 
-/// How long we wait when we are told to slow down and not until when: GitHub asks for a minute at least.
+/// The wait after a limit for which GitHub sends no end. GitHub requires at least a minute.
 const UNNAMED_WAIT: Duration = Duration::from_secs(60);
 
-/// What an answer that is not a success means.
+/// Turns a response that is not a success into an error.
 pub fn classify(answer: &Exchanged, writes: bool) -> GithubError {
     let words: Words = serde_json::from_slice(&answer.body).unwrap_or_default();
     let message = match words.message.as_str() {
@@ -154,7 +154,7 @@ pub fn classify(answer: &Exchanged, writes: bool) -> GithubError {
     }
 }
 
-/// The limit behind a 403 or a 429, if it is one.
+/// Returns the limit behind a 403 or a 429. `None` if the cause is not a limit.
 fn limited(answer: &Exchanged, message: &str) -> Option<GithubError> {
     let lower = message.to_lowercase();
     let secondary = lower.contains("secondary rate limit") || lower.contains("abuse detection");
@@ -170,7 +170,7 @@ fn limited(answer: &Exchanged, message: &str) -> Option<GithubError> {
     named.then_some(GithubError::RateLimited { wait: UNNAMED_WAIT, by })
 }
 
-/// By the server's own clock: ours may be wrong.
+/// Returns the time until the limit is reset, by the server's clock, because the local clock may be wrong.
 pub fn until_reset(answer: &Exchanged) -> Option<Duration> {
     let reset = i64::try_from(answer.number("x-ratelimit-reset")?).ok()?;
     let now = answer.date().map_or_else(|| jiff::Timestamp::now().as_second(), |date| date.0 / 1000);

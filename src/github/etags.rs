@@ -1,13 +1,14 @@
-//! Answers that may still hold, so that asking again costs nothing of the primary limit. Bounded: the oldest go first.
+//! A cache of responses with etags, so that repeating a request does not count against the primary limit. Its size is bounded: the
+//! least recently used responses are dropped first.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use super::answer::Fetched;
 
-/// All bodies together.
+/// The limit for all bodies together.
 const MOST_BYTES: usize = 512 * 1024;
-/// A body that is longer is not worth its memory.
+/// A longer body is not cached.
 const LONGEST_BODY: usize = 48 * 1024;
 
 #[derive(Default)]

@@ -1,4 +1,4 @@
-//! GraphQL: one address for everything, and errors that come with status 200.
+//! GraphQL: one address for all requests, and errors that come with status 200.
 
 use std::fmt::{self, Display};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::error::{GithubError, LimitKind, Rejection};
 use super::pace::Purpose;
 use super::transport::Ask;
 
-/// What a question was answered with. A part that is missing is told by a fault with its place.
+/// The response to a GraphQL request. For each part that is missing there is a fault with the path of that part.
 #[derive(Debug, Deserialize)]
 #[serde(bound = "T: DeserializeOwned")]
 pub struct GraphqlAnswer<T> {
@@ -27,11 +27,11 @@ fn nothing<T>() -> Option<T> {
     None
 }
 
-/// Why a part of the answer is missing.
+/// Why a part of the response is missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct GraphqlFault {
-    /// `NOT_FOUND`, `FORBIDDEN`, `RATE_LIMITED` and the like; empty where GitHub has no word for it.
+    /// `NOT_FOUND`, `FORBIDDEN`, `RATE_LIMITED` and the like; empty if GitHub sends no type.
     #[serde(rename = "type")]
     pub kind: String,
     pub message: String,
@@ -45,7 +45,7 @@ impl Display for GraphqlFault {
     }
 }
 
-/// Names and numbers alike.
+/// Reads a path of names and numbers as strings.
 fn steps<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Vec<String>, D::Error> {
     let steps = Option::<Vec<Value>>::deserialize(input)?.unwrap_or_default();
     let text = |step: &Value| step.as_str().map_or_else(|| step.to_string(), str::to_owned);
@@ -58,11 +58,11 @@ struct Asked<'a> {
     variables: &'a Value,
 }
 
-/// GraphQL's limit names no end in its body; its headers do.
+/// The wait after a GraphQL limit if no response header said when the limit ends.
 const UNNAMED_WAIT: Duration = Duration::from_secs(60);
 
 impl Github {
-    /// A query. Parts of the answer may be missing; the caller looks at the faults.
+    /// Sends a query. Parts of the response may be missing; the caller checks the faults.
     pub async fn query<T: DeserializeOwned>(
         &self,
         purpose: Purpose,
@@ -79,7 +79,7 @@ impl Github {
         }
     }
 
-    /// A mutation: done without a fault, or an error. Sent once.
+    /// Sends a mutation once. Any fault in the response is an error.
     pub async fn mutate<T: DeserializeOwned>(
         &self,
         purpose: Purpose,
@@ -88,7 +88,7 @@ impl Github {
     ) -> Result<T, GithubError> {
         let question = Ask::graphql(&Asked { query: document, variables }, true)?;
         let answer = self.send(purpose, &question).await?;
-        // First what went wrong: with a fault, the data need not have the shape that was asked for.
+        // The faults first: with a fault, the data need not have the requested shape.
         let faults: GraphqlAnswer<Value> = read_written(&answer.body)?;
         self.limit_of(&faults.faults)?;
         if !faults.faults.is_empty() {
@@ -109,7 +109,7 @@ impl Github {
     }
 }
 
-/// What faults without data mean.
+/// Turns the faults of a response without data into an error.
 fn failed(faults: &[GraphqlFault], mutates: bool) -> GithubError {
     let Some(first) = faults.first() else {
         return GithubError::Unreadable("an answer without data and without errors".to_owned());

@@ -1,8 +1,9 @@
-//! The client that the GitHub tracker and the GitHub forge share: one connection pool, one pace, one way to tell errors apart.
+//! The client that the GitHub tracker and the GitHub forge share: one connection pool, one pace (its adherence to GitHub's limits),
+//! one set of errors.
 //!
-//! Nothing here knows what an issue or a pull request is. Paths are those of GitHub's documentation (`/repos/{owner}/{name}/issues`); who may
-//! read the answers is the adapters' affair. Nothing is ever sent twice: a read that failed is asked again by whoever wants it, and a
-//! write whose answer was lost is [`GithubError::MaybeDone`], to be looked for before it is repeated.
+//! It knows nothing about issues or pull requests. Paths are those of GitHub's documentation (`/repos/{owner}/{name}/issues`); the
+//! adapters interpret the responses. The client does not retry: the caller repeats a failed read, and a write whose response was
+//! lost is [`GithubError::MaybeDone`], which the caller looks up before repeating it.
 
 mod access;
 mod answer;
@@ -42,7 +43,7 @@ use renamed::Renamed;
 use token::TokenSource;
 use transport::{Ask, Transport};
 
-/// A GitHub that we have access to. Clones share everything.
+/// A client for one GitHub server and one credential. Clones share everything.
 #[derive(Clone)]
 pub struct Github {
     parts: Arc<Parts>,
@@ -58,12 +59,12 @@ struct Parts {
 }
 
 impl Github {
-    /// Nothing is sent before the first question.
+    /// Makes a client. Nothing is sent before the first request.
     pub fn new(access: Access) -> Result<Self, GithubError> {
         Self::at_pace(access, Arc::default())
     }
 
-    /// The same, at one pace with every other client of this program that has the same access.
+    /// Like `new`, but shares its pace with all other clients of this process that have the same access.
     pub fn in_step(access: Access) -> Result<Self, GithubError> {
         let pace = shared_pace::pace_of(&access);
         Self::at_pace(access, pace)
@@ -78,12 +79,12 @@ impl Github {
         Ok(Self { parts: Arc::new(parts) })
     }
 
-    /// One object. What was read before and has not changed costs nothing of the primary limit.
+    /// Reads one object. An object that was read before and has not changed does not count against the primary limit.
     pub async fn get<T: DeserializeOwned>(&self, purpose: Purpose, path: &str) -> Result<T, GithubError> {
         self.get_cached(purpose, path).await?.read()
     }
 
-    /// Every item of every page, or an error: never a part.
+    /// Reads all items of all pages. If one page fails, the whole call fails.
     pub async fn list<T: DeserializeOwned>(&self, purpose: Purpose, path: &str) -> Result<Vec<T>, GithubError> {
         let mut pages = self.pages(purpose, path);
         let mut all = Vec::new();
@@ -93,17 +94,17 @@ impl Github {
         Ok(all)
     }
 
-    /// The pages of a list, one at a time, for lists that are better not held in whole.
+    /// Reads a list page by page, for lists that are too large to hold in memory as a whole.
     pub fn pages(&self, purpose: Purpose, path: &str) -> Pages {
         Pages::new(self.clone(), purpose, path)
     }
 
-    /// The pages after one that is there already.
+    /// Reads the pages after one that was already read.
     pub fn pages_after(&self, purpose: Purpose, page: &Fetched) -> Result<Pages, GithubError> {
         Pages::after(self.clone(), purpose, page)
     }
 
-    /// One answer as it came, unless it still is what `etag` stands for. Goes past the cache: the caller keeps the tag.
+    /// Reads one response, unless it is still the one that `etag` stands for. Does not use the cache: the caller keeps the etag.
     pub async fn get_unless(&self, purpose: Purpose, path: &str, etag: Option<&str>) -> Result<Unless, GithubError> {
         let answer = self.send(purpose, &Ask::get(path, etag)).await?;
         match answer.status {
@@ -112,7 +113,7 @@ impl Github {
         }
     }
 
-    /// A request that changes something, with what it answers. Sent once.
+    /// Sends a request that changes something, once, and returns its response.
     pub async fn write<T: DeserializeOwned>(
         &self,
         purpose: Purpose,
@@ -124,7 +125,7 @@ impl Github {
         read_written(&answer.body)
     }
 
-    /// The same for requests whose answer nobody needs, or that have none.
+    /// Like `write`, for requests whose response is empty or not needed.
     pub async fn write_blindly(
         &self,
         purpose: Purpose,
@@ -135,8 +136,8 @@ impl Github {
         self.send(purpose, &Ask::write(method, path, body)?).await.map(|_| ())
     }
 
-    /// A file that the API gives out, such as a log. It may lie elsewhere: our credential goes to the API's own host, and nowhere once that
-    /// was left.
+    /// Downloads a file that the API offers, such as a log, of at most `longest` bytes. The file may be on another host: the
+    /// credential is sent to the API's own host only, and no longer once a redirect has left that host.
     pub async fn download(&self, purpose: Purpose, path: &str, longest: usize) -> Result<Vec<u8>, GithubError> {
         let mut question = Ask::get(path, None);
         for _ in 0..transport::MOST_REDIRECTS {
@@ -148,8 +149,8 @@ impl Github {
         Err(GithubError::Unreadable(format!("{path} leads from one address to the next and to no file")))
     }
 
-    /// A file that whoever has its address may read. Our credential never goes along, and only addresses that are `allowed` are asked, those
-    /// that it leads on to included.
+    /// Downloads a public file of at most `longest` bytes, without the credential. Every address, including each redirect target,
+    /// must pass `allowed`.
     pub async fn fetch_public(
         &self,
         purpose: Purpose,
@@ -171,32 +172,32 @@ impl Github {
         Err(GithubError::Unreadable(format!("{url} leads from one address to the next and to no file")))
     }
 
-    /// The token that is in force, for git. Asked for anew each time: that of an app lives for an hour.
+    /// Returns the current token, for git. Callers request it each time, because the token of an app lives for an hour.
     pub async fn token(&self) -> Result<SecretString, GithubError> {
         self.parts.token.current(&self.parts.transport, &self.parts.addresses).await
     }
 
-    /// What an app's installation may do; nothing for a token, of which GitHub does not tell it.
+    /// Returns the permissions of an app's installation. `None` for a token, for which GitHub does not report them.
     pub async fn permissions(&self) -> Result<Option<Granted>, GithubError> {
         self.parts.token.permissions(&self.parts.transport, &self.parts.addresses).await
     }
 
-    /// Scheme and host of a server of one's own; nothing for github.com.
+    /// Returns scheme and host of a GitHub Enterprise server. `None` for github.com.
     pub fn host(&self) -> Option<(String, String)> {
         self.parts.addresses.own_host()
     }
 
-    /// Whether we are a GitHub App, and so an account of our own.
+    /// Whether the credential is a GitHub App, and so an account of its own.
     pub fn is_app(&self) -> bool {
         self.parts.token.is_app()
     }
 
-    /// What was asked so far, and what is left of the limits.
+    /// Returns the number of requests so far and what is left of the limits.
     pub fn spent(&self) -> Spent {
         self.parts.pace.spent()
     }
 
-    /// Whether we were told to ask nothing for a while.
+    /// Whether GitHub requested a pause (a secondary limit) that is not over yet.
     pub fn is_paused(&self) -> bool {
         self.parts.pace.is_paused()
     }
@@ -213,7 +214,7 @@ impl Github {
         Ok(fetched)
     }
 
-    /// One exchange, with a repository that was renamed found under its new name.
+    /// Sends a request, following the redirect of a renamed repository to its new name.
     async fn send(&self, purpose: Purpose, question: &Ask) -> Result<answer::Exchanged, GithubError> {
         let mut question = self.parts.renamed.apply(question);
         for _ in 0..transport::MOST_REDIRECTS {
@@ -227,13 +228,13 @@ impl Github {
         Err(GithubError::Unreadable(format!("{} leads from one address to the next", question.path())))
     }
 
-    /// Where a redirect leads: the same thing in the same repository under its new name, or an error.
+    /// Follows a redirect if it leads to the same thing in the same repository under its new name. Anything else is an error.
     async fn follow(&self, purpose: Purpose, question: &Ask, to: &str) -> Result<Ask, GithubError> {
         let moved = || GithubError::Moved(to.to_owned());
         let target = self.parts.addresses.path_of(to).ok_or_else(moved)?;
         let asked = renamed::RepoPath::read(question.path()).ok_or_else(moved)?;
         let target = renamed::RepoPath::read(&target).filter(|target| target.rest == asked.rest).ok_or_else(moved)?;
-        // An issue that was transferred is answered in the same way as a repository that was renamed: ask about the repository itself.
+        // A transferred issue gives the same redirect as a renamed repository, so the repository itself is requested too.
         let repository = self.send_once(purpose, &Ask::get(&asked.repository(), None)).await?;
         let now = repository.location().and_then(|to| self.parts.addresses.path_of(&to)).unwrap_or_default();
         if renamed::RepoPath::read(&now).map(|now| now.repository()) != Some(target.repository()) {
@@ -244,8 +245,8 @@ impl Github {
         Ok(self.parts.renamed.apply(question))
     }
 
-    /// One exchange. A token of an installation that is refused before its time is made anew, and the question asked once more:
-    /// what was refused has changed nothing.
+    /// Sends a request. If the token of an app's installation is refused, a new token is made and the request is sent once more; a
+    /// refused request has changed nothing.
     async fn send_once(&self, purpose: Purpose, question: &Ask) -> Result<answer::Exchanged, GithubError> {
         let answer = self.exchange(purpose, question).await?;
         if answer.status != 401 || question.is_foreign() || !self.is_app() {
@@ -266,7 +267,7 @@ impl Github {
             return Err(GithubError::Withdrawn);
         }
         let answer = transport.exchange(addresses, question, credential.as_ref()).await;
-        // What another host says is nothing about our limits or our token.
+        // A response of another host says nothing about GitHub's limits or the token.
         if let (Ok(answer), false) = (&answer, question.is_foreign()) {
             pace.note(answer);
             if answer.status == 401 {
@@ -277,10 +278,11 @@ impl Github {
     }
 }
 
-/// How long one exchange may take where nobody says otherwise: less than the lanes allow a call, so that it is told what happened.
+/// The default time limit of one exchange. Shorter than the time limit of a lane (an adapter's queue of calls), so that the real
+/// error is reported.
 pub const PATIENCE: Duration = Duration::from_secs(25);
 
-/// Where a redirect leads that was met at `url`.
+/// Resolves the target of a redirect against the address `url` that sent it.
 fn absolute(url: &str, to: &str) -> String {
     if !to.starts_with('/') || to.starts_with("//") {
         return to.to_owned();
@@ -290,12 +292,12 @@ fn absolute(url: &str, to: &str) -> String {
     format!("{}{to}", &url[..path_at])
 }
 
-/// One segment of a path: a label's name, a login.
+/// Encodes one segment of a path, such as a label's name or a login.
 pub fn segment(text: &str) -> String {
     encode(text, |byte| matches!(byte, b'-' | b'.' | b'_' | b'~'))
 }
 
-/// A path with its query.
+/// Appends an encoded query to a path.
 pub fn with_query(path: &str, query: &[(&str, &str)]) -> String {
     let encoded = |text: &str| encode(text, |byte| matches!(byte, b'-' | b'.' | b'_' | b'~' | b':'));
     let pairs: Vec<String> = query.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();

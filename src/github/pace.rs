@@ -1,6 +1,7 @@
-//! The pace of everything that we ask of GitHub, whoever asks: its limits, as far as it has told them, and our own.
+//! The pace of all requests to GitHub: GitHub's limits, as far as its responses have reported them, and Dirigent's own.
 //!
-//! Nothing waits here for long. What would have to is told as a limit, with its end, so that the lanes can pause and say so.
+//! A request waits only briefly here. Instead of a longer wait the caller gets a limit error with its end, so that the lanes (the
+//! adapters' queues of calls) can pause and show it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,23 +12,23 @@ use super::answer::Exchanged;
 use super::error::{GithubError, LimitKind, classify, until_reset};
 use super::transport::Ask;
 
-/// What a question is for. The last requests of an hour are kept for what stops and for what lands.
+/// What a request is for. The last requests of an hour are reserved for stopping and landing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// A worker asks for itself. However much it asks, it does not use up what the runner needs.
+    /// A worker's own request. However many it sends, the runner keeps what it needs.
     Worker,
-    /// Something is to be known better.
+    /// A reading for more detail, on which nothing urgent depends.
     Look,
-    /// A comment, a label, a column.
+    /// A write: a comment, a label or a column.
     Write,
-    /// The board, and the tickets of running work: what may tell us to stop.
+    /// A reading of the board or of the tickets of running work, which may say that work has to stop.
     Watch,
-    /// A merge, and what is read right before it.
+    /// A merge, and the readings right before it.
     Land,
 }
 
 impl Purpose {
-    /// So much of an hour's limit is left to others.
+    /// Returns how many requests of the hour's limit are left to more important purposes.
     fn leaves(self, limit: u64) -> u64 {
         match self {
             Self::Worker => limit / 2,
@@ -37,29 +38,29 @@ impl Purpose {
     }
 }
 
-/// What was asked, and what is left.
+/// The number of requests sent, and what is left of the limits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Spent {
     pub requests: u64,
-    /// Of these, answered with "as before", which costs nothing.
+    /// The number of these requests with the response 304, which cost nothing.
     pub unchanged: u64,
     pub writes: u64,
-    /// Left of the hour for REST and for GraphQL, with the limit, where GitHub has told.
+    /// What is left of this hour for REST, and the limit. `None` if GitHub has not reported them yet.
     pub rest_left: Option<(u64, u64)>,
     pub graphql_left: Option<(u64, u64)>,
 }
 
-/// GitHub takes about 80 writes per minute and 500 per hour.
+/// Limits on writes. GitHub accepts about 80 writes per minute and 500 per hour.
 const WRITES: [Bucket; 2] = [Bucket::new(20.0, 1.0), Bucket::new(80.0, 400.0 / 3600.0)];
-/// As long as a write waits for its turn before it is told to come back.
+/// The longest time that a write waits for its turn. Beyond that it gets a limit error.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// A secondary limit that comes back and back: not longer than this at a time.
+/// The longest pause for a secondary limit that keeps coming back.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 
 #[derive(Default)]
 pub struct Pace {
     known: Mutex<Known>,
-    /// GitHub asks for writes one after the other.
+    /// Held during a write: GitHub requires writes one after the other.
     writing: tokio::sync::Mutex<()>,
 }
 
@@ -68,12 +69,12 @@ struct Known {
     rest: Option<Window>,
     graphql: Option<Window>,
     paused_until: Option<Instant>,
-    /// How often in a row we were told to slow down.
+    /// How often in a row GitHub reported a secondary limit.
     strikes: u32,
     writes: [Bucket; 2],
 }
 
-/// One hour of one kind of request.
+/// GitHub's limit for one kind of request, until the hour ends.
 #[derive(Clone, Copy)]
 struct Window {
     limit: u64,
@@ -81,7 +82,7 @@ struct Window {
     ends: Instant,
 }
 
-/// So much at once, and so much per second.
+/// A token bucket: `size` writes at once, refilled at `per_second`.
 #[derive(Clone, Copy)]
 struct Bucket {
     size: f64,
@@ -90,13 +91,13 @@ struct Bucket {
     filled: Option<Instant>,
 }
 
-/// Our turn to send. Writes hold it until they are answered.
+/// The permission to send one request. A write holds it until its response has arrived.
 pub struct Admission<'a> {
     _writing: Option<tokio::sync::MutexGuard<'a, ()>>,
 }
 
 impl Pace {
-    /// Waits for our turn, or says how long nothing is to be asked.
+    /// Waits for the request's turn. An error says which limit stops the request, and for how long.
     pub async fn admit(&self, purpose: Purpose, question: &Ask) -> Result<Admission<'_>, GithubError> {
         if question.is_foreign() {
             return Ok(Admission { _writing: None });
@@ -110,7 +111,7 @@ impl Pace {
         Ok(Admission { _writing: writing })
     }
 
-    /// Takes in what an answer says about the limits.
+    /// Takes in what a response says about the limits.
     pub fn note(&self, answer: &Exchanged) {
         self.known().note(answer, Instant::now());
     }
@@ -125,7 +126,7 @@ impl Pace {
         self.known().paused_until.is_some_and(|until| until > Instant::now())
     }
 
-    /// Until the hour of GraphQL is over, if it is used up.
+    /// Returns the time until GraphQL's current hour ends. `None` if GitHub has not reported it yet.
     pub fn graphql_wait(&self) -> Option<Duration> {
         let window = self.known().graphql?;
         Some(window.ends.saturating_duration_since(Instant::now()))
@@ -186,7 +187,7 @@ impl Known {
         }
         match classify_limit(answer) {
             Some((wait, LimitKind::Secondary)) => {
-                // Told again right after the wait: twice as long each time, as GitHub asks.
+                // After each further secondary limit in a row the pause doubles, as GitHub requires.
                 let longer = wait.saturating_mul(1 << self.strikes.min(6)).min(LONGEST_PAUSE.max(wait));
                 self.strikes += 1;
                 self.paused_until = Some(now + longer);
@@ -210,7 +211,7 @@ impl Bucket {
         Self { size, per_second, left: size, filled: None }
     }
 
-    /// How long until there is room for one more.
+    /// Returns the time until one more write fits.
     fn until_free(&mut self, now: Instant) -> Duration {
         let since = self.filled.map_or(0.0, |filled| now.saturating_duration_since(filled).as_secs_f64());
         self.filled = Some(now);

@@ -1,4 +1,4 @@
-//! A list of several pages, followed as the server links them.
+//! A list of several pages, read by following the server's links.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use super::answer::Fetched;
 use super::error::GithubError;
 use super::pace::Purpose;
 
-/// More pages than any list of ours has: past that something is wrong.
+/// The most pages of any list. A list with more is an error.
 const MOST_PAGES: usize = 500;
 
-/// The pages of a list, one after the other.
+/// The pages of a list, read one after the other.
 pub struct Pages {
     github: Github,
     purpose: Purpose,
@@ -28,7 +28,7 @@ impl Pages {
         Ok(Self { github, purpose, next, seen: BTreeSet::new() })
     }
 
-    /// The next page, or `None` after the last one.
+    /// Returns the next page, or `None` after the last one.
     pub async fn next(&mut self) -> Result<Option<Fetched>, GithubError> {
         let Some(path) = self.next.take() else { return Ok(None) };
         if !self.seen.insert(path.clone()) {
@@ -43,7 +43,7 @@ impl Pages {
     }
 }
 
-/// Where the next page is: on this server, or it is not followed.
+/// Returns the path of the next page. A next page on another server is an error.
 fn own_path(github: &Github, page: &Fetched) -> Result<Option<String>, GithubError> {
     let Some(url) = &page.next else { return Ok(None) };
     let own = github.parts.addresses.path_of(url);

@@ -1,10 +1,10 @@
-//! Repositories that have another name than the one in the file. GitHub redirects by the repository's number.
+//! Repositories that were renamed since the workflow file was written. GitHub redirects to them by the repository's number.
 
 use std::sync::{PoisonError, RwLock};
 
 use super::transport::Ask;
 
-/// From `/repos/{owner}/{name}` to `/repositories/{id}`.
+/// Maps `/repos/{owner}/{name}` to `/repositories/{id}`.
 #[derive(Default)]
 pub struct Renamed {
     known: RwLock<Vec<(String, String)>>,
@@ -18,7 +18,7 @@ impl Renamed {
         }
     }
 
-    /// The same question about the repository by its number, if it is known to have another name.
+    /// Returns the same request, with the number of the repository in its path if the repository is known to be renamed.
     pub fn apply(&self, question: &Ask) -> Ask {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let path = RepoPath::read(question.path());
@@ -30,7 +30,7 @@ impl Renamed {
     }
 }
 
-/// A path below a repository, by name or by number.
+/// A path below a repository, which is given by name or by number.
 pub struct RepoPath<'a> {
     head: &'a str,
     pub rest: &'a str,

@@ -1,4 +1,4 @@
-//! One pace for all clients of this program that GitHub counts as one: the same server and the same credential.
+//! One pace for all clients of this process that GitHub counts together: those with the same server and the same credential.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -12,7 +12,7 @@ type Known = Vec<([u8; 32], Weak<Pace>)>;
 
 static KNOWN: Mutex<Known> = Mutex::new(Vec::new());
 
-/// The pace of this access: the one that is in use already, if there is one.
+/// Returns the pace for this access. Clients that exist already share theirs.
 pub fn pace_of(access: &Access) -> Arc<Pace> {
     let whose = whose(access);
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -25,7 +25,7 @@ pub fn pace_of(access: &Access) -> Arc<Pace> {
     pace
 }
 
-/// Whom GitHub counts the requests of. The secret itself is not kept.
+/// Returns a hash of the server and the account that GitHub counts requests for. The secret itself is not kept.
 fn whose(access: &Access) -> [u8; 32] {
     let server = access.api_url.as_deref().unwrap_or_default().trim_end_matches('/');
     let digest = Sha256::new().chain_update(server).chain_update([0]);

@@ -1,11 +1,11 @@
-//! Whether a write that waited for its turn may still leave. Between its permit and its turn at GitHub's pace lie seconds, in which somebody
-//! may have pulled a switch.
+//! Whether a write that waited for its turn may still be sent. Seconds may lie between its permit and its turn, and a person may
+//! have pulled a kill switch in between.
 
 use std::sync::Arc;
 
-/// What a permit stands on.
+/// The conditions under which a permit was given.
 pub trait PermitGrounds: Send + Sync {
-    /// Whether it would be given again now.
+    /// Whether the permit would be given again now.
     fn holds(&self) -> bool;
 }
 
@@ -13,12 +13,12 @@ tokio::task_local! {
     static STANDING: Arc<dyn PermitGrounds>;
 }
 
-/// Does `call`, of which nothing is written any more once `standing` does not hold.
+/// Runs `call`. Once `standing` no longer holds, the call sends no further writes.
 pub async fn while_it_holds<F: Future>(standing: Arc<dyn PermitGrounds>, call: F) -> F::Output {
     STANDING.scope(standing, call).await
 }
 
-/// Nobody said on what the write around us stands, or it still does.
+/// Whether the write may be sent: the grounds of the surrounding permit still hold, or no grounds are set.
 pub fn holds() -> bool {
     STANDING.try_with(|standing| standing.holds()).unwrap_or(true)
 }

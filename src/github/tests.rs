@@ -1,4 +1,4 @@
-//! What a client makes of paths and names.
+//! Tests of how the client encodes paths and names.
 
 use super::*;
 

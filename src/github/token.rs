@@ -1,4 +1,4 @@
-//! The token of each request: the one in the file, or that of an app's installation, made anew before it expires.
+//! The token of each request: the configured one, or the token of an app's installation, which is replaced before it expires.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::answer::read_json;
 use super::error::GithubError;
 use super::transport::{Ask, Transport};
 
-/// A token that ends sooner than this is not used any more: a request may take a while, and clocks differ.
+/// A token that expires sooner than this is replaced: a request may take a while, and clocks differ.
 const RENEWED_BEFORE: jiff::SignedDuration = jiff::SignedDuration::from_mins(5);
 
 pub enum TokenSource {
@@ -26,7 +26,7 @@ pub struct App {
     key: EncodingKey,
     installation: u64,
     current: tokio::sync::Mutex<Option<Made>>,
-    /// A token that was refused before its time.
+    /// Whether GitHub refused the current token before its expiry.
     refused: std::sync::atomic::AtomicBool,
 }
 
@@ -36,7 +36,7 @@ struct Made {
     permissions: Granted,
 }
 
-/// What an installation may do: `read`, `write` or `admin` by the name of the permission.
+/// The permissions of an installation: `read`, `write` or `admin` by the permission's name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct Granted(BTreeMap<String, String>);
@@ -100,7 +100,7 @@ impl TokenSource {
         }
     }
 
-    /// What the token may do, where GitHub tells: of an app's installation it does.
+    /// Returns the permissions of an app's installation. `None` for a token, for which GitHub does not report them.
     pub async fn permissions(
         &self,
         transport: &Transport,
@@ -111,7 +111,7 @@ impl TokenSource {
         Ok(app.current.lock().await.as_ref().map(|made| made.permissions.clone()))
     }
 
-    /// The token was refused: the next request gets a new one, where one can be made.
+    /// Records that the token was refused. The token of an app is replaced before the next request; a fixed token stays.
     pub fn forget(&self) {
         if let Self::App(app) = self {
             app.refused.store(true, std::sync::atomic::Ordering::Release);
@@ -140,7 +140,7 @@ impl App {
         let path = format!("/app/installations/{}/access_tokens", self.installation);
         let question = Ask::write(Method::POST, &path, None::<&()>)?;
         let answer = transport.exchange(addresses, &question, Some(&proof.into())).await;
-        // Making a token twice does no harm, so an answer that was lost is a read that failed.
+        // Creating a token twice does no harm, so a lost response is treated like a failed read.
         let answer = answer.and_then(|answer| answer.checked(false)).map_err(|error| match error {
             GithubError::MaybeDone(detail) => GithubError::Unreachable(detail),
             GithubError::NotFound(_) => GithubError::Auth(format!(

@@ -1,4 +1,4 @@
-//! One exchange with the server: octocrab's connection pool and TLS, and none of its retries.
+//! One exchange with the server. Uses octocrab's connection pool and TLS, but none of its retries.
 
 use std::error::Error;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use super::access::Addresses;
 use super::answer::Exchanged;
 use super::error::GithubError;
 
-/// The version of the API that our shapes are written for.
+/// The version of the API that the types here are written for.
 const VERSION: &str = "2022-11-28";
-/// No answer of the API is as long as this.
+/// The most bytes of an API response; a longer one is an error.
 const LONGEST_ANSWER: usize = 16 * 1024 * 1024;
 pub const MOST_REDIRECTS: usize = 4;
 
-/// What is asked.
+/// A request.
 #[derive(Debug, Clone)]
 pub struct Ask {
     method: Method,
@@ -34,10 +34,10 @@ pub struct Ask {
 
 #[derive(Debug, Clone)]
 enum Place {
-    /// A path of the documentation.
+    /// A path of GitHub's documentation.
     Rest(String),
     Graphql,
-    /// A whole address elsewhere: no credential goes there.
+    /// A complete address of another host. No credential is sent there.
     Foreign(String),
 }
 
@@ -99,7 +99,7 @@ fn encoded(body: &(impl Serialize + ?Sized)) -> Result<Vec<u8>, GithubError> {
 pub struct Transport {
     origin: String,
     timeout: Duration,
-    /// Made with the first question: it needs a running loop, and reads the system's certificates.
+    /// Created with the first request: it needs a running event loop, and reads the system's certificates.
     crab: OnceCell<Octocrab>,
 }
 
@@ -117,7 +117,7 @@ impl Transport {
         made.map_err(|error| GithubError::Config(format!("no connection can be made: {}", chain(&error))))
     }
 
-    /// Sends a question once and reads the answer to its end.
+    /// Sends a request once and reads the response to its end.
     pub async fn exchange(
         &self,
         addresses: &Addresses,
@@ -173,7 +173,7 @@ fn request(
     request.body(body).map_err(|error| GithubError::Config(format!("{} cannot be asked: {error}", question.path())))
 }
 
-/// The request found no way out, or no answer came back.
+/// Returns the error for a request that could not be sent or got no response.
 fn no_answer(question: &Ask, error: &octocrab::Error) -> GithubError {
     let detail = chain(error);
     match question.writes() && !never_left(error) {
@@ -190,7 +190,7 @@ fn broken_off(question: &Ask, error: &(dyn Error + 'static)) -> GithubError {
     if question.writes() { GithubError::MaybeDone(detail) } else { GithubError::Unreadable(detail) }
 }
 
-/// Whether there was never a connection that it could have left through.
+/// Whether the request was certainly not sent, because no connection was made.
 fn never_left(error: &(dyn Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -202,7 +202,7 @@ fn never_left(error: &(dyn Error + 'static)) -> bool {
     false
 }
 
-/// An error with its causes, each said once.
+/// Formats an error with its causes. A cause whose text is already contained is left out.
 fn chain(error: &(dyn Error + 'static)) -> String {
     let mut words = error.to_string();
     let mut next = error.source();

@@ -1,5 +1,5 @@
-//! A copy of a ledger's files, for when the ledger itself cannot be read in place: a writer that was stopped while nobody
-//! else may read, or a folder in which SQLite cannot make the file it needs for reading.
+//! Makes a private copy of a ledger's files, for when the ledger cannot be read in place: its writer was stopped while it held the
+//! lock that keeps readers out, or SQLite cannot create the file that it needs for reading in that folder.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,12 +11,13 @@ use tempfile::TempDir;
 use super::Holder;
 
 const NAME: &str = "ledger.db";
-/// A writer that is at work may spoil a copy; one that is stopped does not.
+/// How often a copy is tried. A running writer may spoil a copy; a stopped one does not.
 const TRIES: usize = 20;
 
-/// Copies database and log to a folder of their own, and answers with it and the path of the copy.
+/// Copies the database and its write-ahead log to a temporary folder, and returns that folder and the path of the copy.
 ///
-/// Not in the process that writes the ledger: closing any descriptor of a file gives up all locks that a process has on it.
+/// Refuses to run in the process that writes the ledger: POSIX gives up all locks of a process on a file when it closes any
+/// descriptor of that file.
 pub fn of(ledger: &Path) -> io::Result<(TempDir, PathBuf)> {
     if is_ours(ledger) {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "this process writes it"));
@@ -39,9 +40,9 @@ fn is_ours(ledger: &Path) -> bool {
     holder.is_some_and(|holder| holder.pid == std::process::id())
 }
 
-/// What changes when a copy may be torn. While the log has the same beginning it only grows, and holds every page that was
-/// moved from it to the database meanwhile: the log of the copy, which was made last, makes up for a database that was
-/// changed under way. Without a log the database itself has to be the same.
+/// A value that changes when a copy may be torn. As long as the log keeps the same header it only grows, and it holds every page
+/// that was moved from it to the database in the meantime. The log is copied last, so it makes up for a database that changed
+/// during the copy. Without a log the database itself has to be unchanged.
 #[derive(PartialEq, Eq)]
 enum Mark {
     Log([u8; LOG_HEADER]),

@@ -1,4 +1,4 @@
-//! A connection that knows its file: every error names it, every record is decoded in one place.
+//! A connection that knows the path of its file: every error contains the path, and every record is decoded here.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use super::LedgerError;
 use super::migrations::CURRENT;
 use crate::engine::state::Meta;
 
-/// "Drgt" as a number: tells our files from other programs'.
+/// "Drgt" as a number. It distinguishes ledgers from the databases of other programs.
 pub const APPLICATION_ID: i64 = 0x4472_6774;
 
 #[derive(Debug)]
@@ -19,10 +19,10 @@ pub struct Database {
     pub db: Connection,
 }
 
-/// What a file turned out to be.
+/// What kind of database a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Identity {
-    /// Nothing is in it yet.
+    /// An empty database.
     Fresh,
     /// A ledger of this version or an older one.
     Version(i64),
@@ -33,9 +33,9 @@ impl Database {
         Self { path: path.to_owned(), db }
     }
 
-    /// Reads who made the file, and refuses what is not ours or newer than this program.
+    /// Reads what made the file. A database of another program, or a ledger newer than this program, is an error.
     pub fn identity(&self) -> Result<Identity, LedgerError> {
-        // One picture: another program may be making this very ledger, and half of its answers would look foreign.
+        // In one transaction: another process may be creating this ledger, and a mix of old and new values would look foreign.
         self.batch("BEGIN")?;
         let seen = self.read_identity();
         self.batch("COMMIT")?;
@@ -69,7 +69,7 @@ impl Database {
         self.db.execute_batch(sql).map_err(|source| self.sql("opened", source))
     }
 
-    /// `PRAGMA quick_check`, `integrity_check` and the like: anything but "ok" is damage.
+    /// Runs a check such as `quick_check` or `integrity_check`. Any result other than "ok" is a `Corrupt` error.
     pub fn expect_ok(&self, check: &str) -> Result<(), LedgerError> {
         let found: String = self
             .db
@@ -99,7 +99,7 @@ impl Database {
         LedgerError::Record { path: self.path.clone(), what: what.into(), source }
     }
 
-    /// The records that a query answers with: one column, their JSON.
+    /// Returns the records of a query whose only column is their JSON.
     pub fn rows<T: DeserializeOwned>(
         &self,
         what: &'static str,
@@ -109,7 +109,7 @@ impl Database {
         self.collected::<T, Vec<T>>(what, sql, parameters)
     }
 
-    /// The same, one after the other into where they belong: there may be thousands.
+    /// Like `rows`, but collects the records one by one into any collection, because there may be thousands.
     pub fn collected<T: DeserializeOwned, C: FromIterator<T>>(
         &self,
         what: &'static str,

@@ -1,4 +1,5 @@
-//! One runner per ledger, per workspace root and per ticket store. The second one learns who the first is.
+//! Locks that allow one runner per ledger, per workspace root and per ticket store. A second runner learns which process holds the
+//! lock.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, Write};
@@ -11,11 +12,11 @@ use thiserror::Error;
 
 use crate::domain::time::Timestamp;
 
-/// How long the lock of a runner that is no more is waited for.
+/// How long to wait for the lock of a runner that has already exited.
 const LAST_MOMENTS: Duration = Duration::from_secs(3);
 const NAME: &str = ".dirigent.lock";
 
-/// Who holds a lock.
+/// The process that holds a lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     pub pid: u32,
@@ -23,7 +24,7 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// Who took the lock of this place last; whether they still hold it is for the caller to know.
+    /// Returns the process that took the lock of this folder last. It may have exited since. `None` if the lock file does not say.
     pub fn named_in(place: &Path) -> Option<Self> {
         serde_json::from_str(&std::fs::read_to_string(place.join(NAME)).ok()?).ok()
     }
@@ -35,7 +36,7 @@ impl Holder {
 }
 
 impl LockError {
-    /// A place of the runner's own means nothing to people; what it stands for does.
+    /// Replaces the runner's internal folder `own` in the message with `known_as`, the folder that people know.
     pub fn standing_for(self, own: &Path, known_as: &Path) -> Self {
         match self {
             Self::Held { place, holder } if place == own => Self::Held { place: known_as.to_owned(), holder },
@@ -65,14 +66,14 @@ fn holder_words(holder: &Option<Holder>) -> String {
     }
 }
 
-/// Held until dropped, also by the kernel when the process dies.
+/// Locks that are held until this value is dropped. The kernel releases them when the process dies.
 #[derive(Debug)]
 pub struct InstanceLock {
     _files: Vec<Flock<File>>,
 }
 
 impl InstanceLock {
-    /// Takes the locks of all places, or none.
+    /// Takes the locks of all folders, or none of them.
     pub fn take(places: &[&Path], holder: &Holder) -> Result<Self, LockError> {
         let mut files = Vec::new();
         for place in places {
@@ -82,7 +83,8 @@ impl InstanceLock {
     }
 }
 
-/// A killed runner's lock outlives it for a moment: in a child that it was just starting, which has not become its program yet.
+/// Takes one lock. The lock of a killed runner may outlive it briefly, in a child that was forked and has not yet executed its own
+/// program; so the lock of a process that is gone is waited for up to `LAST_MOMENTS`.
 fn lock_one(place: &Path, holder: &Holder) -> Result<Flock<File>, LockError> {
     let since = Instant::now();
     loop {

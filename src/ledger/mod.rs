@@ -1,7 +1,7 @@
-//! The durable record: jobs, runs, effects, usage, notes of every decision. Written before anything happens.
+//! The durable record: jobs, runs, effects, usage, and a note about every decision. It is written before an effect is performed.
 //!
-//! It stores the engine's plain data and decides nothing. Whoever only looks opens it with `open_for_reading`, which waits
-//! for nobody and changes nothing; the runner's own connection is the one that writes.
+//! The ledger stores the engine's plain data and decides nothing. Commands that only read use `open_for_reading`, which waits for
+//! no lock for long and changes nothing. Only the runner's own connection writes.
 
 mod copy;
 mod database;
@@ -33,52 +33,53 @@ pub use prune::Pruned;
 pub use reading::open_for_reading;
 pub use sqlite::SqliteLedger;
 
-/// What there is to look at in a store. Synchronous: a call is a few microseconds.
+/// Read access to a ledger. Synchronous, because a call takes a few microseconds.
 pub trait LedgerReader: Send {
-    /// Everything that is not archived, as one picture.
+    /// Returns everything that is not archived, as of one moment.
     fn load(&self) -> Result<State, LedgerError>;
 
-    /// The jobs of these tickets, archived or not. Tickets without a job are left out.
+    /// Returns the jobs of these tickets, archived or not. Tickets without a job are left out.
     fn jobs(&self, ids: &[TicketId]) -> Result<Vec<Job>, LedgerError>;
 
-    /// The archived jobs that a person may mean: the one with this id or key, else those whose key contains it.
+    /// Returns the archived job with this id or key. If there is none, returns the first few archived jobs whose key contains
+    /// `name`.
     fn archived_named(&self, name: &str) -> Result<Vec<Job>, LedgerError>;
 
-    /// The archived jobs that changed last, newest first.
+    /// Returns the archived jobs that changed last, the newest first, at most `newest` of them.
     fn archived(&self, newest: usize) -> Result<Vec<Job>, LedgerError>;
 
     fn archived_count(&self) -> Result<usize, LedgerError>;
 
-    /// The notes about a ticket, oldest first; all notes for `None`.
+    /// Returns the last `newest` notes about a ticket, the oldest first. `None`: notes about everything.
     fn notes(&self, ticket: Option<&TicketId>, newest: usize) -> Result<Vec<Note>, LedgerError>;
 
-    /// The finished runs of a ticket, oldest first.
+    /// Returns the finished runs of a ticket, the oldest first.
     fn finished_runs(&self, ticket: &TicketId) -> Result<Vec<FinishedRun>, LedgerError>;
 
     fn finished_run(&self, run: &RunId) -> Result<Option<FinishedRun>, LedgerError>;
 
     fn has_preflight(&self, hash: &str) -> Result<bool, LedgerError>;
 
-    /// Looks at every page of the file. Takes as long as reading all of it, so only `doctor` asks.
+    /// Checks every page of the file for damage. This reads the whole file, so only `doctor` calls it.
     fn check(&self) -> Result<(), LedgerError>;
 }
 
-/// What the runtime needs besides. The driver must not go on before a call is over.
+/// What the runner needs in addition: writing. The driver waits for each call to return before it goes on.
 pub trait Ledger: LedgerReader {
-    /// All changes of a step, in one transaction. Costs what was changed, however many jobs there are.
+    /// Writes all changes of a step in one transaction. The cost depends on the number of changes, not on the number of jobs.
     fn commit(&mut self, state: &State, changes: &Changes) -> Result<(), LedgerError>;
 
-    /// How far the board has been read.
+    /// Returns how far the board has been read. `None` if that was never recorded.
     fn board_mark(&self) -> Result<Option<BoardMark>, LedgerError>;
 
-    /// Once what it stands for is written down.
+    /// Records how far the board has been read. Called only after the readings up to this mark have been committed.
     fn keep_board_mark(&mut self, mark: &BoardMark) -> Result<(), LedgerError>;
 
-    /// `doctor` passed for this content of WORKFLOW.md.
+    /// Records that `doctor` passed for this content of WORKFLOW.md.
     fn record_preflight(&mut self, hash: &str, at: Timestamp) -> Result<(), LedgerError>;
 
-    /// Drops a small batch of notes and finished runs that are older than `keep_days`, and gives freed space back. To be
-    /// called again soon while `Pruned::more` says so.
+    /// Drops a small batch of notes and finished runs that are older than `keep_days`, and returns free space to the file system.
+    /// The caller calls it again soon while `Pruned::more` is true.
     fn prune(&mut self, now: Timestamp, keep_days: u32) -> Result<Pruned, LedgerError>;
 }
 

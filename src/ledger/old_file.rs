@@ -1,4 +1,4 @@
-//! The ledger as an older version left it, kept beside the new one as `ledger.db.v<version>`.
+//! Keeps the ledger of an older version beside the new one, as `ledger.db.v<version>`.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -12,12 +12,12 @@ use rusqlite::{Connection, OpenFlags};
 use super::LedgerError;
 use super::database::Database;
 
-/// Puts a copy beside the ledger. One that is there already is never written over: it stands for this one if it is the same
-/// (a try before this one was cut short), else this one gets a number.
+/// Puts a copy beside the ledger. An existing copy is never overwritten: one with the same content (from an earlier attempt that
+/// was interrupted) is reused, otherwise the new copy gets a number.
 pub fn keep_old(database: &Database, version: i64) -> Result<(), LedgerError> {
     let kept = beside(&database.path, &format!(".v{version}"));
     let not_kept = |source| LedgerError::NotKept { path: database.path.clone(), copy: kept.clone(), source };
-    // Always the same name, so that what a crash leaves is used up by the next try.
+    // Always the same name, so that the next attempt overwrites what a crash left behind.
     let part = beside(&database.path, &format!(".v{version}.part"));
     make(database, &part).map_err(not_kept)?;
     let result = put_in_place(&part, &database.path, version);
@@ -25,8 +25,8 @@ pub fn keep_old(database: &Database, version: i64) -> Result<(), LedgerError> {
     result.and(removed).and_then(|()| sync_folder(&kept)).map_err(not_kept)
 }
 
-/// Copies every page as it stands in the ledger, log included. The ledger's own connection holds the write lock meanwhile,
-/// so another one reads.
+/// Copies every page of the ledger, including its log. Uses a second connection, because the ledger's own connection holds the
+/// write lock meanwhile.
 fn make(database: &Database, part: &Path) -> io::Result<()> {
     File::create(part)?;
     copy_pages(&database.path, part).map_err(io::Error::other)?;
@@ -36,12 +36,12 @@ fn make(database: &Database, part: &Path) -> io::Result<()> {
 fn copy_pages(from: &Path, to: &Path) -> rusqlite::Result<()> {
     let from = Connection::open_with_flags(from, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     let mut to = Connection::open(to)?;
-    // It is worth nothing before it is complete, so nothing has to be taken back.
+    // An incomplete copy is worthless, so no journal is needed to roll it back.
     to.execute_batch("PRAGMA journal_mode = OFF")?;
     copy_all(&from, &mut to)
 }
 
-/// Everything in one step: nobody may change the source in between.
+/// Copies all pages in one step, so that no process can change the source in between.
 pub fn copy_all(from: &Connection, to: &mut Connection) -> rusqlite::Result<()> {
     const ALL: i32 = i32::MAX;
     Backup::new(from, to)?.run_to_completion(ALL, Duration::from_millis(10), None)
@@ -52,7 +52,7 @@ fn put_in_place(part: &Path, ledger: &Path, version: i64) -> io::Result<()> {
     loop {
         let ending = if number == 1 { format!(".v{version}") } else { format!(".v{version}-{number}") };
         let place = beside(ledger, &ending);
-        // A link refuses a name that is taken, a rename does not.
+        // Creating a link fails when the name is taken; a rename would overwrite it.
         match std::fs::hard_link(part, &place) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 if same_content(part, &place)? {
@@ -85,7 +85,7 @@ fn beside(ledger: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// A name is on the disk when its folder is.
+/// Syncs the folder of a file: only then is the file's name on the disk.
 fn sync_folder(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(folder) => File::open(folder)?.sync_all(),

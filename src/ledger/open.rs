@@ -1,4 +1,4 @@
-//! The connection that writes: makes the ledger if it is not there, and brings an older one to this version.
+//! Opens the connection that writes: creates the ledger if it does not exist, and upgrades an older one to this version.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -8,19 +8,18 @@ use rusqlite::{Connection, ErrorCode};
 use super::database::{Database, Identity};
 use super::{LedgerError, SqliteLedger, upgrade};
 
-/// How long another program's transaction is waited for.
+/// How long to wait for another process's transaction.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// After an unclean end a file of up to this many pages (64 MB) is looked through; of a larger one the small tables that
-/// every start reads. The rest is `doctor`'s: a start must not take longer the longer the ledger has lived.
+/// After an unclean exit a file of up to this many pages (64 MB) is checked as a whole; of a larger file only the small tables that
+/// every start reads. `doctor` checks the rest: a start must not take longer the older the ledger is.
 const PAGES_TO_CHECK: i64 = 16 * 1024;
 
-/// What the write-ahead log may keep of the disk when it is empty.
+/// The size in bytes to which the write-ahead log is truncated when it is emptied.
 const LOG_KEEPS: u32 = 4 << 20;
 
 impl SqliteLedger {
-    /// Opens the ledger for writing, makes it if it is not there, and brings it to this version. An older one is kept
-    /// beside it.
+    /// Opens the ledger for writing. Creates it if it does not exist, and upgrades an older one, a copy of which is kept beside it.
     pub fn open(path: &Path) -> Result<Self, LedgerError> {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)
@@ -34,7 +33,8 @@ impl SqliteLedger {
     }
 }
 
-/// The last one to close the ledger empties its log. Whoever was killed did not.
+/// Whether the last process did not close the ledger. The last connection to close a ledger empties its log; a killed process does
+/// not.
 fn was_left_open(path: &Path) -> bool {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
@@ -44,12 +44,12 @@ fn was_left_open(path: &Path) -> bool {
 fn prepare(database: &mut Database, unclean: bool) -> Result<(), LedgerError> {
     database.db.busy_timeout(PATIENCE).map_err(|source| database.sql("opened", source))?;
     if database.identity()? == Identity::Fresh {
-        // Can only be said before the first page is written.
+        // Only possible before the first page is written.
         database.batch("PRAGMA auto_vacuum = INCREMENTAL")?;
     } else if unclean {
         check_after_unclean_end(database)?;
     }
-    // Full: a fact that was acted on must survive a power cut too.
+    // Full: a committed fact that was acted on must survive a power failure too.
     database.batch(&format!("PRAGMA synchronous = FULL; PRAGMA journal_size_limit = {LOG_KEEPS};"))?;
     keep_a_log_ahead(database)?;
     upgrade::bring_up(database)
@@ -63,7 +63,8 @@ fn check_after_unclean_end(database: &Database) -> Result<(), LedgerError> {
     database.expect_ok("quick_check(outbox)")
 }
 
-/// SQLite does not wait here, whatever its patience: a new ledger may be opened by several programs in one moment.
+/// Switches to a write-ahead log, with retries. SQLite ignores its busy timeout here, and several processes may open a new ledger
+/// at the same moment.
 fn keep_a_log_ahead(database: &Database) -> Result<(), LedgerError> {
     let since = Instant::now();
     loop {

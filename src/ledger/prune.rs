@@ -1,4 +1,4 @@
-//! Retention: notes and finished runs beyond their days go, in small batches, and the file gets smaller with them.
+//! Retention: drops notes and finished runs after `keep_days`, in small batches, and shrinks the file accordingly.
 
 use rusqlite::params;
 
@@ -9,19 +9,19 @@ use crate::domain::time::Timestamp;
 
 const NOTES: usize = 500;
 const RUNS: usize = 100;
-/// Pages that are given back to the file system in one go (1 MB).
+/// The most pages that one batch returns to the file system (1 MB).
 const PAGES: i64 = 256;
-/// Free pages that stay, for what is written next.
+/// Free pages that stay in the file for the next writes.
 const SPARE_PAGES: i64 = 64;
 const DAY_MS: i64 = 86_400_000;
 
-/// What one batch took away.
+/// What one batch dropped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pruned {
-    /// Their folders are the caller's.
+    /// The dropped runs. Removing their folders is up to the caller.
     pub runs: Vec<RunId>,
     pub notes: usize,
-    /// There is more to drop or to give back.
+    /// Whether there is more to drop, or more free space to return.
     pub more: bool,
 }
 
@@ -56,14 +56,14 @@ fn drop_older(database: &mut Database, before: i64) -> Result<(Vec<RunId>, usize
     work(database).map_err(|source| database.sql("written", source))
 }
 
-/// Whether there is more to give back.
+/// Returns some free pages to the file system, and whether there are more.
 fn give_space_back(database: &Database) -> Result<bool, LedgerError> {
     let free = database.pragma("freelist_count")?;
     let pages = (free - SPARE_PAGES).min(PAGES);
     if pages <= 0 || database.pragma("auto_vacuum")? == 0 {
         return Ok(false);
     }
-    // It answers with a row for each page, and does no more than it is asked for.
+    // The pragma returns one row per page and only works as far as its rows are read.
     let written = |source| database.sql("written", source);
     let mut statement = database.db.prepare(&format!("PRAGMA incremental_vacuum({pages})")).map_err(written)?;
     let mut rows = statement.query([]).map_err(written)?;

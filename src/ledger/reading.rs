@@ -1,5 +1,5 @@
-//! Opening a ledger only to look: no lock that a writer would notice, nothing made, migrated or checked, and no waiting for
-//! a writer, be it busy, stopped or dead.
+//! Opens a ledger only for reading: takes no lock that a writer would notice, creates, migrates and checks nothing, and does not
+//! wait for a writer, whether it is busy, stopped or dead.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use super::migrations::CURRENT;
 use super::old_file::copy_all;
 use super::{LedgerError, LedgerReader, SqliteLedger, copy, upgrade};
 
-/// A reader meets a lock only for moments: while the first writer after a crash reads the log, or the last one closes. After
-/// that a copy is read instead.
+/// How long to wait for a lock. A reader meets one only for moments: while the first writer after a crash reads the log, or while
+/// the last connection closes. After this time a copy is read instead.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The ledger as it is now. Where there is none yet it is empty; one of an older version is shown as this version would
-/// have it, and left as it is.
+/// Opens the ledger as it is now. A ledger that does not exist yet is empty. One of an older version is migrated in memory and
+/// stays unchanged on disk.
 pub fn open_for_reading(path: &Path) -> Result<Box<dyn LedgerReader>, LedgerError> {
     let in_place = match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => empty(path),
@@ -29,14 +29,14 @@ pub fn open_for_reading(path: &Path) -> Result<Box<dyn LedgerReader>, LedgerErro
                 let database = open(path, &copied, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
                 Ok(Box::new(SqliteLedger::of_copy(database, folder)))
             }
-            // What kept us from reading in place says more than why it could not be helped.
+            // Why the ledger could not be read in place says more than why the copy failed.
             Err(_) => Err(error),
         },
         Err(error) => Err(error),
     }
 }
 
-/// Opens the file `at`; errors name the ledger.
+/// Opens the file `at`. Errors contain the path of the ledger.
 fn open(ledger: &Path, at: &Path, mode: OpenFlags) -> Result<Database, LedgerError> {
     let db = Connection::open_with_flags(at, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)
         .map_err(|source| LedgerError::Open { path: ledger.to_owned(), source })?;
@@ -49,7 +49,7 @@ fn open(ledger: &Path, at: &Path, mode: OpenFlags) -> Result<Database, LedgerErr
     }
 }
 
-/// A copy in memory, brought to this version.
+/// Copies a ledger into memory and migrates the copy to this version.
 fn as_this_version(old: &Database, version: i64) -> Result<Database, LedgerError> {
     let copied = Connection::open_in_memory().and_then(|mut copy| copy_all(&old.db, &mut copy).map(|()| copy));
     let database = Database::new(&old.path, copied.map_err(|source| old.sql("read", source))?);
@@ -64,7 +64,8 @@ fn empty(path: &Path) -> Result<Database, LedgerError> {
     Ok(database)
 }
 
-/// Locks, and folders in which SQLite cannot make what it needs for reading: the content may be fine.
+/// Whether the error comes from a lock, or from a folder in which SQLite cannot create the files that it needs for reading. The
+/// content may be intact.
 fn is_in_the_way(error: &LedgerError) -> bool {
     let (LedgerError::Open { source, .. } | LedgerError::Sql { source, .. }) = error else { return false };
     matches!(

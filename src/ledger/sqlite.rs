@@ -1,4 +1,4 @@
-//! The embedded store: one SQLite file, write-ahead log, every step one transaction.
+//! The embedded store: one SQLite file with a write-ahead log. Every step is one transaction.
 
 use rusqlite::{OptionalExtension, params};
 use tempfile::TempDir;
@@ -13,19 +13,20 @@ use crate::domain::run::{FinishedRun, LiveRun};
 use crate::domain::time::Timestamp;
 use crate::engine::state::{Changes, Note, Pending, State};
 
-// The index is named: without it SQLite might go through every job that ever was, and an error is better than that.
+// These queries name their index: without it SQLite might scan every job that ever existed. If the index is missing, an error is
+// better than such a scan.
 pub(super) const LIVE_JOBS: &str = "SELECT json FROM jobs INDEXED BY jobs_live WHERE archived = 0";
 pub(super) const LIVE_RUNS: &str = "SELECT json FROM runs INDEXED BY runs_live WHERE ended_at IS NULL";
 pub(super) const JOBS_BY_ID: &str = "SELECT json FROM jobs WHERE ticket IN (SELECT value FROM json_each(?1))";
 const OUTBOX: &str = "SELECT json FROM outbox ORDER BY id";
 
-/// As many archived jobs as anybody wants to choose from.
+/// The most archived jobs that are offered when a name matches several.
 const SIMILAR: usize = 9;
 
 #[derive(Debug)]
 pub struct SqliteLedger {
     pub(super) database: Database,
-    /// The folder of a copy that is read in place of the ledger; goes with it.
+    /// The temporary folder of a copy that is read in place of the ledger. It is removed when this value is dropped.
     _copy: Option<TempDir>,
 }
 
@@ -50,7 +51,7 @@ impl SqliteLedger {
 
 impl LedgerReader for SqliteLedger {
     fn load(&self) -> Result<State, LedgerError> {
-        // A runner may be writing: what belongs together is read together.
+        // One transaction, because a runner may be writing at the same time.
         let picture = self.database.db.unchecked_transaction().map_err(|source| self.database.sql("read", source))?;
         let state = self.read_all()?;
         picture.commit().map_err(|source| self.database.sql("read", source))?;
@@ -90,7 +91,7 @@ impl LedgerReader for SqliteLedger {
     }
 
     fn notes(&self, ticket: Option<&TicketId>, newest: usize) -> Result<Vec<Note>, LedgerError> {
-        // Two questions, because one for both would go through all notes to find those of a ticket.
+        // Two queries, because a single one for both cases would scan all notes to find those of one ticket.
         let which = match ticket {
             Some(_) => "INDEXED BY notes_by_ticket WHERE ticket = ?1",
             None => "WHERE ?1 IS NULL",
@@ -145,7 +146,7 @@ impl Ledger for SqliteLedger {
             return Ok(());
         }
         let failed = |source| self.database.sql("written", source);
-        // One that is given up takes back what was written in it.
+        // A transaction that is dropped before its commit is rolled back.
         let transaction = self.database.db.unchecked_transaction().map_err(failed)?;
         for write in &writes {
             write.apply(&self.database)?;

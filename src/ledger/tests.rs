@@ -1,5 +1,5 @@
-//! What opening, looking up and writing cost, counted in steps of SQLite's machine and in rows: years of finished work must
-//! not be noticed.
+//! Tests of the cost of opening, looking up and writing, counted in steps of SQLite's virtual machine and in rows: years of
+//! finished work must not slow anything down.
 
 use rusqlite::StatementStatus;
 
@@ -38,7 +38,7 @@ fn job(name: &str) -> Job {
     Job::new(TicketFacts::of(&ticket), branch, Timestamp(1))
 }
 
-/// Five live jobs, and so many that are over, with a run and three notes each.
+/// Makes a ledger with five live jobs and `over` finished ones, each with a run and three notes.
 fn ledger(over: usize) -> (tempfile::TempDir, SqliteLedger) {
     let folder = tempfile::tempdir().unwrap();
     let mut ledger = SqliteLedger::open(&folder.path().join("ledger.db")).unwrap();
@@ -61,7 +61,7 @@ fn ledger(over: usize) -> (tempfile::TempDir, SqliteLedger) {
     (folder, ledger)
 }
 
-/// Steps of SQLite's machine that a query takes.
+/// Returns the number of steps that SQLite's virtual machine takes for a query.
 fn steps(ledger: &SqliteLedger, sql: &str, parameters: impl rusqlite::Params) -> i32 {
     let mut statement = ledger.database.db.prepare(sql).unwrap();
     let mut rows = statement.query(parameters).unwrap();
@@ -89,7 +89,7 @@ fn a_job_is_looked_up_among_many_as_among_few() {
     assert_eq!(steps(&large, JOBS_BY_ID, [asked]), steps(&small, JOBS_BY_ID, [asked]));
     let ids = ["over-7", "live-1", "nobody"].map(TicketId::new);
     assert_eq!(large.jobs(&ids).unwrap().len(), 2);
-    // A board of ten thousand tickets that were never ours is asked for in one go.
+    // A board of ten thousand tickets without a job is looked up in one query.
     let many: Vec<TicketId> = (0..10_000).map(|n| TicketId::new(format!("foreign-{n}"))).collect();
     assert_eq!(large.jobs(&many).unwrap(), []);
     assert_eq!(large.notes(Some(&TicketId::new("over-7")), 10).unwrap().len(), 3);

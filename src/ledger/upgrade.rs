@@ -1,6 +1,6 @@
-//! Brings a ledger to this version: the old file is kept beside it first, then everything changes in one transaction.
+//! Upgrades a ledger to this version: first a copy of the old file is kept beside it, then everything changes in one transaction.
 //!
-//! A crash at any moment leaves either the old ledger as it was or the new one complete.
+//! A crash at any moment leaves either the old ledger unchanged or the new one complete.
 
 use std::path::Path;
 
@@ -19,25 +19,25 @@ use crate::domain::run::{FinishedRun, LiveRun};
 use crate::domain::time::Timestamp;
 use crate::engine::state::{Meta, Pending};
 
-/// Records that are read and written back in one go.
+/// The number of records that are read and written back at a time.
 const BATCH: usize = 500;
 
-/// Whatever the file is now (new, older, current), it is a complete ledger of this version afterwards.
+/// Makes a complete ledger of this version out of the file, whether it is new, older or current.
 pub fn bring_up(database: &Database) -> Result<(), LedgerError> {
     if database.pragma("user_version")? < CURRENT || database.meta()?.is_none() {
-        // Under the write lock, because two programs may open a new ledger at the same moment.
+        // Takes the write lock, because two processes may open a new ledger at the same moment.
         database.batch("BEGIN IMMEDIATE")?;
         let alone = bring_up_locked(database);
         let ended = database.batch(if alone.is_ok() { "COMMIT" } else { "ROLLBACK" });
-        // Held to the end, then let go.
+        // The lock was held until here; now it is released.
         drop(alone?);
         ended?;
     }
     make_it_shrink(database)
 }
 
-/// Nobody else may work with what is being changed, not even an older dirigent that knows nothing of it: answers with the
-/// lock that keeps it out.
+/// Upgrades the ledger inside the caller's transaction. For an older ledger it takes the runner's lock first and returns it: no
+/// other process may use the ledger meanwhile, not even an older dirigent that knows nothing of this version.
 fn bring_up_locked(database: &Database) -> Result<Option<InstanceLock>, LedgerError> {
     let version = database.pragma("user_version")?;
     let alone = if (1..CURRENT).contains(&version) {
@@ -63,8 +63,8 @@ fn bring_up_locked(database: &Database) -> Result<Option<InstanceLock>, LedgerEr
     Ok(alone)
 }
 
-/// Runs every migration after this version on whatever is open, a file or a copy in memory. All or nothing is the caller's
-/// transaction.
+/// Runs every migration after `version` on the open database, a file or a copy in memory. The caller's transaction makes it all or
+/// nothing.
 pub fn migrate(database: &Database, version: i64) -> Result<(), LedgerError> {
     for (number, migration) in (1..).zip(&MIGRATIONS).skip_while(|(number, _)| *number <= version) {
         database.batch(&format!(
@@ -111,7 +111,8 @@ fn rewrite_table(database: &Database, table: &str, rewrite: Rewrite) -> Result<(
     }
 }
 
-/// A record that this version could not read afterwards would be lost with the old file: better no migration at all.
+/// Decodes every record. A record that this version cannot read would be lost together with the old file, so it is better not to
+/// migrate at all.
 fn understand_everything(database: &Database) -> Result<(), LedgerError> {
     each::<Job>(database, "SELECT json, 'job ' || ticket FROM jobs")?;
     each::<LiveRun>(database, "SELECT json, 'run ' || id FROM runs WHERE ended_at IS NULL")?;
@@ -120,7 +121,7 @@ fn understand_everything(database: &Database) -> Result<(), LedgerError> {
     database.meta().map(|_| ())
 }
 
-/// Decodes every record; the second column names it.
+/// Decodes every record of a query. The second column is the record's name for errors.
 fn each<T: DeserializeOwned>(database: &Database, sql: &str) -> Result<(), LedgerError> {
     let read = |source| database.sql("read", source);
     let mut statement = database.db.prepare(sql).map_err(read)?;
@@ -132,7 +133,7 @@ fn each<T: DeserializeOwned>(database: &Database, sql: &str) -> Result<(), Ledge
     Ok(())
 }
 
-/// The one random number of the engine's life.
+/// Writes the engine's metadata with a random seed, the only random number of the ledger's life.
 pub fn initialise(database: &Database) -> Result<(), LedgerError> {
     let random: i64 = database
         .db
@@ -142,7 +143,7 @@ pub fn initialise(database: &Database) -> Result<(), LedgerError> {
     Write::Meta(&meta).apply(database)
 }
 
-/// Holds the folder of the ledger as a runner does. `None` when this process holds it already.
+/// Takes the lock on the ledger's folder as a runner does. `None` if this process holds it already.
 fn alone(ledger: &Path) -> Result<Option<InstanceLock>, LockError> {
     let Some(folder) = ledger.parent() else { return Ok(None) };
     let now = Timestamp(jiff::Timestamp::now().as_millisecond());
@@ -154,8 +155,8 @@ fn alone(ledger: &Path) -> Result<Option<InstanceLock>, LockError> {
     }
 }
 
-/// A ledger that was made before files could shrink is made over once. That it cannot be done now (no room, or a runner is
-/// at work) is no reason not to work: the next start tries again.
+/// Rebuilds, once, a ledger that was made before files could shrink. If that is not possible now (no space, or a runner is at
+/// work), the ledger is used as it is and the next start tries again.
 fn make_it_shrink(database: &Database) -> Result<(), LedgerError> {
     const INCREMENTAL: i64 = 2;
     if database.pragma("auto_vacuum")? == INCREMENTAL {

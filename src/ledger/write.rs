@@ -1,4 +1,4 @@
-//! What a step changed, as rows.
+//! Turns the changes of a step into rows.
 
 use rusqlite::params;
 
@@ -9,7 +9,7 @@ use crate::domain::job::Job;
 use crate::domain::run::{FinishedRun, LiveRun};
 use crate::engine::state::{Changes, Meta, Note, Pending, State};
 
-/// One row to be written.
+/// One row to be written or deleted.
 pub enum Write<'a> {
     Job { job: &'a Job, archived: bool },
     LiveRun(&'a LiveRun),
@@ -21,10 +21,10 @@ pub enum Write<'a> {
     Meta(&'a Meta),
 }
 
-/// The rows to be written. Only what changed is looked at.
+/// Returns the rows to write for `changes`. Only what changed is read from the state.
 pub fn writes<'a>(state: &'a State, changes: &'a Changes) -> Vec<Write<'a>> {
     let mut writes = Vec::new();
-    // What is in the state is not archived, whatever happened on the way.
+    // A job that is in the state is not archived, even if it was archived earlier in the same step.
     let archived = changes.archived.iter().filter(|(id, _)| !state.jobs.contains(id));
     writes.extend(archived.map(|(_, job)| Write::Job { job, archived: true }));
     let taken_back = changes.archived.keys().filter(|id| !changes.jobs.contains(*id));
@@ -42,7 +42,7 @@ pub fn writes<'a>(state: &'a State, changes: &'a Changes) -> Vec<Write<'a>> {
 }
 
 impl Write<'_> {
-    /// Within a transaction. Each record is encoded when its turn comes: there may be thousands.
+    /// Writes the row. The caller has a transaction open. Each record is encoded only now, because there may be thousands.
     pub fn apply(&self, database: &Database) -> Result<(), LedgerError> {
         let execute = |sql: &str, parameters: &[&dyn rusqlite::ToSql]| -> Result<(), LedgerError> {
             let written = database.db.prepare_cached(sql).and_then(|mut statement| statement.execute(parameters));
@@ -67,7 +67,7 @@ impl Write<'_> {
                 "INSERT OR REPLACE INTO runs (id, ticket, started_at, ended_at, outcome, json) VALUES (?1, ?2, ?3, NULL, NULL, ?4)",
                 params![run.id.as_str(), run.ticket.as_str(), run.started_at.0, database.encode("run", run)?],
             ),
-            // A run that never was leaves no trace; a finished one is written over right after.
+            // A run that never started leaves no trace; a run that finished is inserted again right after this.
             Self::NoLiveRun(id) => execute("DELETE FROM runs WHERE id = ?1 AND ended_at IS NULL", params![id.as_str()]),
             Self::FinishedRun(finished) => execute(
                 "INSERT OR REPLACE INTO runs (id, ticket, started_at, ended_at, outcome, spared, json)
@@ -110,7 +110,8 @@ impl Write<'_> {
     }
 }
 
-/// Saved work is found by its run, and a worktree of a run that nobody knows is taken for a stray.
+/// Whether something outside the ledger refers to the run. Salvaged work is found by its run, and a kept worktree of an unknown run
+/// would be treated as a stray one.
 fn is_referred_to(finished: &FinishedRun) -> bool {
     finished.report.salvage.is_some() || finished.report.kept_worktree.is_some()
 }

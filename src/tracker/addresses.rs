@@ -1,8 +1,9 @@
-//! Addresses in the text of a ticket.
+//! Finds addresses of files in the text of a ticket.
 
 use crate::domain::service::Attachment;
 
-/// The files that a text refers to, each once; `name_of` tells which addresses are files of the service.
+/// Returns the files of the service that a text refers to, each once. `name_of` returns the file name for an address of the
+/// service, and `None` for any other address.
 pub fn attachments_in(text: &str, name_of: impl Fn(&str) -> Option<String>) -> Vec<Attachment> {
     let mut found: Vec<Attachment> = Vec::new();
     for (at, _) in text.match_indices("http") {

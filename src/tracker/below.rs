@@ -1,13 +1,13 @@
-//! What people write into our one comment on a ticket is theirs: it stays there when we write the comment anew.
+//! Keeps the text that people add to the runner's workpad (its one comment on a ticket) when the runner rewrites that comment.
 
-/// Ends our part of it; below it is whatever people wrote.
+/// The line that ends the runner's part of a comment. Text below it belongs to people.
 const END: &str = "<!-- dirigent:end -->";
 const MARK: &str = "<!-- dirigent:";
-/// Above words that cannot be told from ours any more.
+/// The heading above text that can no longer be told apart from the runner's own.
 const ARCHIVED: &str = "What stood here before:";
 
-/// The new text of a comment of ours, with what people wrote into `known` below it. Where our part is broken (somebody removed its
-/// end), everything that stood there is kept.
+/// Returns the new text of the runner's comment: `new`, followed by the text that people wrote into `known`. If the end line of the
+/// runner's part is missing in `known`, all of its text is kept.
 pub fn renewed(known: &str, new: &str) -> String {
     if !ends_our_part(new) {
         return new.to_owned();
@@ -25,7 +25,7 @@ pub fn renewed(known: &str, new: &str) -> String {
     }
 }
 
-/// Whether this hidden line only says where our part ends: it does not make a comment ours.
+/// Whether this hidden line is the end of the runner's part. Such a line alone does not make a comment the runner's.
 pub fn is_end(line: &str) -> bool {
     line.trim() == END
 }
@@ -34,7 +34,7 @@ fn ends_our_part(text: &str) -> bool {
     text.lines().any(is_end)
 }
 
-/// Without our hidden lines.
+/// Joins the lines, without the hidden lines of the runner.
 fn words<'a>(lines: impl Iterator<Item = &'a str>) -> String {
     let is_mark = |line: &&str| line.trim_start().starts_with(MARK) && line.trim_end().ends_with("-->");
     lines.filter(|line| !is_mark(line)).collect::<Vec<_>>().join("\n").trim().to_owned()

@@ -1,4 +1,4 @@
-//! What can go wrong between us and a tracker, by what has to happen next.
+//! Everything that can go wrong between Dirigent and a tracker, distinguished by what has to happen next.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ pub enum TrackerError {
     MissingSecret(String),
     #[error("the tracker could not be reached: {0}")]
     Request(String),
-    /// The request left and its answer was lost: a write may have been done.
+    /// The request was sent and its response was lost: a write may have taken effect.
     #[error("the tracker's answer was lost: {0}")]
     MaybeDone(String),
-    /// Nothing gets through before a person mends the access.
+    /// No request gets through until a person repairs the access.
     #[error("the tracker refuses our access: {0}")]
     Auth(String),
     #[error("the tracker answered {status}: {detail}")]
@@ -28,7 +28,7 @@ pub enum TrackerError {
     Pagination(String),
     #[error("the tracker limits our requests{}", .retry_after.map(|d| format!(" for {} s", d.as_secs())).unwrap_or_default())]
     RateLimited { retry_after: Option<Duration> },
-    /// A call of this kind has to wait its turn; others go on.
+    /// Calls of this kind have to wait; other calls go on.
     #[error("not for {} s: {why}", .wait.as_secs())]
     Later { wait: Duration, why: String },
     #[error("ticket {0} does not exist")]
@@ -55,7 +55,7 @@ impl TrackerError {
         }
     }
 
-    /// Whether the same call may work later without anybody changing anything.
+    /// Whether the same call may work later without any change by a person.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Request(_)

@@ -1,4 +1,4 @@
-//! The issue board. One trait, one folder per adapter; a vendor's format never leaves its adapter.
+//! The issue board: one trait, and one folder per adapter. A vendor's format never leaves its adapter.
 
 mod addresses;
 mod agent_api;
@@ -29,21 +29,21 @@ pub use error::TrackerError;
 pub trait Tracker: Send + Sync {
     fn kind(&self) -> &'static str;
 
-    /// What this tracker can do besides the board itself.
+    /// Returns the optional features of this tracker.
     fn capabilities(&self) -> Capabilities;
 
-    /// The account that we write as.
+    /// Returns the account that the runner writes as.
     async fn whoami(&self) -> Result<Account, TrackerError>;
 
-    /// How this account stands to the board.
+    /// Returns how far this account is trusted on the board.
     async fn permission(&self, login: &str) -> Result<TrustLevel, TrackerError>;
 
-    /// All tickets in one of `states`, every page of them, or an error: never a part. An empty list asks nothing.
-    /// A malformed ticket is left out with a log line.
+    /// Returns all tickets in one of `states`, from every page. If a page fails, the whole call fails. An empty list sends no
+    /// request. A malformed ticket is left out with a line in the log.
     async fn fetch_by_states(&self, states: &[String]) -> Result<Vec<Ticket>, TrackerError>;
 
-    /// What `fetch_by_states` answers, for whoever asks again and again: `since` stands for an earlier answer about the same
-    /// states. A tracker that cannot tell what changed lists everything each time.
+    /// Reads the board like `fetch_by_states`, for repeated calls: `since` is the mark of an earlier reading of the same states. A
+    /// tracker that cannot report changes lists everything each time.
     async fn poll(&self, states: &[String], since: Option<&Mark>) -> Result<BoardReading, TrackerError> {
         let _ = since;
         Ok(BoardReading {
@@ -52,17 +52,17 @@ pub trait Tracker: Send + Sync {
         })
     }
 
-    /// What became of each of these ids, in full, comments included. An error says nothing about any of them.
+    /// Returns the fate of each of these tickets, in full, with comments. An error says nothing about any of them.
     async fn fetch_by_ids(&self, ids: &[TicketId]) -> Result<Vec<(TicketId, Found)>, TrackerError>;
 
-    /// Comments of a ticket, oldest first; those that were written or changed since, or all of them.
+    /// Returns the comments of a ticket, the oldest first: those that were written or changed since the given time, or all of them.
     async fn comments(&self, id: &TicketId, since: Option<Timestamp>) -> Result<Vec<Comment>, TrackerError>;
 
-    /// One comment by its id: whether somebody took it back.
+    /// Looks up one comment by its id, to learn whether it was deleted.
     async fn find_comment(&self, id: &TicketId, comment: &CommentId) -> Result<CommentFound, TrackerError>;
 
-    /// Posts a comment once: `key` is hidden in it, and one that carries it already is returned instead. Nothing that was made
-    /// before `decided_at` has to be looked through.
+    /// Posts a comment once. `key` is hidden in it, and a comment that carries this key already is returned instead. Comments that
+    /// are older than `decided_at` need not be searched.
     async fn comment(
         &self,
         permit: &Permit,
@@ -80,8 +80,8 @@ pub trait Tracker: Send + Sync {
         body: &str,
     ) -> Result<Edited, TrackerError>;
 
-    /// Moves the ticket to `state` if it is in one of `expected_from`; an empty list expects nothing. No remote API compares and
-    /// sets: it is read just before and verified after.
+    /// Moves the ticket to `state` if its state is in `expected_from`, or from any state if that list is empty. No remote API
+    /// offers compare-and-set, so remote adapters read the state just before the write and verify it afterwards.
     async fn move_ticket(
         &self,
         permit: &Permit,
@@ -90,7 +90,7 @@ pub trait Tracker: Send + Sync {
         expected_from: &[String],
     ) -> Result<Move, TrackerError>;
 
-    /// Labels that are there already, or gone already, are a success.
+    /// Adds and removes labels. A label that is present or absent already is a success.
     async fn label(
         &self,
         permit: &Permit,
@@ -99,7 +99,7 @@ pub trait Tracker: Send + Sync {
         remove: &[String],
     ) -> Result<(), TrackerError>;
 
-    /// Acknowledges a comment.
+    /// Adds a reaction to a comment, to acknowledge it.
     async fn react(
         &self,
         permit: &Permit,
@@ -108,49 +108,52 @@ pub trait Tracker: Send + Sync {
         reaction: Acknowledgement,
     ) -> Result<(), TrackerError>;
 
-    /// Links something to the ticket; the same address again changes its title.
+    /// Links an address to the ticket. A second call with the same address changes the title.
     async fn attach_link(&self, permit: &Permit, id: &TicketId, url: &str, title: &str) -> Result<(), TrackerError>;
 
-    /// Creates a ticket once: `key` makes a repetition return the first one.
+    /// Creates a ticket once: a second call with the same `key` returns the first ticket.
     async fn create_ticket(&self, permit: &Permit, new: &NewTicket, key: &str) -> Result<TicketId, TrackerError>;
 
-    /// What may have changed, the moment it does; `None` where only polling tells. Whoever falls behind polls.
+    /// Returns a channel with the tickets that may have changed, sent when they change. `None` if changes are found only by
+    /// polling. A receiver that falls behind has to poll.
     fn changes(&self) -> Option<broadcast::Receiver<Hint>> {
         None
     }
 
-    /// What the last reading of the board had to leave out, one sentence each: people must see it somewhere.
+    /// Returns one sentence for each ticket that the last reading of the board left out, so that people see it somewhere.
     fn left_out(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// What was asked of the tracker so far and what is left of its limits, in one line, where there are any.
+    /// Returns one line about the requests so far and what is left of the tracker's limits. `None` if it has no limits.
     fn usage(&self) -> Option<String> {
         None
     }
 
-    /// The tracker's own API for the agents of its runs, where it has one that can be kept within bounds.
+    /// Returns the tracker's own API for the agents of its runs. `None` if there is none that can be restricted safely.
     fn agent_api(&self) -> Option<&dyn AgentApi> {
         None
     }
 
-    /// The files that a text of a ticket refers to, as far as they lie on the service's own hosts.
+    /// Returns the files that a text of a ticket refers to, as far as they are on the service's own hosts.
     fn attachments(&self, text: &str) -> Vec<Attachment> {
         let _ = text;
         Vec::new()
     }
 
-    /// One of these, unless it is longer than so many bytes. Our credential goes to the service's own API alone.
+    /// Downloads one of these files; one of more than `longest` bytes is an error. The credential is sent to the service's own API
+    /// only.
     async fn fetch_attachment(&self, attachment: &Attachment, longest: usize) -> Result<Vec<u8>, TrackerError> {
         let _ = longest;
         Err(TrackerError::Refused(format!("{} is not a file of this tracker", attachment.url)))
     }
 
-    /// A look at whether the board can be reached at all, for `doctor`.
+    /// Checks for `doctor` whether the board can be reached. The result is a sentence about it.
     async fn probe(&self) -> Result<String, TrackerError>;
 }
 
-/// What a tracker can do. What it cannot is refused with a sentence, and not asked for.
+/// The optional features of a tracker. The runner does not use a feature that is missing, and the adapter refuses it with a
+/// sentence.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Capabilities {
     pub labels: bool,
@@ -158,40 +161,40 @@ pub struct Capabilities {
     pub links: bool,
 }
 
-/// Who we are on the tracker.
+/// The account of the runner on the tracker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
     pub login: String,
-    /// A person uses the same account: what it writes is not ours for that alone.
+    /// Whether a person uses the same account. If so, the account alone does not prove that the runner wrote something.
     pub shared_with_person: bool,
 }
 
-/// A board's answer to a poll.
+/// The result of a poll.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BoardReading {
-    /// When it was asked by the server's own clock, where it tells the time.
+    /// When the reading was requested, by the server's own clock. `None` if the server does not report its time.
     pub asked_at: Option<Timestamp>,
     pub answer: BoardAnswer,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum BoardAnswer {
-    /// All tickets, and what stands for this answer where the tracker can tell later what changed.
+    /// All tickets, and the mark of this reading if the tracker can report later changes against it.
     Listed { tickets: Vec<Ticket>, mark: Option<Mark> },
-    /// What has changed since, in whatever state it is now.
+    /// The tickets that have changed since the mark, whatever state they are in now.
     Changed { tickets: Vec<Ticket>, mark: Mark },
-    /// The answer that the mark stands for still holds, to the letter.
+    /// Nothing has changed since the mark.
     Unchanged,
 }
 
-/// What became of one ticket that was asked for by its id.
+/// The fate of one ticket that was requested by its id.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "one at a time, on its way into the engine")]
 pub enum Found {
     Ticket(Ticket),
-    /// Deleted, or moved to where we do not look. It does not come back.
+    /// Deleted, or moved to a place that the runner does not read. It does not come back.
     Gone(String),
-    /// A complete answer does not have it, which may pass.
+    /// Missing from a complete reading. This may be temporary.
     NotVisible,
     Unreadable(String),
 }
@@ -203,26 +206,26 @@ pub enum CommentFound {
     NotVisible,
 }
 
-/// A comment as it was written.
+/// The comment that a call wrote or found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
     pub id: CommentId,
-    /// It was there already, perhaps with another text.
+    /// Whether the comment existed already, perhaps with another text.
     pub existed: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Edited {
     Done,
-    /// Somebody deleted it.
+    /// The comment was deleted.
     Gone,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Move {
-    /// With the tracker's own time of the change, where it tells.
+    /// Moved, with the tracker's own time of the change where it reports one.
     Moved(Option<Timestamp>),
     Already,
-    /// It is neither there nor where it was expected; it was left alone.
+    /// The ticket is neither in the wanted state nor in an expected one, and was not moved. Contains its state.
     Elsewhere(String),
 }

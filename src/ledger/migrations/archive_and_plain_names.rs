@@ -1,11 +1,11 @@
-//! Version 2: jobs that are over are archived, old notes and runs can be found by their age, and fields say what they hold.
+//! Migration to version 2: finished jobs are archived, old notes and runs can be found by their age, and fields have clearer names.
 
 use serde_json::Value;
 
 use super::{Migration, Records, job_groups, rename, reword};
 
 pub const MIGRATION: Migration = Migration {
-    // A run is spared from retention while something outside refers to it: saved work, or a worktree that was kept.
+    // Retention spares a run while something outside the ledger refers to it: salvaged work, or a worktree that was kept.
     sql: "
     ALTER TABLE jobs ADD COLUMN archived INTEGER NOT NULL DEFAULT 0;
     CREATE INDEX jobs_live ON jobs (ticket) WHERE archived = 0;

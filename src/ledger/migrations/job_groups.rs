@@ -1,8 +1,9 @@
-//! Version 2 of a job: its fields are grouped, remarks take the place of unread words, an approval has an author.
+//! The part of migration 2 that changes jobs: fields are grouped, remarks replace undelivered messages, and an approval has an
+//! author.
 
 use serde_json::{Map, Value, json};
 
-/// Brings a job with flat fields into groups. One that has them already stays as it is.
+/// Groups the flat fields of a job. A job that already has groups is returned unchanged.
 pub fn group(job: Value) -> Value {
     let Value::Object(mut old) = job else { return job };
     if !old.contains_key("branch") {
@@ -24,7 +25,7 @@ pub fn group(job: Value) -> Value {
         "since_reset": take(&mut old, "budget_used"),
         "run_ms_since_reset": number(take(&mut old, "budget_run_ms")),
     });
-    // What an attempt was told is written down in other parts now: it cannot be compared.
+    // The old fingerprints are made of other parts than the new ones, so they cannot be compared.
     old.remove("started_with");
     old.remove("no_progress_with");
     let evidence = json!({
@@ -60,7 +61,7 @@ pub fn group(job: Value) -> Value {
     Value::Object(old)
 }
 
-/// Effects get what their calls need now.
+/// Adds the fields that effects need since version 2.
 pub fn complete_action(action: &mut Value) {
     let Some(fields) = action.as_object_mut() else { return };
     match fields.get("do").and_then(Value::as_str) {
@@ -69,15 +70,15 @@ pub fn complete_action(action: &mut Value) {
             let route = json!({"runtime": "", "pool": ""});
             fields.entry("route").or_insert(route);
         }
-        // From wherever the ticket is.
+        // An empty list means: from any column.
         Some("move_ticket") => {
             fields.entry("from").or_insert(json!([]));
         }
-        // The comment that tells of a block names its cause.
+        // The comment about a block contains the cause of the block.
         Some("comment") => {
             forget_fingerprint(fields.get_mut("said").and_then(|said| said.get_mut("cause")));
         }
-        // Never sent: its job goes back to being looked at.
+        // An empty base branch means that the merge is not sent; its job goes back to waiting for checks.
         Some("merge_pr") => {
             fields.entry("base_branch").or_insert(json!(""));
         }
@@ -128,7 +129,7 @@ fn stage_of(stage: Value) -> Value {
         Some("ready_to_merge") => {
             stage.entry("turn").or_insert(Value::Null);
         }
-        // Whether it was merged is asked first; the merge itself is decided anew.
+        // The runner first asks whether the pull request was merged, and then decides about the merge anew.
         Some("merging") => {
             let head = take(&mut stage, "head");
             stage.insert("at".into(), json!("waiting_for_checks"));
@@ -142,7 +143,7 @@ fn stage_of(stage: Value) -> Value {
     Value::Object(stage)
 }
 
-/// What an attempt was told was one hash; now it is one for each part, none of which is known.
+/// Replaces the old fingerprint, one hash, with the new one: a hash for each part, all of them unknown.
 fn forget_fingerprint(cause: Option<&mut Value>) {
     if let Some(cause) = cause.and_then(Value::as_object_mut)
         && cause.get("cause").and_then(Value::as_str) == Some("no_new_evidence")

@@ -1,5 +1,5 @@
-//! Numbered migrations: what leads from version `n` to `n + 1`. A number once released is never changed; the next one is
-//! added below it. How they are run is in `upgrade`.
+//! The numbered migrations: each one leads from version `n` to `n + 1`. A released migration is never changed; a new one is
+//! appended. `upgrade` runs them.
 
 mod archive_and_plain_names;
 mod first_tables;
@@ -7,18 +7,18 @@ mod job_groups;
 
 use serde_json::Value;
 
-/// One step: the tables first, then every record through a pure function.
+/// One migration: first the SQL for the tables, then a pure function on every record.
 pub struct Migration {
     pub sql: &'static str,
     pub records: Records,
 }
 
-/// What becomes of the JSON of a record. `None`: it stays as it is, and is not even read.
+/// The functions that rewrite the JSON of each kind of record. `None`: records of this kind are not read and stay unchanged.
 pub struct Records {
     pub job: Option<Rewrite>,
-    /// Live runs and finished ones, which hold the live one under `run`.
+    /// Live runs, and finished runs, which hold the live run under `run`.
     pub run: Option<Rewrite>,
-    /// An outbox entry: the effect with its status.
+    /// An outbox entry: an effect with its status.
     pub effect: Option<Rewrite>,
     pub meta: Option<Rewrite>,
 }
@@ -34,7 +34,7 @@ pub const MIGRATIONS: [Migration; 2] = [first_tables::MIGRATION, archive_and_pla
 /// The version that this program writes.
 pub const CURRENT: i64 = MIGRATIONS.len() as i64;
 
-/// Gives a field of an object another name. What is no object, or has no such field, stays as it is.
+/// Renames a field of an object. A value that is no object or has no such field is left unchanged.
 fn rename(value: &mut Value, from: &str, to: &str) {
     if let Some(fields) = value.as_object_mut()
         && let Some(content) = fields.remove(from)
@@ -43,7 +43,7 @@ fn rename(value: &mut Value, from: &str, to: &str) {
     }
 }
 
-/// Replaces a word at this place, if it stands there.
+/// Replaces the string `from` with `to`. Any other value is left unchanged.
 fn reword(value: Option<&mut Value>, from: &str, to: &str) {
     if let Some(value) = value.filter(|value| value.as_str() == Some(from)) {
         *value = to.into();

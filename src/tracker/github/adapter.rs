@@ -1,4 +1,4 @@
-//! The board as the engine sees it.
+//! Implements `Tracker` by calling the modules of this adapter.
 
 use async_trait::async_trait;
 
@@ -20,7 +20,7 @@ impl Tracker for GithubTracker {
         "github"
     }
 
-    /// GitHub links a pull request to its issue by itself; there is no other link, and a comment would be noise.
+    /// No links: GitHub links a pull request to its issue by itself and has no other link, and a comment would be noise.
     fn capabilities(&self) -> Capabilities {
         Capabilities { labels: true, reactions: true, links: false }
     }

@@ -1,5 +1,5 @@
-//! `github_api`: GitHub's REST API for an agent, within this repository. Reading is a list of paths, writing a list of operations on the
-//! run's own issue and pull request; nothing else is sent.
+//! `github_api`: GitHub's REST API for an agent, within this repository. Reads are restricted to a list of paths, writes to
+//! comments on the run's own issue and pull request. Everything else is refused.
 
 use async_trait::async_trait;
 use http::Method;
@@ -12,7 +12,7 @@ use crate::domain::service::{ApiAnswer, ApiDeed, ApiScope, ApiTool};
 use crate::github::{GithubError, Purpose, segment, with_query};
 use crate::tracker::{AgentApi, TrackerError};
 
-/// What may be read below the repository: `N` is a number, `*` any one segment, `**` any rest.
+/// The paths below the repository that may be read: `N` is a number, `*` is any one segment, `**` is any rest.
 const READABLE: &[&str] = &[
     "issues",
     "issues/N",
@@ -57,7 +57,7 @@ const NOT_READABLE: &str = "may be read: issues, pulls, contents, commits, compa
 const NOT_WRITABLE: &str = "may be written: POST issues/{number}/comments on the run's own issue or pull request, and POST \
                             pulls/{number}/comments/{id}/replies on its own pull request, each with {\"body\": text}";
 
-/// As Symphony has it: a relative path, parameters, a body.
+/// A request in Symphony's format: a relative path, query parameters, a body.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Request {
@@ -183,14 +183,14 @@ impl GithubTracker {
         }
     }
 
-    /// The number of a pull request, if it is in this repository.
+    /// Returns the number of a pull request. `None` if it is in another repository.
     fn own_pull(&self, url: &str) -> Option<u64> {
         let (repository, number) = url.rsplit_once("/pull/")?;
         let slug = format!("/{}/{}", self.board.owner, self.board.name).to_ascii_lowercase();
         repository.to_ascii_lowercase().ends_with(&slug).then(|| number.parse().ok()).flatten()
     }
 
-    /// The parts of a path below the repository. A whole path is fine if it is this repository's.
+    /// Returns the segments of a path below the repository. A full path is accepted if it is one of this repository.
     fn segments(&self, path: &str) -> Result<Vec<String>, String> {
         let plain = path.trim().trim_start_matches('/');
         let mut parts: Vec<&str> = plain.split('/').collect();
@@ -201,7 +201,7 @@ impl GithubTracker {
             }
             parts.drain(..3);
         }
-        // Each part is encoded as it is: what would mean something else in an address cannot.
+        // Each segment is encoded, so no character of it has a special meaning in the address.
         if parts.iter().any(|part| part.is_empty() || *part == "." || *part == ".." || part.contains(char::is_control))
         {
             return Err(format!("`{path}` is not a path; write it as `issues/12`, and the query as params"));
@@ -241,7 +241,8 @@ fn failed(why: impl Into<String>) -> ApiAnswer {
     ApiAnswer { success: false, output: why.into() }
 }
 
-/// What GitHub says about the request is the agent's; what says something about our access is ours.
+/// Separates errors: GitHub's response to the request is for the agent, an error that concerns the runner's access is for the
+/// runner.
 fn answered(result: Result<Value, GithubError>) -> Result<ApiAnswer, TrackerError> {
     match result {
         Ok(value) => Ok(ApiAnswer { success: true, output: format!("{value:#}") }),

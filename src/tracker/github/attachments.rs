@@ -1,16 +1,16 @@
-//! Images and files of an issue that lie on GitHub's own hosts.
+//! Images and files of an issue that are on GitHub's own hosts.
 
 use super::GithubTracker;
 use crate::domain::service::Attachment;
 use crate::github::Purpose;
 use crate::tracker::{TrackerError, addresses};
 
-/// Where github.com keeps what people put into issues.
+/// The hosts where github.com stores files of issues.
 const PUBLIC_HOSTS: [&str; 2] = ["user-images.githubusercontent.com", "private-user-images.githubusercontent.com"];
-/// Below this path, on the host of the site itself.
+/// The path of uploads on the host of the site itself.
 const UPLOADS: &str = "/user-attachments/";
 
-/// An address, as far as it tells whose it is.
+/// The parts of an address that tell which server it belongs to.
 struct Address {
     scheme: String,
     host: String,
@@ -22,7 +22,7 @@ impl Address {
     fn read(url: &str) -> Option<Self> {
         let uri: http::Uri = url.parse().ok()?;
         let authority = uri.authority()?;
-        // A name before the host makes it look like another one.
+        // A user name before the host could make the address look like one of another host.
         if authority.as_str().contains('@') {
             return None;
         }
@@ -30,7 +30,7 @@ impl Address {
         Some(Self { scheme, host, port: uri.port_u16(), path: uri.path().to_owned() })
     }
 
-    /// As github.com and its stores are asked, and in no other way.
+    /// Whether the address has the scheme and the port of github.com and its file stores.
     fn is_public(&self) -> bool {
         self.scheme == "https" && self.port.is_none_or(|port| port == 443)
     }
@@ -41,7 +41,7 @@ impl GithubTracker {
         addresses::attachments_in(text, |url| self.name_of(url))
     }
 
-    /// The name of a file on one of GitHub's own hosts.
+    /// Returns the name of a file on one of GitHub's own hosts. `None` for any other address.
     fn name_of(&self, url: &str) -> Option<String> {
         let address = Address::read(url)?;
         let (host, upload) = (address.host.as_str(), self.is_upload(&address.path));
@@ -53,13 +53,14 @@ impl GithubTracker {
         own.then(|| name.to_owned())
     }
 
-    /// Uploads of today, and those of earlier years, which lie below their repository.
+    /// Whether this is the path of an upload: the current form, or the older one below the repository.
     fn is_upload(&self, path: &str) -> bool {
         let ours = |kind: &str| format!("/{}/{}/{kind}/", self.board.owner, self.board.name);
         path.starts_with(UPLOADS) || ["assets", "files"].into_iter().any(|kind| path.starts_with(&ours(kind)))
     }
 
-    /// Where a file may be fetched from: its own address, and the stores that GitHub leads on to.
+    /// Whether a file may be downloaded from this address. Allowed are GitHub's own hosts and the file stores that GitHub redirects
+    /// to.
     fn may_be_asked(&self, url: &str) -> bool {
         let Some(address) = Address::read(url) else { return false };
         let host = address.host.as_str();
@@ -80,7 +81,7 @@ impl GithubTracker {
     }
 }
 
-/// The hosts that github.com keeps files on.
+/// Whether github.com stores files on this host.
 fn is_store(host: &str) -> bool {
     host == "github.com"
         || host.ends_with(".githubusercontent.com")

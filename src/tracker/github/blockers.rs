@@ -1,4 +1,4 @@
-//! What an issue waits for: GitHub's own dependencies, or lines such as `Blocked by #12`.
+//! The blockers of an issue: GitHub's own dependencies, or lines such as `Blocked by #12`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,24 +13,25 @@ use crate::domain::ids::TicketKey;
 use crate::domain::ticket::Blocker;
 use crate::github::{GithubError, Purpose, with_query};
 
-/// More issues than this are not remembered: they are asked for again.
+/// The most issues that are remembered. Beyond that, all are forgotten and read again.
 const MOST_KNOWN: usize = 5000;
 
-/// More blockers than this are not read from the text of one issue.
+/// The most blockers that are read from the text of one issue.
 const MOST_NAMED: usize = 50;
 
-/// How many dependencies each version of an issue has. GraphQL does not tell, and asking for each issue alone would be dear.
+/// Remembers how many dependencies each version of an issue has. GraphQL does not report it, and a request for each issue would be
+/// expensive.
 #[derive(Default)]
 pub struct Dependencies {
     known: Mutex<HashMap<u64, (String, u64)>>,
-    /// This server has none: an older Enterprise Server.
+    /// Whether the server has no dependencies: an older Enterprise Server.
     unheard_of: AtomicBool,
-    /// This server has told of some issue how many it has: it knows them.
+    /// Whether the server has reported the dependencies of any issue, which proves that it has them.
     told_of: AtomicBool,
 }
 
 impl Dependencies {
-    /// What a listing says of an issue; that it says anything shows that the server knows dependencies.
+    /// Takes in the number of dependencies from a listing.
     pub fn told(&self, number: u64, version: &str, count: u64) {
         self.told_of.store(true, Ordering::Release);
         self.note(number, version, count);
@@ -44,7 +45,7 @@ impl Dependencies {
         known.insert(number, (version.to_owned(), count));
     }
 
-    /// Whether this version of the issue is known to have none.
+    /// Whether this version of the issue is known to have no dependencies.
     fn none_of(&self, number: u64, version: &str) -> bool {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(&number).is_some_and(|(at, count)| at == version && *count == 0)
@@ -52,7 +53,7 @@ impl Dependencies {
 }
 
 impl GithubTracker {
-    /// The blockers of each of these issues, by number.
+    /// Returns the blockers of each of these issues, by number.
     pub(super) async fn blockers(&self, issues: &[&Issue]) -> Result<BTreeMap<u64, Vec<Blocker>>, GithubError> {
         let mut found = BTreeMap::new();
         let mut named: BTreeMap<u64, Vec<IssueRef>> = BTreeMap::new();
@@ -90,14 +91,14 @@ impl GithubTracker {
         let path = with_query(&self.issue_path(issue.number, "/dependencies/blocked_by"), &[("per_page", "100")]);
         let blocking = match self.github.list::<RestIssue>(Purpose::Watch, &path).await {
             Ok(blocking) => blocking,
-            // The issue was there a moment ago: it is the dependencies that are not.
+            // The issue existed a moment ago, so it is the dependencies that this server does not have.
             Err(GithubError::NotFound(_)) if !self.dependencies.told_of.load(Ordering::Acquire) => {
                 self.dependencies.unheard_of.store(true, Ordering::Release);
                 return Ok(Vec::new());
             }
-            // It went away meanwhile, and nothing is started for what is not there.
+            // The issue disappeared meanwhile; nothing is started for it.
             Err(GithubError::NotFound(_) | GithubError::Gone(_) | GithubError::Moved(_)) => return Ok(Vec::new()),
-            // What it waits for is not known: not to know it is not the same as nothing.
+            // Unknown blockers are not the same as no blockers.
             Err(error) => return Err(error),
         };
         self.dependencies.note(issue.number, &issue.updated_at, blocking.len() as u64);
@@ -106,7 +107,7 @@ impl GithubTracker {
             let url = format!("{}/issues/{}", one.repository_url.as_deref().unwrap_or_default(), one.number);
             IssueRef::of_api_url(&url, owner, name).unwrap_or_else(|| IssueRef::here(one.number))
         };
-        // The column of a project is not in this answer.
+        // A project's column is not part of this response.
         let by_column: Vec<IssueRef> = match &self.board.columns {
             Columns::Project(_) => blocking.iter().map(place).collect(),
             Columns::OpenClosed | Columns::Labels(_) => Vec::new(),
@@ -137,15 +138,15 @@ impl GithubTracker {
     }
 }
 
-/// Where a blocker stands.
+/// The state of a blocker.
 #[derive(Debug, Clone)]
 pub struct BlockerState {
     pub state: String,
-    /// Given up, which ends the waiting as well; but people should know.
+    /// Whether the blocker was closed as not planned. That ends the waiting too, but people should know.
     pub not_planned: bool,
 }
 
-/// The issues in lines that begin with `Blocked by` or `Depends on`, outside of code and quotes.
+/// Returns the issues in lines that begin with `Blocked by` or `Depends on`, outside of code and quotes.
 fn refs_in(body: &str) -> Vec<IssueRef> {
     let mut found = Vec::new();
     let mut in_code = false;
@@ -168,7 +169,7 @@ fn refs_in(body: &str) -> Vec<IssueRef> {
                 Some(one) if !found.contains(&one) && found.len() < MOST_NAMED => found.push(one),
                 Some(_) => {}
                 None if matches!(word, "" | "and" | "&" | "und") => {}
-                // The list is over; what follows is prose, in which numbers mean other things.
+                // The list ends here. Numbers in the text after it mean other things.
                 None => break,
             }
         }
@@ -176,7 +177,7 @@ fn refs_in(body: &str) -> Vec<IssueRef> {
     found
 }
 
-/// `#12`, `GH-12`, `owner/name#12`, or the address of an issue.
+/// Reads `#12`, `GH-12`, `owner/name#12`, or the address of an issue.
 fn reference(word: &str) -> Option<IssueRef> {
     if let Some(number) = word.strip_prefix('#').or_else(|| word.strip_prefix("GH-")) {
         return Some(IssueRef::here(issue_number(number)?));

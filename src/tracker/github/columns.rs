@@ -1,4 +1,4 @@
-//! The state of an issue: open or closed, or what a label or a project's column says.
+//! The state of an issue: open or closed, or the one of a label or of a project's column.
 
 use super::project::ProjectColumn;
 use crate::domain::ticket::{same_state, state_in};
@@ -6,25 +6,26 @@ use crate::domain::ticket::{same_state, state_in};
 pub const OPEN: &str = "open";
 pub const CLOSED: &str = "closed";
 
-/// Where the states of the board come from.
+/// The source of the board's states.
 pub enum Columns {
     OpenClosed,
-    /// The first has the lowest rank: an issue with several of these labels is in the state of the highest one.
+    /// Labels, ordered by rank: an issue with several of them is in the state of the last one.
     Labels(Vec<StateLabel>),
     Project(ProjectColumn),
 }
 
-/// A state and the label that stands for it.
+/// A state and its label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateLabel {
     pub state: String,
     pub label: String,
-    /// An issue in this state is closed.
+    /// Whether an issue in this state is closed.
     pub terminal: bool,
 }
 
 impl Columns {
-    /// In the order of the work: active states as the file lists them, then others, then terminal ones.
+    /// Orders labels by the progress of the work: active states in the order of the workflow file, then other states, then terminal
+    /// ones.
     pub fn of_labels(
         labels: impl IntoIterator<Item = (String, String)>,
         active: &[String],
@@ -42,7 +43,7 @@ impl Columns {
         Self::Labels(labels)
     }
 
-    /// The state of an issue. The column is what the project says, where there is one.
+    /// Returns the state of an issue. `column` is its column in the project, if it has one.
     pub fn state(&self, is_open: bool, labels: &[String], column: Option<&str>) -> String {
         let (named, terminal) = match self {
             Self::OpenClosed => (None, false),
@@ -60,7 +61,7 @@ impl Columns {
         }
     }
 
-    /// Whether a label only says in which state an issue is.
+    /// Whether a label only represents a state.
     pub fn is_state(&self, label: &str) -> bool {
         match self {
             Self::Labels(known) => known.iter().any(|one| same_state(&one.label, label)),
@@ -68,7 +69,7 @@ impl Columns {
         }
     }
 
-    /// The label of the state in which new tickets begin, if it takes one.
+    /// Returns the label of the state in which new tickets begin. `None` if that state has no label.
     pub fn first_label(&self) -> Option<&str> {
         match self {
             Self::Labels(known) => known.first().filter(|one| !one.terminal).map(|one| one.label.as_str()),

@@ -1,4 +1,4 @@
-//! Comments: read with their authors and versions, written once.
+//! Comments: reading them with their authors, writing one per key, editing, reacting.
 
 use http::Method;
 use serde_json::json;
@@ -15,7 +15,7 @@ use crate::github::{GithubError, Purpose, segment, with_query};
 use crate::tracker::below::renewed;
 use crate::tracker::{Acknowledgement, CommentFound, Edited, TrackerError, Written};
 
-/// Our clock and GitHub's are not the same one.
+/// The most that the local clock and GitHub's may differ.
 const CLOCKS_DIFFER_MS: i64 = 5 * 60_000;
 
 pub fn comment_of_graphql(tracker: &GithubTracker, comment: &GraphqlComment) -> Comment {
@@ -30,7 +30,7 @@ pub fn comment_of_graphql(tracker: &GithubTracker, comment: &GraphqlComment) -> 
 }
 
 impl GithubTracker {
-    /// The number of a ticket of ours. What is not one of ours cannot be written to.
+    /// Returns the issue number of a ticket. A ticket of another repository is an error, because the runner does not write there.
     pub(super) fn number(id: &TicketId) -> Result<u64, TrackerError> {
         let here = IssueRef::read(id).filter(|which| which.elsewhere.is_none());
         here.map(|which| which.number).ok_or_else(|| TrackerError::NotFound(id.clone()))
@@ -77,7 +77,7 @@ impl GithubTracker {
         self.path(&format!("/issues/comments/{}", segment(comment.as_str())))
     }
 
-    /// A comment by its id; nothing if it is not there or belongs to another issue.
+    /// Returns a comment by its id. `None` if it does not exist or belongs to another issue.
     async fn comment_by_id(&self, number: u64, comment: &CommentId) -> Result<Option<RestComment>, GithubError> {
         match self.github.get::<RestComment>(Purpose::Look, &self.comment_path(comment)).await {
             Ok(found) => {
@@ -98,7 +98,7 @@ impl GithubTracker {
         if self.comment_by_id(number, comment).await?.is_some() {
             return Ok(CommentFound::There);
         }
-        // A repository that is not to be seen shows no comment either: only beside its issue is one gone.
+        // An invisible repository does not show its comments either. So a comment is gone only if its issue is visible.
         match self.github.get::<serde::de::IgnoredAny>(Purpose::Look, &self.issue_path(number, "")).await {
             Ok(_) => Ok(CommentFound::Gone),
             Err(GithubError::NotFound(_)) => Ok(CommentFound::NotVisible),
@@ -141,7 +141,7 @@ impl GithubTracker {
         let _writing = self.writing.lock().await;
         self.our_login().await?;
         let Some(known) = self.comment_by_id(number, comment).await? else { return Ok(Edited::Gone) };
-        // With a shared account the server would let us change a person's words.
+        // With a shared account GitHub would allow the runner to change a person's comment, so the mark in it is checked too.
         let words = known.body.unwrap_or_default();
         let Some(mark) = mark_within(&words).filter(|_| self.is_our_account(known.user.as_ref())) else {
             return Err(TrackerError::Refused(format!("comment {comment} is not ours to edit")));
@@ -159,7 +159,7 @@ impl GithubTracker {
         }
     }
 
-    /// GitHub counts the same reaction of the same account once.
+    /// Adds a reaction. GitHub counts the same reaction of the same account once.
     pub(super) async fn acknowledge(&self, comment: &CommentId, how: Acknowledgement) -> Result<(), TrackerError> {
         let content = match how {
             Acknowledgement::Seen => "eyes",

@@ -1,4 +1,4 @@
-//! Tickets of our own making: each once, however often it is asked for.
+//! Creates tickets. A repeated call with the same key does not create a second one.
 
 use http::Method;
 use serde::de::IgnoredAny;
@@ -16,7 +16,7 @@ use crate::domain::time::Timestamp;
 use crate::github::{GithubError, Purpose, with_query};
 use crate::tracker::TrackerError;
 
-/// A repetition comes within this time, or never.
+/// How far back a ticket with the same key is searched.
 const LOOKED_BACK_MS: i64 = 30 * 24 * 3_600_000;
 
 impl GithubTracker {
@@ -45,7 +45,7 @@ impl GithubTracker {
         Ok(IssueRef::here(made.number).id())
     }
 
-    /// The issue with this key, among those that our account made of late.
+    /// Returns the issue with this key among those that the runner's account created recently.
     async fn made_before(&self, key: &str) -> Result<Option<RestIssue>, TrackerError> {
         let creator = self.our_login().await?;
         let now = jiff::Timestamp::now().as_millisecond();
@@ -70,7 +70,7 @@ impl GithubTracker {
         Ok(None)
     }
 
-    /// Its parent and its blockers, as far as they are not there already.
+    /// Adds the parent and the blockers that the issue does not have yet.
     async fn relate(&self, made: &RestIssue, new: &NewTicket) -> Result<(), TrackerError> {
         if let Some(parent) = new.parent.as_ref().filter(|_| made.parent_issue_url.is_none()) {
             let number = Self::number(parent)?;
@@ -107,7 +107,7 @@ impl GithubTracker {
     async fn write_relation(&self, path: &str, body: &serde_json::Value, to: &TicketId) -> Result<(), TrackerError> {
         match self.github.write::<IgnoredAny>(Purpose::Write, Method::POST, path, Some(body)).await {
             Ok(_) => Ok(()),
-            // It is there already, or may not be: the ticket itself is made, and says in words what it comes from.
+            // The relation exists already or is not allowed. The ticket itself exists, and its text says where it comes from.
             Err(GithubError::Refused(refusal)) if refusal.status == 422 => {
                 tracing::warn!(%to, %refusal, "a new ticket could not be related");
                 Ok(())
@@ -122,7 +122,7 @@ impl GithubTracker {
     }
 }
 
-/// The labels in the spelling in which they were given first, and that of the first state.
+/// Returns the labels, each once in its first spelling, and the label of the first state.
 fn spelt_once<'a>(labels: &'a [String], first: Option<&'a str>) -> Vec<&'a str> {
     let given = |wanted: &String| labels.iter().map(|label| label.trim()).find(|label| label.to_lowercase() == *wanted);
     let known = normalise_labels(labels);

@@ -1,4 +1,4 @@
-//! What GitHub's errors mean to the engine.
+//! Converts GitHub's errors into those of the tracker trait.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ impl From<GithubError> for TrackerError {
     }
 }
 
-/// The same about one ticket: what GitHub does not show is not there.
+/// Converts an error about one ticket: an issue that GitHub does not show is `NotFound`.
 pub fn about(id: &TicketId) -> impl Fn(GithubError) -> TrackerError + use<'_> {
     move |error| match error {
         GithubError::NotFound(_) | GithubError::Gone(_) | GithubError::Moved(_) => TrackerError::NotFound(id.clone()),

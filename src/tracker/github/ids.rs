@@ -1,4 +1,4 @@
-//! Issues by name: `GH-12` in this repository, `owner/name#12` in another.
+//! The ids of issues: `GH-12` in this repository, `owner/name#12` in another.
 
 use crate::config::tracker::split_slug;
 use crate::domain::ids::TicketId;
@@ -7,7 +7,7 @@ use crate::domain::time::Timestamp;
 /// An issue of this repository or of another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct IssueRef {
-    /// Owner and name, if it is another one.
+    /// Owner and name of the other repository. `None` for this one.
     pub elsewhere: Option<(String, String)>,
     pub number: u64,
 }
@@ -26,13 +26,13 @@ impl IssueRef {
         Self::there(repository, number)
     }
 
-    /// An issue of another repository. The words may be anybody's: what is not a name leads nowhere.
+    /// Returns an issue of another repository. The text may come from any person; `None` if it is not a valid name or number.
     pub fn there(slug: &str, number: &str) -> Option<Self> {
         let (owner, name) = split_slug(slug)?;
         Some(Self { elsewhere: Some((owner.to_owned(), name.to_owned())), number: issue_number(number)? })
     }
 
-    /// From the address of an issue in the API, as seen from a repository.
+    /// Reads the address of an issue in the API. `owner` and `name` are this repository.
     pub fn of_api_url(url: &str, owner: &str, name: &str) -> Option<Self> {
         let (before, number) = url.rsplit_once("/issues/")?;
         let number = number.parse().ok()?;
@@ -51,17 +51,17 @@ impl IssueRef {
     }
 }
 
-/// GitHub counts its issues in 32 bits, and refuses a whole question that asks for a larger number.
+/// Parses an issue number. GitHub's issue numbers have 32 bits, and a query with a larger one is refused as a whole.
 pub fn issue_number(text: &str) -> Option<u64> {
     text.parse::<i32>().ok().and_then(|number| u64::try_from(number).ok()).filter(|number| *number > 0)
 }
 
-/// GitHub's times: RFC 3339, whole seconds.
+/// Parses a time as GitHub writes it: RFC 3339, whole seconds.
 pub fn time(text: &str) -> Option<Timestamp> {
     text.parse::<jiff::Timestamp>().ok().map(|at| Timestamp(at.as_millisecond()))
 }
 
-/// A time as GitHub wants it in a query.
+/// Formats a time for a query.
 pub fn shown(at: Timestamp) -> String {
     let at = jiff::Timestamp::from_millisecond(at.0).unwrap_or_default();
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()

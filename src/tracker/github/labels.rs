@@ -1,4 +1,4 @@
-//! Labels: each added or removed by itself, so that what others do to the rest at the same time stays.
+//! Labels: each is added or removed by itself, so that simultaneous changes by others to the rest are kept.
 
 use http::Method;
 use serde::de::IgnoredAny;
@@ -14,7 +14,7 @@ use crate::github::{GithubError, Purpose, Unless, segment};
 use crate::tracker::TrackerError;
 
 impl GithubTracker {
-    /// The issue as it is right now: what is written next depends on it.
+    /// Reads the issue without the cache, because the next write depends on its current state.
     pub(super) async fn issue_now(&self, id: &TicketId, number: u64) -> Result<Issue, TrackerError> {
         let path = self.issue_path(number, "");
         let fetched = self.github.get_unless(Purpose::Write, &path, None).await.map_err(about(id))?;
@@ -51,7 +51,7 @@ impl GithubTracker {
         for label in issue.labels.iter().filter(|label| state_in(label, remove)) {
             let path = self.issue_path(issue.number, &format!("/labels/{}", segment(label)));
             match self.github.write_blindly(Purpose::Write, Method::DELETE, &path, None::<&()>).await {
-                // Somebody was faster. An issue that is not there was not there when it was read, either.
+                // The label was removed meanwhile. It cannot be the issue that is missing, because it was read just now.
                 Ok(()) | Err(GithubError::NotFound(_)) => {}
                 Err(error) => return Err(about(id)(error)),
             }
@@ -59,7 +59,7 @@ impl GithubTracker {
         Ok(())
     }
 
-    /// What happens to the labels of a ticket whose work is done.
+    /// Adds and removes the labels configured for finished tickets, if `state` is the state for them.
     pub(super) async fn label_done(&self, id: &TicketId, issue: &Issue, state: &str) -> Result<(), TrackerError> {
         let done = &self.board.done;
         if !same_state(state, &done.state)

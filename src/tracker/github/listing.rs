@@ -1,4 +1,4 @@
-//! Issues page by page. One that cannot be read is left out, told, and hides no other.
+//! Reads issues page by page. An issue that cannot be read is left out and reported; it does not hide the others.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -12,17 +12,17 @@ use crate::domain::time::Timestamp;
 use crate::github::{GithubError, Purpose, with_query};
 use crate::tracker::TrackerError;
 
-/// An issue of a list, and what tells it from its earlier and later versions.
+/// An issue of a listing, with a hash that differs between its versions.
 pub struct Row {
     pub issue: RestIssue,
     pub hash: u64,
 }
 
-/// The rows of some pages.
+/// The rows of several pages.
 #[derive(Default)]
 pub struct Rows {
     pub rows: Vec<Row>,
-    /// The server's clock when it began.
+    /// The time of the first response by the server's clock.
     pub date: Option<Timestamp>,
 }
 
@@ -32,7 +32,7 @@ struct NumberAlone {
 }
 
 impl GithubTracker {
-    /// All tickets in one of these states.
+    /// Returns all tickets in one of these states.
     pub(super) async fn tickets_in(&self, states: &[String]) -> Result<Vec<Ticket>, TrackerError> {
         if states.is_empty() {
             return Ok(Vec::new());
@@ -49,7 +49,7 @@ impl GithubTracker {
         self.tickets(issues).await
     }
 
-    /// Every issue that may be in one of these states.
+    /// Lists every issue that may be in one of these states.
     pub(super) async fn list(&self, states: &[String]) -> Result<Rows, GithubError> {
         let columns = &self.board.columns;
         let state = match (columns.may_be_open(states), columns.may_be_closed(states)) {
@@ -68,7 +68,7 @@ impl GithubTracker {
         Ok(rows)
     }
 
-    /// The issues of one page.
+    /// Reads the issues of one page.
     pub(super) fn read_page(&self, body: &[u8], rows: &mut Vec<Row>) -> Result<(), GithubError> {
         let page: Vec<&RawValue> = serde_json::from_slice(body).map_err(|error| {
             let words = if error.is_eof() { "it breaks off".to_owned() } else { error.to_string() };
@@ -93,7 +93,7 @@ impl GithubTracker {
         self.say_left_out(number, Some(format!("GH-{number}: GitHub's description of it cannot be read ({error})")));
     }
 
-    /// A row as an issue, with what it says about its dependencies kept for later.
+    /// Converts a row, and remembers the number of dependencies that it reports.
     pub(super) fn issue_of_row(&self, issue: RestIssue, column: Option<String>) -> Issue {
         if let Some(summary) = &issue.issue_dependencies_summary {
             self.dependencies.told(issue.number, &issue.updated_at, summary.total_blocked_by);
@@ -101,7 +101,7 @@ impl GithubTracker {
         self.issue_of_rest(issue, column)
     }
 
-    /// Issues as tickets, with their people and blockers.
+    /// Converts issues into tickets, after looking up their people and blockers.
     pub(super) async fn tickets(&self, issues: Vec<Issue>) -> Result<Vec<Ticket>, TrackerError> {
         let authors: Vec<_> = issues.iter().filter_map(|issue| issue.author.as_ref()).collect();
         self.meet(&authors).await?;

@@ -1,13 +1,13 @@
-//! What we hide in our own texts, so that a repetition finds the first one.
+//! The hidden marks in the runner's texts, by which a repeated write finds the first one.
 
 use crate::tracker::below::is_end;
 
-/// As the engine's provenance reads it.
+/// Must match the format that the engine's provenance reads.
 const MARKER: &str = "<!-- dirigent:";
 const PRIORITY: &str = "<!-- dirigent-priority: ";
 const END: &str = " -->";
 
-/// GitHub takes 65,536 characters; some are left for the mark.
+/// GitHub accepts 65,536 characters; the rest is reserved for the mark.
 const LONGEST_BODY: usize = 65_000;
 const POINTER: &str =
     "\n\n… cut here, because GitHub takes no longer text. The whole of it is with the run: `dirigent logs`.";
@@ -16,18 +16,18 @@ pub fn marker(key: &str) -> String {
     format!("{MARKER}{key}{END}")
 }
 
-/// A text with its mark on a last line of its own.
+/// Appends the mark as the last line of a text.
 pub fn marked(body: &str, marker: &str) -> String {
     format!("{}\n{marker}", fitting(body))
 }
 
-/// The mark of a text: on its last line, and nowhere else. What people quote stands before their own words.
+/// Returns the mark on the last line of a text, the only place where it counts: people put quotes above their own text.
 pub fn mark_of(body: &str) -> Option<&str> {
     let last = body.trim_end().lines().next_back()?;
     (last.starts_with(MARKER) && last.ends_with(END)).then_some(last)
 }
 
-/// The mark of a comment that is known to be ours by its id: people may have written below it.
+/// Returns the last mark in a comment that is known by its id to be the runner's. People may have written below it.
 pub fn mark_within(body: &str) -> Option<&str> {
     let is_mark = |line: &&str| line.starts_with(MARKER) && line.ends_with(END) && !is_end(line);
     body.lines().map(str::trim_end).rfind(is_mark)
@@ -37,7 +37,7 @@ pub fn carries(body: &str, key: &str) -> bool {
     mark_of(body).is_some_and(|mark| mark == marker(key))
 }
 
-/// A text that GitHub takes, cut with a pointer where it is too long.
+/// Truncates a text that is too long for GitHub, with a pointer to the full text.
 pub fn fitting(body: &str) -> String {
     match body.char_indices().nth(LONGEST_BODY) {
         None => body.to_owned(),
@@ -48,13 +48,13 @@ pub fn fitting(body: &str) -> String {
     }
 }
 
-/// The body of a ticket that we make. GitHub's issues have no priority of their own.
+/// Returns the body of a ticket that the runner creates. The priority is hidden in it, because GitHub's issues have none.
 pub fn ticket_body(description: &str, priority: Option<i64>, key: &str) -> String {
     let priority = priority.map(|priority| format!("\n{PRIORITY}{priority}{END}")).unwrap_or_default();
     format!("{}\n{priority}\n{}", fitting(description), marker(key)).replacen("\n\n\n", "\n\n", 1)
 }
 
-/// What people wrote, and the priority that we hid, if this is a ticket of ours.
+/// Splits the body of an issue: the visible description, and the hidden priority. A body without a mark has no hidden priority.
 pub fn read_ticket_body(body: &str) -> (&str, Option<i64>) {
     let Some(mark) = mark_of(body) else { return (body, None) };
     let rest = body.trim_end().strip_suffix(mark).unwrap_or(body).trim_end();

@@ -1,4 +1,4 @@
-//! The issues of one GitHub repository as a board. Pull requests, which GitHub lists among them, are left out.
+//! The issues of one GitHub repository as a board. GitHub lists pull requests among them; these are left out.
 
 mod adapter;
 mod agent_api;
@@ -34,22 +34,22 @@ use blockers::Dependencies;
 use people::Acquaintances;
 use project::ProjectMemory;
 
-/// Which issues are the board, and how it is written to.
+/// The settings of a board of issues.
 pub struct GithubBoard {
     pub owner: String,
     pub name: String,
     pub columns: Columns,
-    /// Our account is a person's too.
+    /// Whether a person uses the runner's account too.
     pub shared_account: bool,
-    /// Only issues that this account is assigned to are worked on; `me` is ours.
+    /// Only issues assigned to this account are worked on; `me` is the runner's account.
     pub assignee: Option<String>,
-    /// Only issues of this milestone, by its title, are worked on.
+    /// Only issues of the milestone with this title are worked on.
     pub milestone: Option<String>,
-    /// The labels that a ticket needs before anything happens to it.
+    /// The labels that a ticket must have before the runner does anything with it.
     pub required_labels: Vec<String>,
     /// The states that approve when a person moves a ticket there.
     pub approval_states: Vec<String>,
-    /// What happens to the labels of a ticket that is moved to this state.
+    /// The label changes for a ticket that is moved to the state of finished work.
     pub done: Done,
 }
 
@@ -60,14 +60,14 @@ pub struct Done {
     pub remove_labels: Vec<String>,
 }
 
-/// The tracker over one repository's issues.
+/// The tracker for the issues of one repository.
 pub struct GithubTracker {
     github: Github,
     board: GithubBoard,
     people: Acquaintances,
     dependencies: Dependencies,
     project: ProjectMemory,
-    /// Looking for what may be there and writing it are one step: nobody else writes in between.
+    /// Held by each write: searching for an existing object and writing it must not be interleaved with another write.
     writing: tokio::sync::Mutex<()>,
     left_out: Mutex<BTreeMap<u64, String>>,
 }
@@ -85,12 +85,12 @@ impl GithubTracker {
         }
     }
 
-    /// Whether GitHub, or what is left of the hour, keeps us from asking.
+    /// Whether GitHub requested a pause (a secondary limit) that is not over yet.
     pub fn is_paused(&self) -> bool {
         self.github.is_paused()
     }
 
-    /// A path below the repository.
+    /// Returns a path below the repository.
     fn path(&self, rest: &str) -> String {
         format!("/repos/{}/{}{rest}", self.board.owner, self.board.name)
     }
@@ -99,7 +99,7 @@ impl GithubTracker {
         self.path(&format!("/issues/{number}{rest}"))
     }
 
-    /// Something about one issue that people must see, or nothing any more.
+    /// Records a sentence about an issue that people must see. `None` removes it.
     fn say_left_out(&self, number: u64, why: Option<String>) {
         let mut left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
         match why {

@@ -1,4 +1,4 @@
-//! Moving a ticket: read just before, written step by step, each step one that can be repeated.
+//! Moves a ticket: reads it just before, then writes in steps that can each be repeated.
 
 use http::Method;
 use serde_json::json;
@@ -16,10 +16,10 @@ use crate::domain::time::Timestamp;
 use crate::github::{GithubError, Purpose};
 use crate::tracker::{Move, TrackerError};
 
-/// Where a ticket is to go.
+/// The state that a ticket is to have.
 struct Target {
     is_open: bool,
-    /// The label that stands for it, and those that stand for other states.
+    /// The label of that state, and the labels of other states.
     label: Option<String>,
     other_labels: Vec<String>,
     column: Option<String>,
@@ -82,7 +82,7 @@ impl GithubTracker {
         }
     }
 
-    /// Does what is left to do. The step that shows the new state comes first.
+    /// Performs the remaining steps. The step that shows the new state comes first.
     async fn go(
         &self,
         id: &TicketId,

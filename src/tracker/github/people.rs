@@ -1,4 +1,4 @@
-//! Who is who: our own account, and how others stand to the repository.
+//! Accounts: the runner's own, and the trust level of others in the repository.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,12 +14,12 @@ use crate::domain::comment::{Author, TrustLevel};
 use crate::github::{GithubError, Purpose, segment, with_query};
 use crate::tracker::TrackerError;
 
-/// How long a permission is believed. Whoever approves is asked about anew ([`GithubTracker::meet_anew`]).
+/// How long a permission is believed. Accounts that may approve are looked up each time ([`GithubTracker::meet_anew`]).
 const BELIEVED: Duration = Duration::from_secs(600);
-/// More strangers than this are not remembered one by one.
+/// The most accounts that are remembered. Beyond that, all are forgotten.
 const MOST_KNOWN: usize = 2000;
 
-/// The account of whoever had one and has it no more.
+/// The name that GitHub shows for a deleted account.
 const NOBODY: &str = "ghost";
 
 pub struct Acquaintances {
@@ -29,11 +29,11 @@ pub struct Acquaintances {
 
 #[derive(Default)]
 struct Known {
-    /// Our login, as REST writes it.
+    /// The runner's login, as REST writes it.
     ourselves: Option<String>,
-    /// All collaborators were read then, and whoever is not among them is a stranger.
+    /// When all collaborators were listed last. While that is fresh, accounts that are not known are not looked up.
     listed: Option<Instant>,
-    /// The list is not for our eyes: everybody is asked for alone.
+    /// Whether the list of collaborators is not visible. Then each account is looked up alone.
     unlisted: bool,
     trust: HashMap<String, (TrustLevel, Instant)>,
 }
@@ -54,7 +54,7 @@ struct Viewer {
 }
 
 impl GithubTracker {
-    /// Asks who we are. An app's installation has no `/user`; GraphQL knows everybody.
+    /// Requests the runner's login. Uses GraphQL, because an app's installation has no `/user`.
     pub(super) async fn ask_who_we_are(&self) -> Result<String, GithubError> {
         let (document, nothing) = ("query { viewer { __typename login } }", json!({}));
         let answer = self.github.query::<Viewer>(Purpose::Watch, document, &nothing).await?;
@@ -78,7 +78,7 @@ impl GithubTracker {
         self.people.known().ourselves.clone()
     }
 
-    /// What the repository says now.
+    /// Requests the current permission of an account.
     pub(super) async fn ask_permission(&self, login: &str) -> Result<TrustLevel, GithubError> {
         let path = self.path(&format!("/collaborators/{}/permission", segment(login)));
         let trust = match self.github.get::<CollaboratorPermission>(Purpose::Watch, &path).await {
@@ -102,7 +102,8 @@ impl GithubTracker {
         known.trust.insert(login.to_lowercase(), (trust, Instant::now()));
     }
 
-    /// Learns how all of these stand to the repository, where that is not known: one request for everybody, if we may see it.
+    /// Looks up the trust levels of these accounts as far as they are not known: with one list of all collaborators if it is
+    /// visible.
     pub(super) async fn meet(&self, users: &[&RestUser]) -> Result<(), TrackerError> {
         self.our_login().await?;
         if self.strangers(users).is_empty() {
@@ -115,7 +116,7 @@ impl GithubTracker {
         self.ask_each(self.strangers(users)).await
     }
 
-    /// Asks anew about whoever may approve something: an approval must not rest on what its author once was.
+    /// Looks up accounts that may approve something each time: an approval must not rest on their former trust level.
     pub(super) async fn meet_anew(&self, users: &[RestUser]) -> Result<(), TrackerError> {
         let people = users.iter().filter(|user| !is_bot(user));
         let logins: BTreeSet<String> = people.map(|user| user.login.to_lowercase()).collect();
@@ -132,7 +133,7 @@ impl GithubTracker {
                     Err(error) => return Err(error.into()),
                 }
             }
-            // Whose standing we may not know is nobody whose words count; but the board can be read.
+            // An account with an unknown permission counts as a stranger, so that the board can still be read.
             self.remember(&login, TrustLevel::Stranger);
         }
         if let Some(refusal) = hidden {
@@ -156,7 +157,7 @@ impl GithubTracker {
         Ok(())
     }
 
-    /// Those of whom nothing is known that is still believed.
+    /// Returns the logins of those accounts for which nothing recent is known.
     fn strangers(&self, users: &[&RestUser]) -> Vec<String> {
         let known = self.people.known();
         let fresh = |at: Instant| at.elapsed() < BELIEVED;
@@ -172,7 +173,7 @@ impl GithubTracker {
         logins
     }
 
-    /// Somebody as far as they are known: [`Self::meet`] comes first.
+    /// Returns the author for an account, with the trust level that is known. [`Self::meet`] must have been called for it.
     pub(super) fn author(&self, user: Option<&RestUser>) -> Author {
         let Some(user) = user else { return Author::new(NOBODY, TrustLevel::Stranger) };
         let known = self.people.known();
@@ -185,7 +186,7 @@ impl GithubTracker {
         Author { name: user.login.clone(), trust, ourselves: is_us && !self.people.shared_account }
     }
 
-    /// Whether our account wrote it, whoever used it.
+    /// Whether the runner's account wrote it. A person may share that account.
     pub(super) fn is_our_account(&self, user: Option<&RestUser>) -> bool {
         let known = self.people.known();
         user.zip(known.ourselves.as_ref()).is_some_and(|(user, ours)| ours.eq_ignore_ascii_case(&user.login))
@@ -207,7 +208,7 @@ fn trust_of(user: &RestUser) -> TrustLevel {
     trust_of_role(user.role_name.as_deref()).unwrap_or_else(by_permission)
 }
 
-/// A role of an organisation's own making has no place here; the permission that it stands on has.
+/// Returns the trust level of a role. `None` for a custom role of an organisation, for which the basic permission is used.
 fn trust_of_role(role: Option<&str>) -> Option<TrustLevel> {
     Some(match role? {
         "admin" => TrustLevel::Admin,

@@ -1,7 +1,8 @@
-//! Asking again and again: what changed since, over all states and labels, so that what left the filter is seen.
+//! Repeated polling: reads what changed, in all states and with any labels, so that issues that left the filter are seen too.
 //!
-//! A board on which nothing happened costs one request, answered with 304. The window of the question begins a while before the newest
-//! change that was seen, because a replica may show a change late; what was seen in it already is told apart by its hash.
+//! If nothing changed, a poll costs one request with the response 304. The window of a request begins some time before the newest
+//! known change, because a replica may show a change late. Issues of the window that were seen already are recognised by their
+//! hash.
 
 use std::collections::BTreeMap;
 
@@ -17,32 +18,32 @@ use crate::domain::time::Timestamp;
 use crate::github::{GithubError, Purpose, Unless, with_query};
 use crate::tracker::{BoardAnswer, BoardReading, Mark, TrackerError};
 
-/// Replicas have been seen to lag for many minutes.
+/// Replicas have been observed to lag for many minutes.
 const OVERLAP_MS: i64 = 10 * 60_000;
-/// GitHub's times are whole seconds: what changed this recently may change again without showing.
+/// GitHub's times are whole seconds: an issue that changed this recently may change again without a new time.
 const FRESH_MS: i64 = 2_000;
-/// What a window holds at most before it is moved on.
+/// When a window holds more issues than this, its beginning is moved forward.
 const MOST_IN_WINDOW: usize = 50;
-/// After this the board is listed anew: what was deleted or transferred is in no window.
+/// After this time the whole board is listed again, because deleted and transferred issues appear in no window.
 const RELISTED_AFTER_MS: i64 = 3_600_000;
-/// More moved columns than this are better listed than asked for one by one.
+/// If more columns than this changed, the board is listed instead of reading each issue.
 const MOST_MOVED: usize = 20;
 
-/// What a mark of this tracker stands for.
+/// The content of a mark of this tracker.
 #[derive(Debug, Serialize, Deserialize)]
 struct Position {
     states: Vec<String>,
     since: i64,
     etag: Option<String>,
-    /// What was seen in the window, by number: its time of change and its hash.
+    /// The issues seen in the window, by number: the time of the last change, and the hash.
     seen: BTreeMap<u64, (i64, u64)>,
-    /// By our own clock.
+    /// The time of the last listing, by the local clock.
     listed_at: i64,
-    /// The columns of the project.
+    /// The hash of the project's columns.
     columns: Option<u64>,
 }
 
-/// What a question about changes was answered with.
+/// The issues that changed since a position.
 struct Changes {
     rows: Rows,
     etag: Option<String>,
@@ -97,7 +98,7 @@ impl GithubTracker {
         }
     }
 
-    /// Everything, and then what changed meanwhile, so that the next question has an answer to be compared with.
+    /// Lists everything, and then reads what changed meanwhile, so that the next poll has a response to compare with.
     async fn poll_all(&self, states: &[String], columns: Option<&ColumnsNow>) -> Result<BoardReading, TrackerError> {
         let listed_at = now();
         let listed = self.list(states).await?;
@@ -139,7 +140,7 @@ impl GithubTracker {
             Some(Changes { mut rows, etag }) => {
                 let stale =
                     |row: &Row| position.seen.get(&row.issue.number).is_some_and(|(at, _)| changed_at(row) < *at);
-                // An older replica than the one before answers: neither its rows nor its tag stand for anything.
+                // An older replica served this response: its older rows and its etag are ignored.
                 let etag = etag.filter(|_| !rows.rows.iter().any(stale));
                 rows.rows.retain(|row| !stale(row));
                 let known = position.seen.clone();
@@ -163,7 +164,7 @@ impl GithubTracker {
         self.issue_of_row(row.issue, column)
     }
 
-    /// An issue that only its column moved; nothing if it is not there any more.
+    /// Reads an issue of which only the column changed. `None` if it is gone.
     async fn issue_by_number(&self, number: u64, columns: Option<&ColumnsNow>) -> Result<Option<Issue>, GithubError> {
         match self.github.get(Purpose::Watch, &self.issue_path(number, "")).await {
             Ok(issue) => Ok(Some(self.issue_in(Row { issue, hash: 0 }, columns))),
@@ -172,7 +173,7 @@ impl GithubTracker {
         }
     }
 
-    /// The issues of all states that changed since then, newest first; `None` if it is what the tag stands for.
+    /// Reads the issues of all states that changed since the position, the newest first. `None` if nothing changed since the etag.
     async fn changes_since(&self, position: &Position) -> Result<Option<Changes>, GithubError> {
         let since = shown(Timestamp(position.since));
         let query = [
@@ -196,7 +197,7 @@ impl GithubTracker {
         Ok(Some(Changes { rows, etag: first.etag }))
     }
 
-    /// The position after what was seen in the window.
+    /// Returns the position after this window.
     fn moved_on(&self, position: Position, window: &Rows, etag: Option<String>) -> Position {
         let date = window.date.map_or_else(now, |date| date.0);
         let is_fresh = |row: &&Row| changed_at(row) > date - FRESH_MS;

@@ -1,4 +1,4 @@
-//! The status column of a GitHub project as the board's states, read and moved through GraphQL.
+//! The status column of a GitHub project as the board's states, read and written through GraphQL.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,14 +13,14 @@ use crate::domain::hash::stable_hash;
 use crate::domain::ticket::same_state;
 use crate::github::{GithubError, GraphqlAnswer, Purpose, Rejection};
 
-/// Which project's which field is the board.
+/// The project and the field that are the board.
 #[derive(Debug, Clone)]
 pub struct ProjectColumn {
-    /// The organisation or the person whose project it is.
+    /// The organisation or the person that owns the project.
     pub owner: String,
     pub number: u64,
     pub field: String,
-    /// Columns in which the work is over.
+    /// The columns in which work is finished.
     pub terminal: Vec<String>,
     /// The column in which new tickets begin.
     pub first: Option<String>,
@@ -38,7 +38,7 @@ impl ProjectMemory {
     }
 }
 
-/// The column of every issue of ours in the project.
+/// The column of each issue of this repository in the project.
 #[derive(Clone)]
 pub struct ColumnsNow {
     columns: Arc<BTreeMap<u64, String>>,
@@ -61,7 +61,7 @@ impl ColumnsNow {
         self.hash
     }
 
-    /// Issues that came, went, or stand elsewhere.
+    /// Returns the issues that entered or left the project or changed their column.
     pub fn moved_since(&self, before: &Self) -> Vec<u64> {
         if self.hash == before.hash {
             return Vec::new();
@@ -153,7 +153,7 @@ struct Fields {
 
 #[derive(Deserialize)]
 struct StatusField {
-    /// Missing where the field is not one of columns.
+    /// Missing if the field is not a single-select field.
     id: Option<String>,
     options: Option<Vec<StatusOption>>,
 }
@@ -192,7 +192,7 @@ struct ItemId {
     id: String,
 }
 
-/// Where an issue stands in the project, and how it is moved there.
+/// The position of an issue in the project, and the ids that are needed to move it.
 pub struct CardPlace {
     pub column: Option<String>,
     project: String,
@@ -203,7 +203,7 @@ pub struct CardPlace {
 }
 
 impl CardPlace {
-    /// The column's own spelling.
+    /// Returns the option of a column, with its own spelling.
     fn option(&self, column: &str) -> Option<&StatusOption> {
         self.options.iter().find(|option| same_state(&option.name, column))
     }
@@ -218,7 +218,7 @@ impl CardPlace {
 }
 
 impl GithubTracker {
-    /// The columns of the project, if one is the board. Its moves change no issue, so it is read each time.
+    /// Reads the columns if a project is the board. Reads all of them each time, because moving a card does not change its issue.
     pub(super) async fn columns_now(&self) -> Result<Option<ColumnsNow>, GithubError> {
         let Columns::Project(project) = &self.board.columns else { return Ok(None) };
         let ours = format!("{}/{}", self.board.owner, self.board.name);
@@ -252,7 +252,7 @@ impl GithubTracker {
         Ok(Some(now))
     }
 
-    /// Where an issue stands, and the columns that there are.
+    /// Reads the position of an issue in the project, and the project's columns.
     pub(super) async fn place(&self, project: &ProjectColumn, number: u64) -> Result<CardPlace, GithubError> {
         let variables = json!({
             "owner": project.owner, "number": project.number, "field": project.field,
@@ -278,7 +278,7 @@ impl GithubTracker {
         })
     }
 
-    /// Moves an issue into a column, into the project first if it is not there.
+    /// Moves an issue into a column. Adds it to the project first if necessary.
     pub(super) async fn move_in_project(&self, place: &CardPlace, column: &str) -> Result<(), GithubError> {
         let Some(option) = place.option(column) else {
             return Err(GithubError::NotFound(format!("column {column}")));

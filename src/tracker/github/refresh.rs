@@ -1,4 +1,4 @@
-//! Issues by their numbers, in one question each for many: what became of each of them, with comments and who did what.
+//! Reads issues by number, many per GraphQL request: each issue's fate, with its comments and who did what.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -20,9 +20,9 @@ use crate::domain::time::Timestamp;
 use crate::github::{GithubError, GraphqlAnswer, GraphqlFault, Purpose};
 use crate::tracker::{Found, TrackerError};
 
-/// So many in one question: its answer holds up to a hundred comments of each.
+/// The most issues in one request: the response contains up to a hundred comments of each.
 const AT_ONCE: usize = 25;
-/// The same where only the state is asked for.
+/// The most issues in a request for their states only.
 const STATES_AT_ONCE: usize = 100;
 
 const WHOLE: &str = "fragment Parts on Issue {
@@ -69,13 +69,13 @@ const ITEMS: &str = "projectItems(first: 100) {
     }
   }";
 
-/// Aliases of repositories, and in them of issues.
+/// The response data: by alias of the repository, then by alias of the issue.
 type Answers = BTreeMap<String, Option<BTreeMap<String, Value>>>;
 
-/// What was answered about one issue.
+/// The response for one issue.
 enum Told {
     Issue(Box<GraphqlIssue>, Option<ColumnValue>),
-    /// Null, with the fault that says why.
+    /// No issue, with the fault that says why, if there is one.
     Nothing(Option<GraphqlFault>),
     Unreadable(String),
 }
@@ -123,7 +123,7 @@ impl GithubTracker {
         Ok(found)
     }
 
-    /// Where some issues stand, as far as they are visible.
+    /// Returns the states of these issues, as far as they are visible.
     pub(super) async fn states_of(&self, refs: &[IssueRef]) -> Result<BTreeMap<IssueRef, BlockerState>, GithubError> {
         let mut states = BTreeMap::new();
         for some in refs.chunks(STATES_AT_ONCE) {
@@ -150,7 +150,7 @@ impl GithubTracker {
         let (document, variables) = question.document(parts, &self.board.columns);
         let answer = self.github.query::<Answers>(Purpose::Watch, &document, &variables).await;
         let answer = match answer {
-            // An older Enterprise Server has no parents.
+            // An older Enterprise Server has no parents of issues.
             Err(GithubError::Refused(refusal)) if refusal.message.contains("'parent'") => {
                 let parts = parts.replace("parent { number repository { nameWithOwner } }", "");
                 let (document, variables) = question.document(&parts, &self.board.columns);
@@ -199,7 +199,7 @@ impl GithubTracker {
         Ok(told)
     }
 
-    /// What our project says about an issue.
+    /// Returns the column of an issue in the board's project.
     fn column_in(&self, issue: &Value) -> Option<ColumnValue> {
         let Columns::Project(project) = &self.board.columns else { return None };
         let items = issue["projectItems"]["nodes"].as_array()?;
@@ -229,7 +229,8 @@ impl GithubTracker {
         self.meet_anew(&approvers).await
     }
 
-    /// Whoever tells us something in a comment, and whoever moved the ticket where moving it approves.
+    /// Returns the accounts that may approve: authors of comments with a command, and the account that moved the ticket into an
+    /// approving state.
     fn approvers(&self, issue: &GraphqlIssue, column: Option<&ColumnValue>) -> Vec<RestUser> {
         let all = issue.comments.iter().flat_map(|all| all.each());
         let telling = all.filter(|one| has_command_line(&one.body)).filter_map(|one| one.author.as_ref());
@@ -245,7 +246,7 @@ impl GithubTracker {
         found
     }
 
-    /// What these issues of ours wait for, asked for together.
+    /// Reads the blockers of these issues of this repository, together.
     async fn blockers_of(&self, told: &[(IssueRef, Told)]) -> Result<BTreeMap<IssueRef, Vec<Blocker>>, TrackerError> {
         let here = told.iter().filter(|(which, _)| which.elsewhere.is_none());
         let issues = here.filter_map(|(_, told)| match told {
@@ -273,14 +274,14 @@ impl GithubTracker {
         }
     }
 
-    /// GraphQL says of everything that it has not that it was not found; REST knows more.
+    /// Finds out why an issue is missing. GraphQL always says "not found"; REST distinguishes the cases.
     async fn why_missing(&self, which: &IssueRef) -> Result<Found, GithubError> {
         let path = match &which.elsewhere {
             None => self.issue_path(which.number, ""),
             Some((owner, name)) => format!("/repos/{owner}/{name}/issues/{}", which.number),
         };
         match self.github.get::<RestIssue>(Purpose::Look, &path).await {
-            // Another replica has it.
+            // If REST returns it, another replica has it.
             Ok(_) | Err(GithubError::NotFound(_)) => Ok(Found::NotVisible),
             Err(GithubError::Gone(words)) => Ok(Found::Gone(words)),
             Err(GithubError::Moved(to)) => Ok(Found::Gone(format!("it was transferred to {to}"))),
@@ -300,7 +301,7 @@ impl GithubTracker {
             Err(why) => return Ok(Err(why)),
         };
         if which.elsewhere.is_some() {
-            // It is only waited for: its state is all that counts, and our labels mean nothing there.
+            // It is only a blocker: just its state counts, and this board's labels mean nothing in another repository.
             let mut ticket = self.ticket(&issue, Vec::new());
             ticket.id = which.id();
             ticket.key = which.id().as_str().into();
@@ -331,13 +332,13 @@ impl GithubTracker {
         }
     }
 
-    /// Who let it be worked on, and who changed its text since.
+    /// Returns who labelled and assigned the issue, and who changed its text last.
     fn history(&self, issue: &Issue, told: &GraphqlIssue, events: &[&TimelineItem]) -> History {
         let deed = |event: &TimelineItem| Doing {
             by: self.author(event.actor.as_ref().map(|actor| actor.as_user()).as_ref()),
             at: event.created_at.as_deref().and_then(time).unwrap_or_default(),
         };
-        // Further back than GitHub was asked, or not told: it is nobody's doing whose words count.
+        // For events that are too old to be in the response or that have no actor: an author whose actions do not count.
         let nobody = || Author::new("somebody whom GitHub does not name", TrustLevel::Stranger);
         let of_label = |label: &String| {
             let put = events.iter().rev().find(|event| labels(event, label)).map(|event| deed(event));
@@ -366,7 +367,7 @@ impl GithubTracker {
         }
     }
 
-    /// When it came into its state, and who moved it.
+    /// Returns when the issue entered its state, and who moved it. `None` if unknown.
     fn state_changed(
         &self,
         issue: &Issue,
@@ -411,7 +412,7 @@ fn labels(event: &TimelineItem, label: &str) -> bool {
     event.kind == "LabeledEvent" && event.label.as_ref().is_some_and(|named| same_state(&named.name, label))
 }
 
-/// Issues of some repositories, to be asked for at once.
+/// Issues of several repositories that are read in one request.
 struct Many {
     repositories: Vec<(String, String, Vec<u64>)>,
 }

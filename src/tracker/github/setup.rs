@@ -1,4 +1,4 @@
-//! What `doctor` looks at: the token, the repository, the labels that the file names.
+//! The checks of `doctor`: the token, the repository, the labels in the workflow file.
 
 use http::Method;
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use crate::domain::ticket::{normalise_labels, same_state};
 use crate::github::{GithubError, Granted, Purpose, Unless, with_query};
 use crate::tracker::TrackerError;
 
-/// How the board is set up, as far as GitHub tells.
+/// The setup of the board, as far as GitHub reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetupReport {
     pub account: String,
@@ -21,13 +21,13 @@ pub struct SetupReport {
     pub repository: String,
     pub role: &'static str,
     pub is_private: bool,
-    /// Sentences about what will not work, and what to do.
+    /// Sentences about what will not work, each with a remedy.
     pub wrong: Vec<String>,
-    /// What is not known, or works only in part.
+    /// Sentences about what is unknown or works only in part.
     pub doubts: Vec<String>,
 }
 
-/// Labels that the file names and the repository does not have.
+/// Labels that are in the workflow file but not in the repository.
 pub type LabelsMissing = Vec<String>;
 
 #[derive(Deserialize)]
@@ -113,7 +113,7 @@ impl GithubTracker {
         Ok(SetupReport { account, shared_account, repository: repository.full_name, role, is_private, wrong, doubts })
     }
 
-    /// What a classic token lacks. Other tokens do not tell what they may.
+    /// Returns sentences about the scopes that a classic token lacks. Other tokens do not report theirs.
     fn scopes_missing(&self, scopes: Option<&[String]>, is_private: bool) -> Vec<String> {
         let Some(scopes) = scopes else { return Vec::new() };
         let has = |wanted: &[&str]| wanted.iter().any(|one| scopes.iter().any(|scope| scope == one));
@@ -127,7 +127,7 @@ impl GithubTracker {
         missing
     }
 
-    /// What an app's installation lacks for the board.
+    /// Returns sentences about the permissions that an app's installation lacks for the board.
     fn permissions_missing(&self, may: &Granted) -> Vec<String> {
         let lacks = |name: &str| {
             format!(
@@ -145,7 +145,7 @@ impl GithubTracker {
         missing
     }
 
-    /// A listing is what everything begins with.
+    /// Lists one issue, because every poll begins with a listing.
     async fn list_one_issue(&self) -> Result<(), GithubError> {
         let path = with_query(&self.path("/issues"), &[("per_page", "1"), ("state", "all")]);
         match self.github.get_unless(Purpose::Look, &path, None).await? {
@@ -154,7 +154,8 @@ impl GithubTracker {
         }
     }
 
-    /// Labels that the file names and that are not there. Without them nothing is ever found, or columns cannot be moved.
+    /// Returns the labels that are in the workflow file but not in the repository. Without them no ticket is found, or states
+    /// cannot be set.
     pub async fn labels_missing(&self) -> Result<LabelsMissing, TrackerError> {
         let path = with_query(&self.path("/labels"), &[("per_page", "100")]);
         let there: Vec<NamedLabel> = self.github.list(Purpose::Look, &path).await?;
@@ -179,7 +180,7 @@ impl GithubTracker {
         named
     }
 
-    /// Makes a label. One that is there already is fine.
+    /// Creates a label. A label that exists already is a success.
     pub async fn create_label(&self, _: &Permit, label: &str) -> Result<(), TrackerError> {
         let body = json!({"name": label, "color": "5319e7", "description": "For Dirigent"});
         match self.github.write::<IgnoredAny>(Purpose::Write, Method::POST, &self.path("/labels"), Some(&body)).await {

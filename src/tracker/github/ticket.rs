@@ -1,4 +1,4 @@
-//! An issue as a ticket.
+//! Turns an issue into a ticket.
 
 use super::GithubTracker;
 use super::ids::{IssueRef, time};
@@ -7,7 +7,7 @@ use super::wire::{GraphqlIssue, RestIssue, RestUser};
 use crate::domain::ids::TicketKey;
 use crate::domain::ticket::{Blocker, Dispatchable, Ticket, normalise_labels, state_in};
 
-/// An issue, whichever of GitHub's two interfaces told of it.
+/// An issue, read through REST or GraphQL.
 #[derive(Debug, Clone)]
 pub struct Issue {
     pub number: u64,
@@ -23,7 +23,7 @@ pub struct Issue {
     pub created_at: Option<String>,
     pub updated_at: String,
     pub parent: Option<IssueRef>,
-    /// The column of the project, where one is the board.
+    /// The issue's column, if a project is the board.
     pub column: Option<String>,
 }
 
@@ -47,7 +47,7 @@ impl GithubTracker {
         }
     }
 
-    /// The same from GraphQL, or what is missing.
+    /// Converts an issue of GraphQL. The error says which field is missing.
     pub(super) fn issue_of_graphql(&self, issue: &GraphqlIssue, column: Option<String>) -> Result<Issue, String> {
         let missing = |what: &str| format!("GitHub's answer has no {what}");
         let labels = issue.labels.as_ref().ok_or_else(|| missing("labels"))?;
@@ -77,7 +77,7 @@ impl GithubTracker {
         self.board.columns.state(issue.is_open, &issue.labels, issue.column.as_deref())
     }
 
-    /// Its people have been met, and its blockers asked for.
+    /// Builds the ticket. The people of the issue and its blockers must have been looked up before.
     pub(super) fn ticket(&self, issue: &Issue, blocked_by: Vec<Blocker>) -> Ticket {
         let (description, priority) = read_ticket_body(&issue.body);
         Ticket {
@@ -91,7 +91,7 @@ impl GithubTracker {
             url: issue.url.clone(),
             assignee: issue.assignees.first().cloned(),
             author: Some(self.author(issue.author.as_ref())),
-            // What only says where it stands is its state: our own moves must not look like new labels.
+            // A label that represents a state is left out: otherwise the runner's own moves would look like new labels.
             labels: normalise_labels(issue.labels.iter().filter(|label| !self.board.columns.is_state(label))),
             blocked_by,
             parent: issue.parent.as_ref().map(IssueRef::id),
@@ -105,14 +105,14 @@ impl GithubTracker {
         }
     }
 
-    /// The login of the account that issues have to be assigned to, if the file asks for one.
+    /// Returns the login of the account that issues have to be assigned to. `None` if the workflow file does not require one.
     pub(super) fn assignee_wanted(&self) -> Option<String> {
         let wanted = self.board.assignee.as_deref()?;
         let ours = (wanted == "me").then(|| self.our_known_login()).flatten();
         Some(ours.unwrap_or_else(|| wanted.to_owned()))
     }
 
-    /// Whether the file lets this issue be worked on, by what only GitHub has.
+    /// Whether the assignee and the milestone allow work on this issue.
     fn dispatchable(&self, issue: &Issue) -> Dispatchable {
         if let Some(wanted) = self.assignee_wanted().filter(|wanted| !state_in(wanted, &issue.assignees)) {
             return Dispatchable::No(format!("it is not assigned to {wanted} (`tracker.provider.assignee`)"));
@@ -124,7 +124,7 @@ impl GithubTracker {
         Dispatchable::Yes
     }
 
-    /// Whether it carries every label that a ticket of ours needs. A blank one matches nothing.
+    /// Whether the issue has every required label. A blank one matches nothing.
     pub(super) fn is_wanted(&self, issue: &Issue) -> bool {
         let has = |wanted: &String| !wanted.trim().is_empty() && state_in(wanted, &issue.labels);
         self.board.required_labels.iter().all(has)

@@ -1,4 +1,4 @@
-//! GitHub's JSON, as much of it as we read. What GitHub may leave out or null is optional here.
+//! GitHub's JSON, as far as it is read. Fields that GitHub may omit or set to null are optional here.
 
 use serde::Deserialize;
 
@@ -79,7 +79,7 @@ pub struct RestComment {
     pub updated_at: Option<String>,
 }
 
-/// What somebody may do, as the repository says it.
+/// The permission of an account, as the repository reports it.
 #[derive(Debug, Deserialize)]
 pub struct CollaboratorPermission {
     pub permission: Option<String>,
@@ -87,7 +87,7 @@ pub struct CollaboratorPermission {
     pub user: Option<RestUser>,
 }
 
-/// Somebody as GraphQL names them.
+/// An account as GraphQL describes it.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Actor {
     #[serde(rename = "__typename", default)]
@@ -96,7 +96,7 @@ pub struct Actor {
 }
 
 impl Actor {
-    /// GraphQL shows bots without the ending that REST gives them.
+    /// Converts to the form of REST, which appends `[bot]` to the login of a bot.
     pub fn as_user(&self) -> RestUser {
         let is_bot = self.kind == "Bot";
         let login = match is_bot && !self.login.ends_with("[bot]") {
@@ -139,7 +139,7 @@ pub struct GraphqlIssue {
     pub state: Option<String>,
     pub state_reason: Option<String>,
     pub author: Option<Actor>,
-    /// Who changed its text last.
+    /// The account that changed the text last.
     pub editor: Option<Actor>,
     pub last_edited_at: Option<String>,
     pub labels: Option<Nodes<NamedLabel>>,
@@ -180,7 +180,7 @@ pub struct GraphqlComment {
     pub updated_at: Option<String>,
 }
 
-/// What happened to an issue. Kinds that we do not ask for, or do not know, have no name here.
+/// An event of an issue. For kinds of events that are not requested, only the kind is read.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TimelineItem {
@@ -192,7 +192,7 @@ pub struct TimelineItem {
     pub assignee: Option<AssignedTo>,
 }
 
-/// Whoever an issue is given to. What is no account has no login.
+/// The assignee of an event. Assignees that are not accounts have no login.
 #[derive(Debug, Clone, Deserialize)]
 pub struct AssignedTo {
     #[serde(rename = "__typename", default)]

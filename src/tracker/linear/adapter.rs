@@ -1,4 +1,4 @@
-//! Linear as a tracker: which part does what.
+//! Implements `Tracker` by calling the modules of this adapter.
 
 use async_trait::async_trait;
 

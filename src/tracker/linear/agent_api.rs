@@ -1,5 +1,6 @@
-//! `linear_graphql`: Linear's API for an agent, with Symphony's name and shape. Reading is a list of what may be asked for; writing is
-//! one mutation on the run's own ticket, with ids of our choice and the mark of the worker in every text.
+//! `linear_graphql`: Linear's API for an agent, with the name and the request format that Symphony uses. Reads are restricted to a
+//! list of root fields. A write is one mutation on the run's own ticket, with ids chosen by the runner and the worker's mark in
+//! every comment.
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -86,7 +87,7 @@ impl AgentApi for LinearTracker {
     async fn read_api(&self, _: &ApiScope, request: &Value) -> Result<ApiAnswer, TrackerError> {
         match AgentDocument::read(request) {
             Ok(document) if document.deed == Deed::Read => {
-                // A worker that asks in a loop would take what the runner needs to stop it.
+                // Otherwise a worker that reads in a loop would use up what the runner needs to stop it.
                 if let Some(wait) = self.client.budget().near_its_end() {
                     return Ok(failed(format!(
                         "what is left of Linear's limit is kept for writing; ask again in {} s",
@@ -115,7 +116,8 @@ impl AgentApi for LinearTracker {
 }
 
 impl LinearTracker {
-    /// The document with our arguments. What the agent named was judged before; here it is put in our words.
+    /// Builds the document to send, with the runner's own arguments. `judge` has checked the agent's arguments; here they are
+    /// replaced. An inner error is a sentence for the agent.
     async fn ours(
         &self,
         scope: &ApiScope,
@@ -136,7 +138,7 @@ impl LinearTracker {
                 document.with_arguments(&[("input", "CommentCreateInput", input)])
             }
             AgentWrite::Reword { comment, body } => {
-                // The mark that it was made with stays: it is what makes the comment the worker's.
+                // The original mark stays: it marks the comment as a worker's.
                 let text = self.comment_text(&scope.ticket, &CommentId::new(comment)).await?;
                 let kept = text.as_deref().and_then(|text| text.lines().rfind(|line| line.starts_with(HIDDEN)));
                 let Some(kept) = kept else { return Ok(Err(format!("comment {comment} is not a worker's"))) };
@@ -159,7 +161,7 @@ impl LinearTracker {
     }
 }
 
-/// The run's own ticket, by its id or by its key.
+/// Checks that `issue` is the run's own ticket, given by its id or by its key.
 fn own(scope: &ApiScope, issue: &str) -> Result<(), String> {
     if issue == scope.ticket.as_str() || issue.eq_ignore_ascii_case(scope.key.as_str()) {
         return Ok(());
@@ -167,7 +169,7 @@ fn own(scope: &ApiScope, issue: &str) -> Result<(), String> {
     Err(format!("this run may only write to its own ticket, {} ({})", scope.key, scope.ticket))
 }
 
-/// A mark in the agent's own words would be somebody else's.
+/// Refuses a text that is too long or contains a mark. A mark in the agent's text would pass for another author's.
 fn plain(body: &str) -> Result<(), String> {
     if has_mark(body) {
         return Err("the text contains a mark, `dirigent:...`, which only the runner writes; leave it out".to_owned());
@@ -182,7 +184,8 @@ fn failed(why: impl Into<String>) -> ApiAnswer {
     ApiAnswer { success: false, output: why.into() }
 }
 
-/// What Linear says about the request is the agent's; what says something about our access is ours.
+/// Separates errors: Linear's response to the request is for the agent, an error that concerns the runner's access is for the
+/// runner.
 fn answered(result: Result<Value, WriteFailure>) -> Result<ApiAnswer, TrackerError> {
     match result {
         Ok(data) => {

@@ -1,5 +1,5 @@
-//! An agent's GraphQL document, understood: what it would do, and the document that is sent instead. What is sent is what was
-//! understood, printed anew; the arguments of a write are ours.
+//! Parses an agent's GraphQL document, and determines what it would do and what is sent instead. The runner sends a document that
+//! it prints from the parsed form, with its own arguments for a write.
 
 use std::collections::BTreeSet;
 
@@ -14,13 +14,13 @@ use super::agent_reading::{readable, refuse_hidden};
 const WRITABLE: &str = "may be written, on the run's own ticket: issueUpdate(input: {stateId}), commentCreate, commentUpdate of a \
                         worker's own comment, attachmentCreate, fileUpload";
 const LONGEST_FILE: i64 = 50 << 20;
-/// The names of our own variables begin so.
+/// The prefix of the names of the runner's own variables.
 const OURS: &str = "dirigent";
 
 type Text = String;
 type Ast = Document<'static, Text>;
 
-/// A document that was understood.
+/// A parsed and checked document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentDocument {
     pub deed: Deed,
@@ -34,7 +34,7 @@ pub enum Deed {
     Write(AgentWrite),
 }
 
-/// The one thing that a mutation does. Ids are as the agent gave them.
+/// The single action of a mutation. Ids are as the agent gave them.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AgentWrite {
     Move { issue: String, state: String },
@@ -52,7 +52,7 @@ pub struct Sendable {
 }
 
 impl AgentDocument {
-    /// Understands a request: `{query, variables}`, or the query alone. The error is a sentence for the agent.
+    /// Parses and checks a request: `{query, variables}`, or the query alone. The error is a sentence for the agent.
     pub fn read(request: &Value) -> Result<Self, String> {
         let (query, variables) = parts(request)?;
         let ast = graphql_parser::parse_query::<Text>(query)
@@ -83,12 +83,12 @@ impl AgentDocument {
         Ok(Self { deed, ast, variables })
     }
 
-    /// The document of a read.
+    /// Returns the document of a read.
     pub fn as_read(&self) -> Sendable {
         Sendable { query: self.ast.to_string(), variables: self.variables.clone() }
     }
 
-    /// The document of a write with these arguments, each with its type, in the place of the agent's.
+    /// Returns the document of a write with these arguments (name, type, value) in place of the agent's.
     pub fn with_arguments(&self, arguments: &[(&str, &str, Value)]) -> Sendable {
         let mut ast = self.ast.clone();
         let in_fragments: BTreeSet<String> =
@@ -150,7 +150,7 @@ impl AgentWrite {
                 Ok(Self::Attach { issue, url, title, subtitle })
             }
             "fileUpload" => {
-                // What is made public anybody can read.
+                // `makePublic` is not allowed: everyone could read such a file.
                 arguments.only(&["contentType", "filename", "size"])?;
                 let size = arguments.values.get("size").and_then(Value::as_i64).unwrap_or(-1);
                 if !(0..=LONGEST_FILE).contains(&size) {
@@ -164,7 +164,7 @@ impl AgentWrite {
     }
 }
 
-/// The arguments of the field, or one of them that is an object, with the variables filled in.
+/// The arguments of a field, or an object among them, with the variables replaced by their values.
 struct Arguments {
     field: String,
     values: Map<String, Value>,
@@ -207,14 +207,14 @@ impl Arguments {
     }
 }
 
-/// What variables stand for.
+/// The values of variables.
 struct Scope<'a> {
     given: &'a Map<String, Value>,
     defaults: &'a Map<String, Value>,
 }
 
 impl Scope<'_> {
-    /// `None` is an optional variable that nobody gave a value.
+    /// Evaluates a literal. `None` for an optional variable without a value.
     fn value(&self, literal: &Literal<'static, Text>) -> Result<Option<Value>, String> {
         Ok(Some(match literal {
             Literal::Variable(name) => {
@@ -309,7 +309,7 @@ fn defaults(mutation: &Mutation<'static, Text>) -> Map<String, Value> {
     with_default.collect()
 }
 
-/// The variables that a selection uses, in arguments and directives.
+/// Returns the variables that a selection uses, in arguments and directives.
 fn used_variables(selection: &SelectionSet<'static, Text>) -> BTreeSet<String> {
     let mut used = BTreeSet::new();
     for item in &selection.items {

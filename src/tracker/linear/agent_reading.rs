@@ -1,10 +1,10 @@
-//! What an agent may read of Linear: a list at the root of its query, and what is not shown wherever it is reached from.
+//! What an agent may read of Linear: a list of allowed root fields, and a list of fields that are refused at any depth.
 
 use graphql_parser::query::{FragmentDefinition, Selection, SelectionSet, TypeCondition};
 
 type Text = String;
 
-/// What may be asked for at the root of a query.
+/// The fields that a query may have at its root.
 const READABLE: &[&str] = &[
     "__schema",
     "__type",
@@ -43,7 +43,8 @@ const READABLE: &[&str] = &[
     "workflowStates",
 ];
 
-/// What is not shown, wherever it is reached from. `tests/contracts/reach.mjs` follows Linear's whole schema and says what this leaves open.
+/// Fields that are refused at any depth. `tests/contracts/reach.mjs` follows Linear's whole schema and reports what else can be
+/// reached.
 const HIDDEN: &[&str] = &[
     "accessToken",
     "aiConversation",
@@ -79,14 +80,14 @@ pub fn refuse_hidden(selection: &SelectionSet<'static, Text>) -> Result<(), Stri
             }
             Selection::Field(field) => refuse_hidden(&field.selection_set)?,
             Selection::InlineFragment(inline) => refuse_hidden(&inline.selection_set)?,
-            // Its definition is looked at by itself.
+            // The fragment's definition is checked by itself.
             Selection::FragmentSpread(_) => {}
         }
     }
     Ok(())
 }
 
-/// Every field at the root is one that may be read, also those that a fragment brings.
+/// Checks that every field at the root may be read, including the fields of fragments on the root.
 pub fn readable(
     selection: &SelectionSet<'static, Text>,
     fragments: &[FragmentDefinition<'static, Text>],
@@ -107,7 +108,7 @@ fn readable_fields(selection: &SelectionSet<'static, Text>) -> Result<(), String
                 return Err(format!("`{}` may not be read; may be read: {}", field.name, READABLE.join(", ")));
             }
             Selection::InlineFragment(inline) => readable_fields(&inline.selection_set)?,
-            // One of another type does not fit here, and Linear says so.
+            // A fragment on another type does not fit here, and Linear refuses it.
             Selection::FragmentSpread(_) => {}
         }
     }

@@ -1,14 +1,15 @@
-//! Images and files that people put into an issue. They lie on a host of Linear's own and are fetched with our key.
+//! Images and files that people put into an issue. They are on a host of Linear's own and are downloaded with the runner's key.
 
 use super::{ENDPOINT, LinearTracker};
 use crate::domain::service::Attachment;
 use crate::tracker::TrackerError;
 
-/// Where Linear keeps files.
+/// The address under which Linear stores files.
 const UPLOADS: &str = "https://uploads.linear.app/";
 
 impl LinearTracker {
-    /// The name of a file, if Linear itself keeps it. With another endpoint, files are below `/uploads/` on its host.
+    /// Returns the name of a file that Linear itself stores, otherwise `None`. With another endpoint, files are below `/uploads/`
+    /// on its host.
     pub(super) fn file_name(&self, url: &str) -> Option<String> {
         let place = match self.client.endpoint() {
             ENDPOINT => reqwest::Url::parse(UPLOADS).ok()?,

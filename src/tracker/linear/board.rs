@@ -1,4 +1,4 @@
-//! Whole issues by their ids, and what a page of them is.
+//! Reads whole issues by their ids, and decodes a page of issues.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::domain::ids::TicketId;
 use crate::domain::ticket::Ticket;
 use crate::tracker::{Found, TrackerError};
 
-/// Sizes of a reading. Complexity is counted by what is asked for, not by what is there.
+/// Page sizes of a reading. Linear counts complexity by the requested sizes, not by the number of results.
 pub(super) struct Sizes {
     pub first: i64,
     labels: i64,
@@ -24,21 +24,22 @@ pub(super) struct Sizes {
     history: i64,
 }
 
-/// Many issues, each with what most of them have.
+/// Many issues, with lists that are long enough for most of them.
 pub(super) const WIDE: Sizes = Sizes { first: 35, labels: 10, relations: 5, comments: 5, history: 10 };
-/// A few issues, with nearly everything.
+/// A few issues, with lists that are long enough for nearly all of them.
 pub(super) const DEEP: Sizes = Sizes { first: 10, labels: 20, relations: 20, comments: 40, history: 10 };
-/// One issue, read on where the others broke off.
+/// One issue, to continue its lists where another reading was truncated.
 const REST: Sizes = Sizes { first: 1, labels: 50, relations: 50, comments: 100, history: 100 };
 
-/// One issue by its id.
+/// The result of reading one issue by its id.
 pub enum Seen {
     Node(Box<Node>),
     Unreadable(String),
 }
 
 impl LinearTracker {
-    /// These issues to the end of all their lists, in scope or not. An id that is not among the answers was not shown.
+    /// Reads these issues with all pages of their inner lists, whether in scope or not. An id that is missing from the result was
+    /// not shown.
     pub(super) async fn read_deeply(&self, ids: Vec<String>) -> Result<BTreeMap<String, Seen>, TrackerError> {
         let mut found = BTreeMap::new();
         for ids in ids.chunks(DEEP.first as usize) {
@@ -59,7 +60,7 @@ impl LinearTracker {
         Ok(found)
     }
 
-    /// Reads the inner lists of one issue to their end.
+    /// Reads the remaining pages of the inner lists of one issue.
     async fn read_on(&self, node: &mut Node) -> Result<(), TrackerError> {
         let mut pages: BTreeMap<&str, Cursors> = BTreeMap::new();
         while is_cut_off(node) {
@@ -83,7 +84,7 @@ impl LinearTracker {
             macro_rules! append {
                 ($list:ident, $needed:expr) => {
                     if $needed {
-                        // The cursor that was followed just now.
+                        // The cursor that this request followed.
                         let info = &node.$list.page_info;
                         let followed = pages.entry(stringify!($list)).or_default();
                         followed.after(info.has_next_page, info.end_cursor.clone())?;
@@ -155,7 +156,7 @@ pub(super) fn variables(filter: &IssueFilter, sizes: &Sizes, after: Option<Strin
     }
 }
 
-/// A record that is there and is not what the schema promises.
+/// A record that does not fit the schema.
 pub(super) struct Malformed {
     pub id: String,
     pub why: String,
@@ -174,7 +175,7 @@ pub(super) fn decode(value: Value) -> Result<Node, Malformed> {
     }
 }
 
-/// The records of a page, and whether there is another one.
+/// Returns the records of a page, and the information about the next page.
 pub(super) fn read_page(mut data: Value) -> Result<(Vec<Value>, issues::IssuesIssuesPageInfo), TrackerError> {
     let info: issues::IssuesIssuesPageInfo = serde_json::from_value(data["issues"]["pageInfo"].take())
         .map_err(|error| TrackerError::Response(format!("a page does not say whether it is the last one: {error}")))?;

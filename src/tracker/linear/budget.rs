@@ -1,5 +1,5 @@
-//! What Linear lets us ask: requests and complexity per hour, as the headers of its last answer said. No number of Linear's is
-//! written down here; they have changed several times.
+//! Linear's limits: requests and complexity per hour, as the headers of its last response reported them. None of Linear's numbers
+//! is hard-coded here, because they have changed several times.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,9 +9,9 @@ use tokio::time::Instant;
 
 use crate::domain::time::Timestamp;
 
-/// Below this part of the limit it is near: what is left is for what is under way.
+/// A limit is near its end when less than one part in this many is left. The rest is reserved for work that is under way.
 const NEAR: u64 = 20;
-/// Whoever was refused does not come back sooner.
+/// The shortest wait after a refusal.
 const SHORTEST: Duration = Duration::from_secs(5);
 
 /// One of the two limits.
@@ -19,7 +19,7 @@ const SHORTEST: Duration = Duration::from_secs(5);
 struct Bucket {
     limit: u64,
     remaining: u64,
-    /// When it is full again, by our own clock.
+    /// When the limit is full again, by the local clock. `None` if Linear did not say.
     resets: Option<Instant>,
 }
 
@@ -30,7 +30,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Takes in what an answer says; a part that it does not mention stays.
+    /// Takes in the headers of a response. A limit that they do not mention keeps its values.
     pub fn take_in(&mut self, headers: &HeaderMap) {
         for (kind, place) in [("requests", &mut self.requests), ("complexity", &mut self.complexity)] {
             let number = |what: &str| number(headers, &format!("x-ratelimit-{kind}-{what}"));
@@ -48,7 +48,7 @@ impl Budget {
         self.requests.is_some() || self.complexity.is_some()
     }
 
-    /// How long to wait, where so little is left that only what is under way should use it.
+    /// Returns how long to wait if a limit is near its end. `None` if enough is left.
     pub fn near_its_end(&self) -> Option<Duration> {
         let near = [self.requests, self.complexity].into_iter().flatten();
         let waits = near.filter(|bucket| bucket.remaining < bucket.limit / NEAR).map(|bucket| {
@@ -73,14 +73,15 @@ impl fmt::Display for Budget {
     }
 }
 
-/// When the answer left Linear, by its own clock.
+/// Returns the time of the response by Linear's clock.
 pub fn server_time(headers: &HeaderMap) -> Option<Timestamp> {
     let text = headers.get("date")?.to_str().ok()?;
     let parsed = jiff::fmt::rfc2822::parse(text).ok()?;
     Some(Timestamp(parsed.timestamp().as_millisecond()))
 }
 
-/// How long a refusal for asking too much wants us to wait. An end that is over by now is not an order to ask at once.
+/// Returns how long to wait after a rate limit refusal: at least `SHORTEST`, even if the reported end is over. `None` if Linear did
+/// not say.
 pub fn wait_of(headers: &HeaderMap) -> Option<Duration> {
     named_wait(headers).map(|wait| wait.max(SHORTEST))
 }
@@ -93,11 +94,11 @@ fn named_wait(headers: &HeaderMap) -> Option<Duration> {
     let kinds = ["requests", "complexity", "endpoint-requests"];
     let of = |kind: &&str| until_reset(headers, kind);
     let waits = kinds.iter().filter(exhausted).filter_map(of).max();
-    // What is exhausted is not always said; then whatever ends first lets us try again.
+    // Linear does not always say which limit is exhausted. Then the one that ends first allows another attempt.
     waits.or_else(|| kinds.iter().filter_map(of).min())
 }
 
-/// Linear names the end in milliseconds.
+/// Returns the time until a limit is reset. Linear reports it in milliseconds.
 fn until_reset(headers: &HeaderMap, kind: &str) -> Option<Duration> {
     let resets = i64::try_from(number(headers, &format!("x-ratelimit-{kind}-reset"))?).ok()?;
     let now = server_time(headers).unwrap_or_else(|| Timestamp(jiff::Timestamp::now().as_millisecond()));

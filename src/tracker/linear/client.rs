@@ -1,5 +1,5 @@
-//! Requests to Linear. Nothing is repeated here, and a read is never taken for a part: what a failure means is said once, in
-//! `refusals`.
+//! Sends requests to Linear. Nothing is repeated here, and a partial response to a read is an error. `refusals` defines what each
+//! failure means.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ use crate::tracker::TrackerError;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// More than the largest page can hold.
+/// More than the largest page can have.
 const LARGEST_ANSWER: usize = 64 << 20;
 
 pub struct LinearClient {
@@ -28,18 +28,18 @@ pub struct LinearClient {
     budget: Mutex<Budget>,
 }
 
-/// What Linear answered, and when it was asked by its own clock.
+/// Linear's response, with the time of the request by Linear's clock.
 #[derive(Debug)]
 pub struct DatedReply<T> {
     pub data: T,
     pub asked_at: Option<Timestamp>,
 }
 
-/// Whether a lost answer may hide something that was done.
+/// The kind of a request. It decides what a failure means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallKind {
     Read,
-    /// What an agent wants to read: a refusal is an answer to the agent, and says nothing about our access.
+    /// A read for an agent: a refusal is a response for the agent, and says nothing about the runner's access.
     AgentRead,
     Write,
 }
@@ -53,14 +53,14 @@ impl LinearClient {
             .map_err(|_| invalid("tracker.provider.api_key has characters that no key has".to_owned()))?;
         value.set_sensitive(true);
         let headers = HeaderMap::from_iter([(AUTHORIZATION, value)]);
-        // Whoever came first has installed the same one.
+        // An error means that the same provider is installed already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
             .default_headers(headers)
             .user_agent(concat!("dirigent/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(TIMEOUT)
-            // The key goes to no other address than the one that was configured.
+            // The key is sent to the configured address only.
             .redirect(reqwest::redirect::Policy::none());
         if address.host_str().is_some_and(|host| host == "localhost" || host.starts_with("127.")) {
             builder = builder.no_proxy();
@@ -73,7 +73,7 @@ impl LinearClient {
         *self.budget.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A read whose answer has to be whole and as the schema says.
+    /// Sends a read whose response must be complete and fit the schema.
     pub async fn ask<Q: GraphQLQuery>(
         &self,
         variables: Q::Variables,
@@ -87,7 +87,8 @@ impl LinearClient {
         Ok(DatedReply { data, asked_at })
     }
 
-    /// A read in which one malformed record must not hide the others: the caller decodes them one by one.
+    /// Sends a read and returns its response undecoded. The caller decodes the records one by one, so that a malformed one does not
+    /// hide the others.
     pub async fn ask_loosely<Q: GraphQLQuery>(&self, variables: Q::Variables) -> Result<DatedReply<Value>, TrackerError>
     where
         Q::Variables: Serialize,
@@ -95,7 +96,7 @@ impl LinearClient {
         Ok(self.send(&Q::build_query(variables), CallKind::Read).await?)
     }
 
-    /// A write. What it says about itself must be `success`.
+    /// Sends a write. A response with `success: false` is an error.
     pub async fn tell<Q: GraphQLQuery>(&self, variables: Q::Variables) -> Result<Q::ResponseData, WriteFailure>
     where
         Q::Variables: Serialize,
@@ -106,17 +107,17 @@ impl LinearClient {
         if refused {
             return Err(WriteFailure::Refused("Linear says that it was not done, and not why".to_owned()));
         }
-        // It was done; only what it gave back cannot be read.
+        // The write was done; only its response cannot be read.
         serde_json::from_value(data).map_err(|error| WriteFailure::Other(TrackerError::MaybeDone(error.to_string())))
     }
 
-    /// An agent's document.
+    /// Sends an agent's document.
     pub async fn relay(&self, document: &Sendable, kind: CallKind) -> Result<Value, WriteFailure> {
         let body = serde_json::json!({ "query": document.query, "variables": document.variables });
         Ok(self.send(&body, kind).await?.data)
     }
 
-    /// A file, unless it is longer than so many bytes.
+    /// Downloads a file. A file longer than `longest` bytes is an error.
     pub async fn download(&self, url: &str, longest: usize) -> Result<Vec<u8>, TrackerError> {
         let lost = |error: reqwest::Error| TrackerError::Request(words(&error));
         let mut response = self.http.get(url).send().await.map_err(lost)?;
@@ -150,7 +151,7 @@ impl LinearClient {
         let mut response = self.http.post(&self.endpoint).json(body).send().await.map_err(lost)?;
         self.budget.lock().unwrap_or_else(PoisonError::into_inner).take_in(response.headers());
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        // It was asked before it was answered.
+        // The request was sent before the response was dated.
         let took = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
         let asked_at = budget::server_time(&headers).map(|at| Timestamp(at.0.saturating_sub(took)));
         let mut bytes = Vec::new();
@@ -165,12 +166,12 @@ impl LinearClient {
     }
 }
 
-/// A personal key stands alone; a token that an application was given says what it is.
+/// Returns the value of the authorization header: a personal key as it is, the token of an OAuth application with `Bearer`.
 fn authorization(key: &str) -> String {
     if key.starts_with("lin_oauth_") { format!("Bearer {key}") } else { key.to_owned() }
 }
 
-/// The whole chain of causes: the outermost says only that a request failed. Never with the address, which tells nothing.
+/// Formats an error with all its causes, because the outermost one only says that a request failed. The address is left out.
 fn words(error: &reqwest::Error) -> String {
     let mut text = if error.is_timeout() { "no answer in time".to_owned() } else { "the request failed".to_owned() };
     let mut cause = std::error::Error::source(error);

@@ -1,4 +1,4 @@
-//! Comments: read, written once per key, edited, looked for, acknowledged.
+//! Comments: reading, writing one per key, editing, looking up, reacting.
 
 use std::time::Duration;
 
@@ -21,9 +21,9 @@ use crate::domain::time::Timestamp;
 use crate::tracker::below::{is_end, renewed};
 use crate::tracker::{Acknowledgement, CommentFound, Edited, TrackerError, Written};
 
-/// How far Linear's clock may be behind ours.
+/// How far Linear's clock may be behind the local one.
 const SKEW: Duration = Duration::from_secs(300);
-/// So often a comment is written again after somebody deleted the one with the same key.
+/// How often a comment is written again after the one with the same key was deleted.
 const MOST_REPLACEMENTS: usize = 8;
 
 impl LinearTracker {
@@ -31,7 +31,8 @@ impl LinearTracker {
         self.look_at_comments(id, filter).await?.ok_or_else(|| TrackerError::NotFound(id.clone()))
     }
 
-    /// Comments of one issue; `None` where the issue itself is not shown, which may pass. A deleted one is not there.
+    /// Reads comments of one issue. `None` if the issue itself is not shown, which may be temporary. Deleted comments are not
+    /// included.
     async fn look_at_comments(&self, id: &TicketId, filter: CommentFilter) -> Result<Option<Vec<Node>>, TrackerError> {
         if !is_uuid(id.as_str()) {
             return Err(TrackerError::NotFound(id.clone()));
@@ -67,7 +68,7 @@ impl LinearTracker {
         Ok(nodes.into_iter().flatten().next())
     }
 
-    /// The text of a comment of this issue; `None` where there is none of this id.
+    /// Returns the text of a comment of this issue. `None` if there is no comment with this id.
     pub(super) async fn comment_text(
         &self,
         id: &TicketId,
@@ -117,14 +118,14 @@ impl LinearTracker {
         let by_id = IDComparator { eq: Some(comment.as_str().to_owned()), ..Default::default() };
         let nodes = self.look_at_comments(id, CommentFilter { id: Some(by_id), ..Default::default() }).await?;
         Ok(match nodes.as_deref() {
-            // Nor is anything else of an issue that is not shown.
+            // While an issue is not shown, its comments are not shown either.
             None => CommentFound::NotVisible,
             Some([]) => CommentFound::Gone,
             Some(_) => CommentFound::There,
         })
     }
 
-    /// Whether there is a comment of this id, by a change that changes nothing.
+    /// Whether a comment with this id exists. Tested with an empty edit.
     async fn exists(&self, comment: &str) -> Result<bool, TrackerError> {
         let nothing =
             edit_comment::Variables { id: comment.to_owned(), input: edit_comment::CommentUpdateInput::default() };
@@ -152,7 +153,7 @@ impl LinearTracker {
             return Ok(Written { id: CommentId::new(known.id), existed: true });
         }
         let text = shown(&format!("{}\n\n{marker}", body.replace('\0', "")));
-        // Linear keeps the id of a comment that was deleted: the next one gets another.
+        // Linear keeps the id of a deleted comment, so the next one needs another id.
         for replaced in 0..MOST_REPLACEMENTS {
             let own = own_id(&["comment", id.as_str(), key, &replaced.to_string()]);
             let input = write_comment::CommentCreateInput {
@@ -190,7 +191,7 @@ impl LinearTracker {
                 false => Ok(Edited::Gone),
             };
         };
-        // With a shared account Linear would let us change a person's words.
+        // With a shared account Linear would allow the runner to change a person's comment, so the mark in it is checked too.
         let ours = node.user.as_ref().is_some_and(|user| self.people.is_our_account(&user.id));
         let marker = node.body.lines().rfind(|line| line.starts_with(marks::HIDDEN) && !is_end(line));
         let Some(marker) = marker.filter(|_| ours) else {
@@ -237,7 +238,7 @@ impl LinearTracker {
     }
 }
 
-/// Whether a refusal says that there is such a thing already. Its words are not documented.
+/// Whether a refusal means that the object exists already. Linear does not document the wording.
 pub fn is_conflict(words: &str) -> bool {
     let words = words.to_lowercase();
     ["already exist", "duplicate", "unique", "conflict", "already been"].iter().any(|sign| words.contains(sign))

@@ -1,18 +1,18 @@
-//! The way from page to page of a list, to its end.
+//! Follows the pages of a list to its end.
 
 use std::collections::BTreeSet;
 
 use crate::tracker::TrackerError;
 
-/// No list has so many pages.
+/// The most pages of any list. A list with more is an error.
 const MOST_PAGES: usize = 1000;
 
-/// The cursors that were followed. One that comes again leads in a circle, however long it is.
+/// The cursors that were followed. A repeated cursor means that the pages form a circle.
 #[derive(Debug, Default)]
 pub struct Cursors(BTreeSet<String>);
 
 impl Cursors {
-    /// The cursor of the next page; `None` where this one was the last.
+    /// Returns the cursor of the next page. `None` if this page was the last.
     pub fn after(&mut self, has_next: bool, cursor: Option<String>) -> Result<Option<String>, TrackerError> {
         if !has_next {
             return Ok(None);

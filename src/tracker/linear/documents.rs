@@ -2,7 +2,7 @@
 
 use graphql_client::GraphQLQuery;
 
-/// As Linear writes a point in time.
+/// A point in time as Linear writes it.
 type DateTime = String;
 type DateTimeOrDuration = String;
 
@@ -27,7 +27,7 @@ operations!("src/tracker/linear/watch.graphql": Changes, Digests);
 operations!("src/tracker/linear/reads.graphql": Viewer, People, Comments, Place, Home, Survey);
 operations!("src/tracker/linear/writes.graphql": WriteComment, EditComment, ChangeIssue, MakeLabel, Attach, React, MakeIssue);
 
-/// Its input has an enum, which has no default.
+/// Declared separately, because its input contains an enum, which has no default.
 #[derive(GraphQLQuery)]
 #[graphql(
     schema_path = "tests/contracts/linear.graphql",

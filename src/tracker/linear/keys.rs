@@ -1,8 +1,8 @@
-//! Ids that we choose ourselves: the same thing written again has the same id, so that Linear cannot have it twice.
+//! Ids chosen by the runner: a repeated write has the same id, so Linear cannot store the object twice.
 
 use sha2::{Digest, Sha256};
 
-/// An id for a thing that has these names, in the form that Linear's own have.
+/// Returns an id derived from these names, in the format of Linear's own ids (UUID version 4).
 pub fn own_id(names: &[&str]) -> String {
     let mut hasher = Sha256::new();
     for name in names {

@@ -1,8 +1,8 @@
-//! The list of a board, page by page, each issue whole.
+//! Lists the issues of a board, page by page, each with its complete inner lists.
 //!
-//! A large board takes longer than a call may, or more than an hour's limit allows. What was read is kept when a reading breaks off
-//! for a reason that passes, and the next one goes on from there: it stands for the moment when its first page was asked for, and
-//! whatever changed since then is told after it. A part is never taken for the whole.
+//! A large board may take longer than one call may, or more than an hour's limit allows. When a reading is interrupted for a
+//! temporary reason, its pages are kept and the next call continues. The listing counts as of the moment when its first page was
+//! requested; changes since then are read afterwards. A partial listing is never returned.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,17 +19,17 @@ use super::ticket::is_cut_off;
 use crate::domain::time::Timestamp;
 use crate::tracker::TrackerError;
 
-/// What was read longer ago is read anew.
+/// An interrupted reading that is older than this is started again.
 const OLDEST: Duration = Duration::from_secs(4 * 3600);
 
-/// A board as it was read.
+/// A complete listing of a board.
 pub struct Listing {
     pub nodes: Vec<Node>,
-    /// When its first page was asked for, by Linear's clock.
+    /// The time of the request for the first page, by Linear's clock.
     pub asked_at: Option<Timestamp>,
 }
 
-/// A list that is being read.
+/// A listing that is being read.
 pub struct Unfinished {
     states: Vec<String>,
     began: Instant,
@@ -38,7 +38,7 @@ pub struct Unfinished {
     left_out: Vec<String>,
     pages: Cursors,
     cursor: Option<String>,
-    /// Issues whose inner lists are still to be read to their end, once all pages are there.
+    /// Issues whose inner lists were truncated and are read after all pages. `None` until the last page was read.
     shallow: Option<Vec<String>>,
 }
 
@@ -62,14 +62,14 @@ impl Unfinished {
 }
 
 impl LinearTracker {
-    /// Every issue in one of these states. A record that cannot be understood is left out, and said.
+    /// Lists every issue in one of these states. A record that cannot be understood is left out and recorded in `left_out`.
     pub(super) async fn list(&self, states: &[String]) -> Result<Listing, TrackerError> {
-        // Whoever waits too long drops this call; what it has read stays in its place.
+        // A caller that waits too long drops this call; the pages that were read stay in `unfinished`.
         let mut place = self.unfinished.lock().await;
         let known = place.take().filter(|known| known.fits(states));
         let reading = place.insert(known.unwrap_or_else(|| Unfinished::new(states)));
         if let Err(error) = self.read_to_the_end(reading).await {
-            // Another reason may lie in what was read, such as a cursor that Linear does not know any more.
+            // For other errors the cause may be in what was read, such as a cursor that Linear no longer knows.
             if !passes(&error) {
                 *place = None;
             }
@@ -120,7 +120,7 @@ impl LinearTracker {
     }
 }
 
-/// Whether a reading may go on where this error broke it off.
+/// Whether a reading may continue after this error.
 fn passes(error: &TrackerError) -> bool {
     match error {
         TrackerError::RateLimited { .. } | TrackerError::Request(_) => true,

@@ -1,14 +1,14 @@
-//! The mark of what is ours, in the form in which Linear keeps it.
+//! The marks of the runner's comments, in the form in which Linear keeps them.
 //!
-//! Linear stores what its editor understands of a text, and hidden lines are not among it. There a mark is a line of code,
-//! `` `dirigent:KEY` ``; everywhere else in the program it is the hidden line that every tracker's comments have.
+//! Linear's editor drops hidden lines. So on Linear a mark is a line of code, `` `dirigent:KEY` ``; everywhere else in the program
+//! it is the hidden line `<!-- dirigent:KEY -->` that the comments of every tracker have.
 
 pub const HIDDEN: &str = "<!-- dirigent:";
 const HIDDEN_END: &str = "-->";
 const SHOWN: &str = "`dirigent:";
 const NAME: &str = "dirigent:";
 
-/// A text as it is sent: each mark in a line, and a paragraph, of its own.
+/// Converts a text for sending: each hidden mark becomes a line of code in a paragraph of its own.
 pub fn shown(text: &str) -> String {
     let mut sent = String::with_capacity(text.len());
     let mut rest = text;
@@ -29,7 +29,7 @@ pub fn shown(text: &str) -> String {
     sent.trim_end().to_owned()
 }
 
-/// A text as it is read: a mark is a line that has nothing else in it.
+/// Converts a text after reading: each line that contains only a mark becomes a hidden line.
 pub fn hidden(text: &str) -> String {
     let lines: Vec<String> = text
         .split('\n')
@@ -41,13 +41,13 @@ pub fn hidden(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Whether somebody's own words have something in them that would be read as a mark, however many ticks are around it.
+/// Whether a text by another author contains anything that would be read as a mark, with any number of backticks.
 pub fn has_mark(text: &str) -> bool {
     text.contains(HIDDEN) || text.split('`').skip(1).any(|code| code.trim_start().starts_with(NAME))
 }
 
 fn key_in(line: &str) -> Option<&str> {
-    // A line that is broken within its paragraph may end with a backslash.
+    // A line break within a paragraph may appear as a backslash at the end of the line.
     let line = line.trim().trim_end_matches('\\').trim_end();
     line.strip_prefix(SHOWN)?.strip_suffix('`').filter(|key| is_key(key))
 }

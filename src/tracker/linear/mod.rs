@@ -1,8 +1,8 @@
 //! The board of a Linear team or project, over its GraphQL API.
 //!
-//! Queries are in the `.graphql` files beside this one and typed when they are compiled (`documents`). A personal key is shared with
-//! its person, so what is ours is told by its marker; ids of what we make are our own (`keys`), so that a repetition is not a second
-//! one.
+//! The queries are in the `.graphql` files of this folder and are typed at compile time (`documents`). A personal key shares its
+//! account with a person, so the runner's comments are recognised by their marks. The runner chooses the ids of what it creates
+//! (`keys`), so that a repeated write does not create a second object.
 
 mod adapter;
 mod agent_api;
@@ -41,22 +41,22 @@ pub use agent_api::api_tool;
 pub use scope::{Assignee, Scope};
 pub use survey::NamedStates;
 
-/// Where Linear itself answers.
+/// The address of Linear's API.
 pub const ENDPOINT: &str = "https://api.linear.app/graphql";
 
-/// How often every issue on the board is looked at, whatever the changes say.
+/// How often every issue on the board is compared, in addition to reading changes.
 const SWEEP_EVERY: Duration = Duration::from_secs(600);
 
-/// What a workflow says about its Linear board.
+/// The settings of a Linear board in the workflow file.
 #[derive(Debug, Clone)]
 pub struct LinearConfig {
     pub endpoint: String,
     pub api_key: SecretString,
     pub scope: Scope,
     pub states: NamedStates,
-    /// Whether no person uses the account; by what Linear says of it where it is not written.
+    /// Whether no person uses the account. `None`: decided by whether Linear calls the account an app.
     pub own_account: Option<bool>,
-    /// Whether a label that is not there may be made.
+    /// Whether a missing label may be created.
     pub create_labels: bool,
     pub sweep_every: Duration,
 }
@@ -82,15 +82,15 @@ pub struct LinearTracker {
     people: Accounts,
     create_labels: bool,
     sweep_every: Duration,
-    /// What is known of each issue on the board, for the next sweep.
+    /// The digest of each issue on the board, for the next sweep (a comparison of all issues).
     digests: Mutex<Option<Digest>>,
     left_out: Mutex<Vec<String>>,
-    /// A list that broke off.
+    /// A listing that was interrupted.
     unfinished: tokio::sync::Mutex<Option<Unfinished>>,
 }
 
 impl LinearTracker {
-    /// Asks nothing yet.
+    /// Makes a tracker. Nothing is sent yet.
     pub fn new(config: LinearConfig) -> Result<Self, TrackerError> {
         let client = LinearClient::new(&config.endpoint, &config.api_key)?;
         let people = Accounts::new(config.own_account, config.scope.team_key.clone());

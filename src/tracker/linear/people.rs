@@ -1,6 +1,7 @@
-//! Who is who: names and standing of accounts, looked up by id and kept for ten minutes.
+//! Names and trust levels of accounts, looked up by id and kept for ten minutes.
 //!
-//! Trusted are full members of the team; guests, integrations and whoever has left are not.
+//! Active full members of the team are trusted (of the workspace, if no team is configured). Guests, integrations and former
+//! members are not.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -18,7 +19,7 @@ use crate::domain::comment::{Author, TrustLevel};
 use crate::tracker::TrackerError;
 
 const KEPT: Duration = Duration::from_secs(600);
-/// So many accounts in one request.
+/// The most accounts in one request.
 const AT_ONCE: usize = 100;
 
 #[derive(Debug, Clone)]
@@ -28,20 +29,20 @@ struct Person {
     asked: Instant,
 }
 
-/// The account of our key.
+/// The account of the runner's key.
 #[derive(Debug, Clone)]
 pub struct Us {
     id: String,
     pub name: String,
-    /// An integration of its own, and not a person's account.
+    /// Whether it is an integration rather than a person's account.
     pub app: bool,
 }
 
-/// Accounts that a reading names, by their ids.
+/// Accounts that appear in a reading, by their ids.
 #[derive(Debug, Default)]
 pub struct Mentioned {
     pub named: BTreeSet<String>,
-    /// Those among them who tell us something, or moved a ticket where moving it approves.
+    /// Those who may approve: authors of comments with a command, and the account that moved a ticket into an approving state.
     pub approving: BTreeSet<String>,
 }
 
@@ -49,7 +50,7 @@ pub struct Mentioned {
 pub struct Accounts {
     known: Mutex<HashMap<String, Person>>,
     us: OnceCell<Us>,
-    /// `tracker.provider.account`, where it is written.
+    /// The setting `tracker.provider.account`. `None` if it is not set.
     own_account: Option<bool>,
     team_key: Option<String>,
 }
@@ -59,7 +60,7 @@ impl Accounts {
         Self { own_account, team_key, ..Self::default() }
     }
 
-    /// Whether a person uses our account as well.
+    /// Whether a person uses the runner's account too.
     pub fn is_shared(&self, us: &Us) -> bool {
         !self.own_account.unwrap_or(us.app)
     }
@@ -68,8 +69,8 @@ impl Accounts {
         self.us.get_or_try_init(|| who_we_are(client)).await
     }
 
-    /// Makes sure that these are known. Those who may approve something are asked about anew: an approval must not rest on what
-    /// its author once was.
+    /// Looks up accounts that are not known yet. Accounts that may approve are looked up each time: an approval must not rest on
+    /// their former trust level.
     pub async fn meet(&self, client: &LinearClient, people: Mentioned) -> Result<(), TrackerError> {
         self.us(client).await?;
         let unknown: BTreeSet<String> = {
@@ -83,7 +84,7 @@ impl Accounts {
             let found = self.look(client, UserFilter { id: Some(by_id), ..Default::default() }).await?;
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
             for id in ids {
-                // Whoever is not shown any more has left.
+                // An account that is not shown any more has left.
                 let stranger = Person { name: id.clone(), trust: TrustLevel::Stranger, asked: Instant::now() };
                 known.insert(id.clone(), stranger);
             }
@@ -95,12 +96,12 @@ impl Accounts {
         Ok(())
     }
 
-    /// Who there is that fits, as far as one page has them; of everybody where nothing is asked for.
+    /// Returns the names of the accounts that fit the filter, at most one page. An empty filter matches all.
     pub async fn names(&self, client: &LinearClient, filter: UserFilter) -> Result<Vec<String>, TrackerError> {
         Ok(self.look(client, filter).await?.into_iter().map(|user| user.display_name).collect())
     }
 
-    /// How the account of this name stands, asked just now.
+    /// Looks up the trust level of the account with this name.
     pub async fn standing(&self, client: &LinearClient, name: &str) -> Result<TrustLevel, TrackerError> {
         let by_name = StringComparator { eq_ignore_case: Some(name.to_owned()), ..Default::default() };
         let found = self.look(client, UserFilter { display_name: Some(by_name), ..Default::default() }).await?;
@@ -130,14 +131,15 @@ impl Accounts {
         }
     }
 
-    /// The author of something, by what Linear says about it: an integration, an account of the workspace, or somebody outside.
+    /// Returns the author of something from Linear's fields for it: an integration, an account of the workspace, or a person
+    /// outside.
     pub fn author(&self, user: Option<&str>, bot: Option<&str>, outsider: Option<&str>) -> Author {
         match (bot, user, outsider) {
             (Some(bot), _, _) => Author::new(bot, TrustLevel::Bot),
             (None, Some(id), _) => self.person(id),
-            // Their names are their own choice, and may be those of people here.
+            // People outside choose their names themselves, perhaps that of a member.
             (None, None, Some(name)) => Author::new(format!("{name} (outside Linear)"), TrustLevel::Stranger),
-            // Rules and automations of Linear itself.
+            // Rules and automations of Linear itself have no account.
             (None, None, None) => Author::new("Linear", TrustLevel::Bot),
         }
     }
@@ -152,13 +154,13 @@ impl Accounts {
         author
     }
 
-    /// Whether something was written with our key's account.
+    /// Whether this is the account of the runner's key.
     pub fn is_our_account(&self, id: &str) -> bool {
         self.us.get().is_some_and(|us| us.id == id)
     }
 }
 
-/// Asked just now.
+/// Requests the account of the key.
 pub async fn who_we_are(client: &LinearClient) -> Result<Us, TrackerError> {
     let viewer = client.ask::<Viewer>(viewer::Variables {}).await?.data.viewer;
     Ok(Us { id: viewer.id, name: viewer.display_name, app: viewer.app })

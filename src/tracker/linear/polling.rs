@@ -1,8 +1,9 @@
-//! Asking again and again, at the price of one request while nothing happens.
+//! Repeated polling, at the cost of one request while nothing changes.
 //!
-//! A tick asks for issues and comments that changed since the last answer, some time before it included: replicas show things late,
-//! and what was told already is recognised by its time of change. A sweep looks at every issue on the board, because whether a
-//! relation moves its issue's time of change is not documented, and because nothing tells of an issue that left the scope.
+//! A tick requests the issues and comments that changed since the last reading, with some overlap: replicas may show changes late,
+//! and changes that were reported already are recognised by their time of change. A sweep compares every issue on the board. It is
+//! needed because Linear does not document whether a relation changes its issue's time of change, and because no change reports an
+//! issue that left the scope.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::PoisonError;
@@ -22,32 +23,32 @@ use crate::domain::ticket::{Ticket, state_in};
 use crate::domain::time::Timestamp;
 use crate::tracker::{BoardAnswer, BoardReading, Mark, TrackerError};
 
-/// How much later than it happened something may become visible to us.
+/// How much later than it happened a change may become visible.
 const OVERLAP: Duration = Duration::from_secs(120);
-/// Changes of one tick; with more of them the board is read anew.
+/// The most changes of one tick. If there are more, the whole board is listed.
 const MOST_CHANGES: i64 = 200;
 const SWEPT_AT_ONCE: i64 = 200;
 
-/// What stands for an answer.
+/// The content of a mark.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Told {
-    /// When it was asked, by Linear's clock.
+    /// The time of the last request, by Linear's clock.
     at: Timestamp,
-    /// When every issue was looked at last, by our own.
+    /// The time of the last sweep or listing, by the local clock.
     swept: Timestamp,
-    /// What was told of the time just before: issue or comment, and its time of change as it was told.
+    /// The issues and comments of the overlap that were reported already, each with its time of change.
     issues: BTreeMap<String, String>,
     comments: BTreeMap<String, String>,
 }
 
-/// What became of issues that changed.
+/// The current state of issues that changed.
 enum Changed {
     Tickets(Vec<Node>, Vec<Ticket>),
-    /// Some are not on the board any more, which only a whole list can say.
+    /// Some are not on the board any more. Only a whole listing can report that.
     Left(Vec<Left>),
 }
 
-/// An issue that is not on the board any more, in the version that showed it, with its comments and theirs.
+/// An issue that is not on the board any more: the time of its last change, and its comments with theirs.
 struct Left {
     id: String,
     updated_at: String,
@@ -61,7 +62,7 @@ impl Left {
     }
 }
 
-/// Each issue on the board, and what stands for what we know of it.
+/// Each issue on the board, by id, with a hash of what the runner knows about it.
 pub type Digest = HashMap<u128, u64>;
 
 impl LinearTracker {
@@ -79,7 +80,8 @@ impl LinearTracker {
         }
     }
 
-    /// `left` are issues that made the whole list necessary, by leaving the board: they are told with it, once.
+    /// Lists the whole board. `left` are issues that left the board and so made the listing necessary; they are recorded as
+    /// reported.
     async fn tell_everything(&self, states: &[String], left: Vec<Left>) -> Result<BoardReading, TrackerError> {
         let began = now();
         let Listing { nodes, asked_at } = self.list(states).await?;
@@ -136,7 +138,7 @@ impl LinearTracker {
             Changed::Left(left) => return self.tell_everything(states, left).await,
         };
         let mut next = Told { at: answer.asked_at.unwrap_or_else(now).max(told.at), ..told };
-        // As they were read, which may be by another replica than the one that told of them: then they are told of again.
+        // Recorded as they were read. If that was from an older replica, the change is reported again at the next tick.
         next.issues.extend(nodes.iter().map(|node| (node.id.clone(), node.updated_at.clone())));
         for comment in comments.nodes {
             let shown = tickets.iter().find_map(|ticket| comment_time(ticket, &comment.id));
@@ -150,7 +152,7 @@ impl LinearTracker {
         Ok(BoardReading { asked_at: answer.asked_at, answer: answer_given })
     }
 
-    /// What these issues are now.
+    /// Reads the current state of these issues.
     async fn changed_tickets(&self, ids: Vec<String>) -> Result<Changed, TrackerError> {
         let (mut nodes, mut left) = (Vec::new(), Vec::new());
         for (id, seen) in self.read_deeply(ids).await? {
@@ -192,7 +194,7 @@ impl LinearTracker {
                 break;
             }
         }
-        // What is left is not on the board any more.
+        // Issues that the sweep did not find are not on the board any more.
         changed.extend(known.into_keys().map(text_of));
         let asked_for = changed.len();
         match self.changed_tickets(changed).await? {
@@ -223,13 +225,13 @@ impl LinearTracker {
 }
 
 impl Told {
-    /// From when on it is asked what changed.
+    /// Returns the time from which changes are requested.
     fn window(&self) -> String {
         let overlap = i64::try_from(OVERLAP.as_millis()).unwrap_or(0);
         time_text(Timestamp(self.at.0.saturating_sub(overlap)))
     }
 
-    /// What no question will bring again.
+    /// Drops what is older than the overlap, which no request returns again.
     fn forget(&mut self) {
         let window = time_of(&self.window());
         let is_recent = |_: &String, at: &mut String| time_of(at) >= window;
@@ -242,7 +244,7 @@ impl Told {
     }
 }
 
-/// Ids as numbers: the digest of a board of thousands is kept all the time.
+/// Converts an id to a number, which saves memory: the digests of thousands of issues are kept all the time.
 fn number(id: &str) -> Option<u128> {
     u128::from_str_radix(&id.replace('-', ""), 16).ok()
 }

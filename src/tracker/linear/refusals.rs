@@ -1,5 +1,5 @@
-//! What Linear's refusals mean. It says much with status 200 and an `errors` list, refuses too many requests with 400, and whatever
-//! stands between may answer with a page of HTML.
+//! What Linear's refusals mean. Linear reports many errors with status 200 and an `errors` list, and refuses too many requests with
+//! status 400. A proxy in between may respond with an HTML page.
 
 use reqwest::header::HeaderMap;
 use serde::Deserialize;
@@ -9,12 +9,12 @@ use super::budget;
 use super::client::CallKind;
 use crate::tracker::TrackerError;
 
-/// Why something was not done. A write branches on the first two.
+/// Why a request failed. Writes treat the first two cases specially.
 #[derive(Debug)]
 pub enum WriteFailure {
-    /// Linear does not know what the request is about.
+    /// Linear does not know the object of the request.
     Missing(String),
-    /// Linear understood it, and does not do it.
+    /// Linear understood the request and refuses it.
     Refused(String),
     Other(TrackerError),
 }
@@ -51,7 +51,7 @@ struct Extensions {
     user_presentable_message: Option<String>,
 }
 
-/// The data of a good answer. Data beside errors is a part, and a part is not an answer.
+/// Returns the data of a successful response. Data together with errors is incomplete and counts as an error.
 pub fn data_of(status: u16, headers: &HeaderMap, bytes: &[u8], kind: CallKind) -> Result<Value, WriteFailure> {
     let body: Option<Body> = serde_json::from_slice(bytes).ok();
     let (data, errors) = body.map_or((None, Vec::new()), |body| (body.data, body.errors));
@@ -75,7 +75,7 @@ pub fn data_of(status: u16, headers: &HeaderMap, bytes: &[u8], kind: CallKind) -
     }
 }
 
-/// An answer that came and says nothing.
+/// Returns the error for a response that cannot be read.
 pub fn unreadable(kind: CallKind, what: String) -> WriteFailure {
     WriteFailure::Other(match kind {
         CallKind::Read | CallKind::AgentRead => TrackerError::Response(what),
@@ -84,7 +84,7 @@ pub fn unreadable(kind: CallKind, what: String) -> WriteFailure {
 }
 
 impl Complaint {
-    /// Linear has a code and a type that say the same in two spellings; either may be missing.
+    /// Whether the error has this code or type. Linear sends both, spelt differently; either may be missing.
     fn is(&self, wanted: &str) -> bool {
         let plain = |text: &String| text.to_lowercase().replace([' ', '_'], "");
         [&self.extensions.code, &self.extensions.r#type].into_iter().flatten().any(|said| plain(said) == wanted)
@@ -124,7 +124,7 @@ impl Complaint {
     }
 }
 
-/// Enough of a body to recognise what it is.
+/// Returns the beginning of a body, enough to recognise what it is.
 fn beginning(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(160)]);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");

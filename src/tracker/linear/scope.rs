@@ -1,4 +1,4 @@
-//! Which issues are ours to look at: a team, a project, an assignee.
+//! The issues that belong to the board: those of a team, a project or an assignee.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -17,7 +17,7 @@ pub struct Scope {
     pub assignee: Option<Assignee>,
 }
 
-/// Whose issues, or whose to do by delegation.
+/// The account whose issues are worked on, by assignment or by delegation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Assignee {
     Me,
@@ -70,7 +70,7 @@ impl Assignee {
 }
 
 impl Scope {
-    /// Everything in scope, in whatever state.
+    /// Returns the filter for everything in scope, in any state.
     pub fn filter(&self) -> IssueFilter {
         let mut parts = Vec::new();
         if let Some(key) = &self.team_key {
@@ -88,7 +88,7 @@ impl Scope {
         all_of(parts)
     }
 
-    /// What is in scope and in one of these states. Names compare without case, as they do everywhere.
+    /// Returns the filter for the issues in scope and in one of these states. State names compare without case.
     pub fn in_states(&self, states: &[String]) -> IssueFilter {
         let in_one = states.iter().map(|state| {
             let state = WorkflowStateFilter { name: Some(is(state.trim())) };
@@ -102,7 +102,7 @@ impl Scope {
         all_of(vec![self.filter(), IssueFilter { updated_at: Some(since), ..Default::default() }])
     }
 
-    /// Why an issue that was asked for by its id is not on our board.
+    /// Returns why an issue that was read by its id is not on the board. `None` if it is.
     pub fn excludes(&self, node: &Node) -> Option<String> {
         if let Some(key) = self.team_key.as_ref().filter(|key| !key.eq_ignore_ascii_case(&node.team.key)) {
             return Some(format!("it was moved from team {key} to team {}", node.team.key));
@@ -116,7 +116,7 @@ impl Scope {
         }
     }
 
-    /// Whether it is to be done by whom the workflow names.
+    /// Whether the issue is assigned or delegated to the configured account. Always true if none is configured.
     pub fn is_for_us(&self, node: &Node) -> bool {
         let Some(wanted) = &self.assignee else { return true };
         let assigned = node.assignee.as_ref();
@@ -131,7 +131,8 @@ pub fn by_ids(ids: Vec<String>) -> IssueFilter {
     IssueFilter { id: Some(id), ..Default::default() }
 }
 
-/// A project's slug is the last part of its address: `name-of-it-0123456789ab`, or only the number.
+/// Returns a filter for a project's slug, the last part of its address: `name-of-it-0123456789ab`, or only the part after the last
+/// hyphen.
 pub fn project_filter(slug: &str) -> NullableProjectFilter {
     let one = |slug: &str| NullableProjectFilter {
         slug_id: Some(StringComparator { eq: Some(slug.to_owned()), ..Default::default() }),
@@ -157,13 +158,13 @@ fn all_of(mut parts: Vec<IssueFilter>) -> IssueFilter {
     }
 }
 
-/// The same filter as another operation types it: each has types of its own for one and the same input.
+/// Converts a filter to the type of another operation. Each operation has its own types for the same input.
 pub fn recast<A: Serialize, B: DeserializeOwned>(filter: &A) -> Result<B, TrackerError> {
     let same = serde_json::to_value(filter).and_then(serde_json::from_value);
     same.map_err(|error| TrackerError::InvalidConfig(format!("the filter cannot be written: {error}")))
 }
 
-/// Linear refuses a filter by an id that cannot be one of its own.
+/// Whether a text has the format of Linear's ids. Linear refuses a filter with any other id.
 pub fn is_uuid(text: &str) -> bool {
     text.len() == 36
         && text.bytes().enumerate().all(|(at, byte)| match at {
@@ -172,7 +173,7 @@ pub fn is_uuid(text: &str) -> bool {
         })
 }
 
-/// As Linear writes it.
+/// Formats a time as Linear writes it.
 pub fn time_text(at: Timestamp) -> String {
     jiff::Timestamp::from_millisecond(at.0).map(|at| format!("{at:.3}")).unwrap_or_default()
 }

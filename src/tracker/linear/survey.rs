@@ -1,4 +1,5 @@
-//! A look at whether everything that the workflow names is there, for `doctor`. What is not is said with what there is instead.
+//! Checks for `doctor` that everything the workflow file refers to exists in Linear. If something is missing, the error lists what
+//! exists.
 
 use super::LinearTracker;
 use super::cursors::Cursors;
@@ -8,14 +9,14 @@ use super::scope::{Assignee, project_filter, recast};
 use crate::domain::ticket::{same_state, state_in};
 use crate::tracker::TrackerError;
 
-/// The states that a workflow names, by what they are named for.
+/// The states in the workflow file, by their purpose.
 #[derive(Debug, Clone, Default)]
 pub struct NamedStates {
     pub active: Vec<String>,
     pub terminal: Vec<String>,
-    /// Those that we move tickets to.
+    /// States that the runner moves tickets to.
     pub targets: Vec<String>,
-    /// Those that approve when a person moves a ticket there.
+    /// States that approve when a person moves a ticket there.
     pub approval: Vec<String>,
 }
 
@@ -92,7 +93,7 @@ impl LinearTracker {
 }
 
 impl LinearTracker {
-    /// Whom the workflow names, if it names anybody: a misspelt one would have no ticket, and nobody would say so.
+    /// Checks that the configured assignee exists. With a misspelt one the board would be empty without any error.
     async fn find_assignee(&self) -> Result<(), TrackerError> {
         let Some(assignee) = self.scope.assignee.as_ref().filter(|assignee| **assignee != Assignee::Me) else {
             return Ok(());

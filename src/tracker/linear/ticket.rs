@@ -1,4 +1,4 @@
-//! From Linear's issue to a ticket.
+//! Turns Linear's issue into a ticket.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -16,10 +16,11 @@ use crate::domain::ticket::{
 };
 use crate::domain::time::Timestamp;
 
-/// How many relations a digest looks at; more than that are told by the issue's other changes.
+/// The number of relations in a digest. If there are more, only other changes of the issue reveal a change of the rest.
 const DIGESTED_RELATIONS: usize = 5;
 
-/// Everybody who is named in it, and who of them approves by words or by having moved it to one of these states.
+/// Collects the accounts that appear in an issue, and those among them who may approve: by a command, or by the move into one of
+/// these states.
 pub fn people_in(node: &Node, approval_states: &[String], people: &mut Mentioned) {
     let comments = || node.comments.nodes.iter().filter_map(|comment| Some((comment.user.as_ref()?, &comment.body)));
     people.named.extend(node.creator.iter().map(|user| user.id.clone()));
@@ -32,7 +33,7 @@ pub fn people_in(node: &Node, approval_states: &[String], people: &mut Mentioned
     }
 }
 
-/// What is missing from the inner lists of a reading.
+/// Whether an inner list of the reading is incomplete.
 pub fn is_cut_off(node: &Node) -> bool {
     node.labels.page_info.has_next_page
         || node.inverse_relations.page_info.has_next_page
@@ -40,7 +41,8 @@ pub fn is_cut_off(node: &Node) -> bool {
         || lacks_history(node)
 }
 
-/// The order of the history is not documented. It is read on until its newest part, and a move in it, are there.
+/// Whether more of the history has to be read. Its order is not documented, so it is read until its newest entries and a move among
+/// them are there.
 pub fn lacks_history(node: &Node) -> bool {
     if !node.history.page_info.has_next_page {
         return false;
@@ -53,7 +55,7 @@ pub fn lacks_history(node: &Node) -> bool {
     !newest_first || !entries.iter().any(|entry| entry.to_state_id.is_some())
 }
 
-/// The ticket. What was cut off is left out rather than shown as a part.
+/// Builds the ticket. Comments and the last move are left out if they were not read completely.
 pub fn ticket(node: &Node, scope: &Scope, people: &Accounts) -> Ticket {
     let author = people.author(
         node.creator.as_ref().map(|user| user.id.as_str()),
@@ -96,13 +98,13 @@ pub fn ticket(node: &Node, scope: &Scope, people: &Accounts) -> Ticket {
     }
 }
 
-/// 1 is urgent and 4 is low, as with us; 0 is none.
+/// Converts a priority. 1 is urgent and 4 is low, as in the engine; 0 means none.
 fn priority(priority: f64) -> Option<i64> {
     let whole = priority as i64;
     (whole > 0).then_some(whole)
 }
 
-/// An issue is blocked by those that have a relation `blocks` to it; there is no other.
+/// Returns the issues that have a relation `blocks` to this one. Linear has no other kind of blocker.
 fn blockers(node: &Node) -> Vec<Blocker> {
     let blocking = node.inverse_relations.nodes.iter().filter(|relation| relation.type_ == "blocks");
     let blocker = |issue: &super::documents::issues::IssuesIssuesNodesInverseRelationsNodesIssue| Blocker {
@@ -138,7 +140,7 @@ pub fn oldest_first(comments: &mut [Comment]) {
     comments.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
 }
 
-/// The last move into the state that the issue is in. Unknown where the history does not fit the state: they may come from
+/// Returns the last move into the current state. `None` if the history does not match that state, because the two may come from
 /// different moments.
 fn last_move(node: &Node, people: &Accounts) -> Option<StateChange> {
     let last = last_mover(node)?;
@@ -154,13 +156,13 @@ fn last_mover(node: &Node) -> Option<&HistoryNode> {
     (last.to_state_id.as_ref() == Some(&node.state.id)).then_some(last)
 }
 
-/// An integration that acts for a person is still not a person.
+/// Returns the author of a history entry. An integration that acts for a person counts as an integration.
 fn actor(entry: &HistoryNode, people: &Accounts) -> Author {
     let bot = entry.bot_actor.as_ref().map(|bot| bot.name.as_deref().unwrap_or("an integration"));
     people.author(entry.actor_id.as_deref(), bot, None)
 }
 
-/// Who put each label there that is still there, as far as the history was read.
+/// Returns who added each current label, as far as the history was read.
 fn labelled(node: &Node, people: &Accounts) -> Vec<Labelled> {
     let newest = |id: &String| {
         let added = |entry: &&HistoryNode| entry.added_label_ids.as_ref().is_some_and(|ids| ids.contains(id));
@@ -171,7 +173,7 @@ fn labelled(node: &Node, people: &Accounts) -> Vec<Labelled> {
     known.map(|(label, entry)| Labelled { label, by: actor(entry, people), at: time_of(&entry.created_at) }).collect()
 }
 
-/// Stands for what a sweep looks at.
+/// Returns a hash of everything that a sweep compares.
 pub fn digest<'a>(
     updated_at: &str,
     state: &str,
@@ -192,7 +194,7 @@ pub fn digest_of(node: &Node) -> u64 {
     digest(&node.updated_at, &node.state.id, &node.label_ids, relations)
 }
 
-/// When the comment that a reading shows was last changed.
+/// Returns the time at which a comment of the ticket was last changed. `None` if the ticket does not show the comment.
 pub fn comment_time(ticket: &Ticket, comment: &str) -> Option<Timestamp> {
     ticket.known_comments().iter().find(|known| known.id.as_str() == comment)?.updated_at
 }

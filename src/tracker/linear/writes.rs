@@ -1,4 +1,4 @@
-//! What is written besides comments: moves, labels, links, new tickets. Each of them can be repeated.
+//! Writes other than comments: moves, labels, links, new tickets. Each can be repeated safely.
 
 use super::LinearTracker;
 use super::comments::is_conflict;
@@ -17,7 +17,7 @@ use crate::domain::ids::TicketId;
 use crate::domain::ticket::{NewTicket, normalise_labels, same_state, state_in};
 use crate::tracker::{Move, TrackerError};
 
-/// Where a ticket is made.
+/// The team in which a ticket is created.
 struct Team {
     id: String,
     key: String,
@@ -26,7 +26,7 @@ struct Team {
 }
 
 impl LinearTracker {
-    /// An issue that is about to be changed, and the labels of these names.
+    /// Reads an issue that is about to be changed, and the labels with these names.
     async fn place(&self, id: &TicketId, labels: &[String]) -> Result<(Node, Vec<LabelNode>), TrackerError> {
         let missing = || TrackerError::NotFound(id.clone());
         if !is_uuid(id.as_str()) {
@@ -53,14 +53,14 @@ impl LinearTracker {
         }
     }
 
-    /// Where the issue is, and the states of its own team: id and name.
+    /// Returns the name of the issue's state, and id and name of each state of its team.
     pub(super) async fn states_of(&self, id: &TicketId) -> Result<(String, Vec<(String, String)>), TrackerError> {
         let (node, _) = self.place(id, &[]).await?;
         let states = node.team.states.nodes.into_iter().map(|state| (state.id, state.name));
         Ok((node.state.name, states.collect()))
     }
 
-    /// States have names of their own in each team: the one of the issue's own team is meant.
+    /// Moves an issue. Each team has its own states; `state` is the name of a state of the issue's team.
     pub(super) async fn shift(
         &self,
         id: &TicketId,
@@ -115,7 +115,8 @@ impl LinearTracker {
         self.change(id, input).await.map(drop)
     }
 
-    /// The labels of these names that an issue of the team can have. One that is not there is made only where that is allowed.
+    /// Returns the ids of the labels with these names that an issue of the team can have. A missing label is created only if that
+    /// is allowed.
     async fn label_ids(
         &self,
         team: &str,
@@ -131,7 +132,7 @@ impl LinearTracker {
                     && label.team.as_ref().is_none_or(|of: &place::PlaceIssueLabelsNodesTeam| of.id == team)
             };
             let mut fitting: Vec<&LabelNode> = known.iter().filter(fits).collect();
-            // The team's own before the workspace's.
+            // The team's own labels come before those of the workspace.
             fitting.sort_by_key(|label| label.team.is_none());
             match fitting.first() {
                 Some(label) => ids.push(label.id.clone()),
@@ -160,7 +161,7 @@ impl LinearTracker {
         }
     }
 
-    /// Linear knows an attachment by its address: the same one again changes its title.
+    /// Links an address. Linear identifies an attachment by its address: the same address again changes the title.
     pub(super) async fn attach(&self, id: &TicketId, url: &str, title: &str) -> Result<(), TrackerError> {
         let input = attach::AttachmentCreateInput {
             id: None,
@@ -201,7 +202,7 @@ impl LinearTracker {
             Ok(_) => false,
             Err(WriteFailure::Other(error)) => return Err(error),
             Err(WriteFailure::Missing(why) | WriteFailure::Refused(why)) => {
-                // A change that changes nothing is answered by whoever knows whether it is there.
+                // An empty change succeeds only if the issue exists.
                 match self.change(&id, change_issue::IssueUpdateInput::default()).await {
                     Ok(_) => true,
                     Err(TrackerError::NotFound(_)) => return Err(TrackerError::Refused(why)),
@@ -218,7 +219,7 @@ impl LinearTracker {
             };
             match self.client.tell::<Relate>(relate::Variables { input }).await {
                 Ok(_) => {}
-                // The id is of our own making: what has it already is this relation, made by an earlier or another try.
+                // The runner chose the id, so an object with this id is this relation, made by an earlier attempt.
                 Err(WriteFailure::Refused(why)) if existed || is_conflict(&why) => {}
                 Err(WriteFailure::Missing(_)) => return Err(TrackerError::NotFound(blocker.clone())),
                 Err(failure) => return Err(failure.into()),
@@ -227,7 +228,7 @@ impl LinearTracker {
         Ok(id)
     }
 
-    /// The team of the parent, else the one that the workflow names.
+    /// Returns the team of the parent, otherwise the one in the workflow file, with the labels of these names.
     async fn home_of(
         &self,
         parent: Option<&TicketId>,
@@ -278,7 +279,7 @@ impl LinearTracker {
     }
 }
 
-/// Labels of these names, whatever team they belong to. Without names there are no labels.
+/// Returns a filter for labels of these names, in any team. Without names the filter matches no labels.
 fn named(names: &[String]) -> IssueLabelFilter {
     let named = |name: &String| IssueLabelFilter {
         name: Some(StringComparator { eq_ignore_case: Some(name.clone()), ..Default::default() }),

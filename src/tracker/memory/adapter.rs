@@ -1,4 +1,4 @@
-//! The board as a tracker: what each call asks of it or does to it.
+//! Implements `Tracker` for the board in memory.
 
 use async_trait::async_trait;
 use tokio::sync::broadcast;
@@ -129,7 +129,7 @@ impl Tracker for MemoryTracker {
             let Some(known) = board.find(id)?.known_comments().iter().find(|known| known.id == *comment) else {
                 return Ok(Edited::Gone);
             };
-            // With a shared account the server would let us change a person's words.
+            // With a shared account a server would allow the runner to change a person's comment, so the key in it is checked too.
             let marker = known.body.lines().rfind(|line| line.starts_with(MARKER) && !is_end(line));
             let Some(marker) = marker.filter(|_| known.author.name == board.ourselves().name) else {
                 return Err(TrackerError::Refused(format!("comment {comment} is not ours to edit")));

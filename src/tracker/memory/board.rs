@@ -1,4 +1,4 @@
-//! The board itself, how it changes, and how a replica of it looks.
+//! The board itself, how it changes, and how a replica shows it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -15,9 +15,9 @@ use crate::tracker::{Account, Acknowledgement, Mark, TrackerError};
 #[derive(Debug)]
 pub(super) struct Board {
     tickets: BTreeMap<TicketId, Past>,
-    /// Changed, and nobody was told yet.
+    /// Changed tickets whose hints were not sent yet.
     pub touched: BTreeSet<TicketId>,
-    /// Tickets that were created by us, by their keys.
+    /// Tickets that the runner created, by their keys.
     pub keys: BTreeMap<String, TicketId>,
     unsaid: BTreeSet<CommentId>,
     made: u64,
@@ -30,7 +30,7 @@ pub(super) struct Board {
     pub outage: Option<TrackerError>,
     pub replicas: Vec<usize>,
     turn: usize,
-    /// The person whose account we write with; `None` where we have one of our own.
+    /// The person whose account the runner uses; `None` if it has its own.
     pub shared: Option<Author>,
     pub hidden: BTreeSet<TicketId>,
     pub unreadable: BTreeMap<TicketId, String>,
@@ -76,7 +76,7 @@ impl Board {
         }
     }
 
-    /// Who writes when we do.
+    /// Returns the author of the runner's own writes.
     pub fn ourselves(&self) -> Author {
         self.shared.clone().unwrap_or_else(Author::ourselves)
     }
@@ -119,7 +119,7 @@ impl Board {
         self.clock
     }
 
-    /// One change of a ticket by somebody. What leaves it as it was is not a change.
+    /// Applies one change by `by` to a ticket. A change that leaves the ticket as it was is not recorded.
     pub fn change<T>(
         &mut self,
         id: &TicketId,
@@ -231,7 +231,7 @@ impl Board {
         id
     }
 
-    /// The replica whose turn it is to answer.
+    /// Returns the replica that serves the next reading.
     pub fn next_replica(&mut self) -> Replica<'_> {
         let behind = if self.replicas.is_empty() { 0 } else { self.replicas[self.turn % self.replicas.len()] };
         self.turn += 1;
@@ -250,7 +250,7 @@ impl Replica<'_> {
         self.board.tickets.get(id).map_or(Known::Nothing, |past| past.at(past.reached(self.behind)))
     }
 
-    /// With the state of its blockers, as far as they are on this board.
+    /// Returns the ticket with the states of its blockers, as far as they are on this board.
     pub fn shown(&self, ticket: &Ticket) -> Ticket {
         let mut ticket = ticket.clone();
         for blocker in &mut ticket.blocked_by {
@@ -290,13 +290,13 @@ impl Replica<'_> {
         ticket
     }
 
-    /// What changed since that answer, in whatever state it is now, and what stands for all that is known then.
+    /// Returns the tickets that changed since the mark, whatever state they are in now, and the mark of everything known by then.
     pub fn changed_since(&self, since: &Mark) -> (Vec<Ticket>, Mark) {
         let mut seen: BTreeMap<TicketId, usize> = serde_json::from_str(&since.0).unwrap_or_default();
         let mut changed = Vec::new();
         for (id, past) in self.board.tickets.iter().filter(|(id, _)| self.is_listed(id)) {
             let reached = past.reached(self.behind);
-            // An older answer of another replica is not news.
+            // An older version from another replica is not a change.
             if reached > seen.get(id).copied().unwrap_or_default() {
                 seen.insert(id.clone(), reached);
                 if let Known::Ticket(ticket) = past.at(reached) {
@@ -307,7 +307,7 @@ impl Replica<'_> {
         (changed, mark(&seen))
     }
 
-    /// Stands for what this replica shows now.
+    /// Returns the mark of what this replica shows now.
     pub fn mark(&self) -> Mark {
         let listed = self.board.tickets.iter().filter(|(id, _)| self.is_listed(id));
         mark(&listed.map(|(id, past)| (id.clone(), past.reached(self.behind))).collect())

@@ -1,6 +1,6 @@
-//! A board in memory that behaves as a real one, and misbehaves as told: for tests of everything that talks to a tracker.
+//! A board in memory for tests. It behaves like a real one, and fails in the ways that a test requests.
 //!
-//! Writes are decided on the board as it is. Readings come from replicas, which may lag: see [`MemoryTracker::replicas`].
+//! Writes act on the current board. Readings come from replicas, which may lag: see [`MemoryTracker::replicas`].
 
 mod adapter;
 mod board;
@@ -19,19 +19,19 @@ use crate::domain::ticket::Ticket;
 use crate::domain::time::Timestamp;
 use board::{Board, Replica};
 
-/// What goes wrong with a coming call.
+/// A failure of a coming call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing is done, and this is the answer.
+    /// Nothing is done, and the call returns this error.
     Fails(TrackerError),
-    /// The write takes effect, and this is the answer.
+    /// The write takes effect, and the call returns this error.
     FailsAfterWriting(TrackerError),
     Late(Duration),
     Fine,
 }
 
 impl Fault {
-    /// The answer is lost, and so is the request unless it was `done`.
+    /// Returns the fault of a lost response. The request itself took effect if `done`.
     pub fn lost(done: bool) -> Self {
         let error = TrackerError::MaybeDone("the connection was closed before the answer came".to_owned());
         if done { Self::FailsAfterWriting(error) } else { Self::Fails(error) }
@@ -50,7 +50,7 @@ impl Default for MemoryTracker {
     }
 }
 
-/// What people do, and what there is to see.
+/// Actions of people, and access to the state of the board.
 impl MemoryTracker {
     pub fn new(tickets: impl IntoIterator<Item = Ticket>) -> Self {
         let tracker = Self::default();
@@ -65,7 +65,7 @@ impl MemoryTracker {
         self.act(|board| board.put(ticket));
     }
 
-    /// Changes a ticket, as whoever shares our account, or as somebody.
+    /// Changes a ticket as a person: the one who shares the runner's account, or one named "somebody".
     pub fn edit(&self, id: &TicketId, change: impl FnOnce(&mut Ticket)) {
         let by = self.board().person();
         self.edit_as(by, id, change);
@@ -84,17 +84,17 @@ impl MemoryTracker {
         self.act(|board| board.post(id, author, body))
     }
 
-    /// Lets the author change a comment.
+    /// Changes a comment as its author.
     pub fn reword(&self, id: &TicketId, comment: &CommentId, body: &str) {
         self.act(|board| board.reword(id, comment, body.to_owned()));
     }
 
-    /// Lets the author take a comment back.
+    /// Deletes a comment as a person.
     pub fn unsay(&self, id: &TicketId, comment: &CommentId) {
         self.act(|board| board.unsay(id, comment));
     }
 
-    /// The ticket as it is, whatever the replicas show.
+    /// Returns the current ticket, whatever the replicas show.
     pub fn ticket(&self, id: &TicketId) -> Option<Ticket> {
         self.board().newest(id).cloned()
     }
@@ -103,22 +103,22 @@ impl MemoryTracker {
         self.board().reactions.clone()
     }
 
-    /// Address and title of what is linked to the ticket.
+    /// Returns address and title of each link of the ticket.
     pub fn links(&self, id: &TicketId) -> Vec<(String, String)> {
         let board = self.board();
         let of = board.links.iter().filter(|((ticket, _), _)| ticket == id);
         of.map(|((_, url), title)| (url.clone(), title.clone())).collect()
     }
 
-    /// How many calls have reached the board.
+    /// Returns the number of calls that have reached the board.
     pub fn calls(&self) -> u64 {
         self.board().calls
     }
 }
 
-/// How the board is, for good or bad.
+/// The settings and the failures of the board.
 impl MemoryTracker {
-    /// Lets us write with a person's own account.
+    /// Makes the runner write with a person's account.
     pub fn share_account(&self, person: Author) {
         self.board().shared = Some(person);
     }
@@ -127,48 +127,49 @@ impl MemoryTracker {
         self.board().permissions.insert(login.to_owned(), trust);
     }
 
-    /// Sets the server's clock, which is told with each answer to a poll from now on. Each change takes a millisecond.
+    /// Sets the server's clock, which each poll reports from now on. Each change advances it by a millisecond.
     pub fn set_clock(&self, at: Timestamp) {
         let mut board = self.board();
         (board.clock, board.tells_time) = (at, true);
     }
 
-    /// Polls that know an earlier answer are told what changed since, instead of everything.
+    /// Makes polls with a mark return only the changes since then, instead of everything.
     pub fn report_changes(&self) {
         self.board().reports_changes = true;
     }
 
-    /// Listings come without comments.
+    /// Makes listings leave out comments.
     pub fn list_without_comments(&self) {
         self.board().lists_comments = false;
     }
 
-    /// One fault for each of the coming calls, in order.
+    /// Sets one fault for each of the coming calls, in order.
     pub fn script(&self, faults: impl IntoIterator<Item = Fault>) {
         self.board().faults.extend(faults);
     }
 
-    /// Until it ends, nothing is done and this is the answer to every call: a 401, say.
+    /// Makes every call do nothing and return this error, for example a 401, until `None` ends the outage.
     pub fn outage(&self, error: Option<TrackerError>) {
         self.board().outage = error;
     }
 
-    /// Readings come from these replicas in turn, each so many changes of every ticket behind. `[0]` does not lag.
+    /// Makes readings come from these replicas in turn. Each number is how many changes of every ticket a replica is behind; `[0]`
+    /// does not lag.
     pub fn replicas(&self, behind: &[usize]) {
         self.board().replicas = behind.to_vec();
     }
 
-    /// Every replica is at least so many changes of this ticket behind.
+    /// Makes every replica at least `behind` changes of this ticket behind.
     pub fn lag(&self, id: &TicketId, behind: usize) {
         self.act(|board| board.lag(id, behind));
     }
 
-    /// Lets every replica see what was done until now. What comes after lags again.
+    /// Makes every replica show all changes made until now. Later changes lag again.
     pub fn catch_up(&self) {
         self.act(Board::catch_up);
     }
 
-    /// Lets a ticket be missing from complete answers without being gone.
+    /// Makes a ticket missing from complete readings although it still exists.
     pub fn hide(&self, id: &TicketId, hidden: bool) {
         self.act(|board| match hidden {
             true => board.hidden.insert(id.clone()),
@@ -176,7 +177,7 @@ impl MemoryTracker {
         });
     }
 
-    /// Lets a ticket be there and not be understood.
+    /// Makes a ticket unreadable for this reason; `None` makes it readable again.
     pub fn garble(&self, id: &TicketId, why: Option<&str>) {
         self.act(|board| match why {
             Some(why) => board.unreadable.insert(id.clone(), why.to_owned()),
@@ -184,7 +185,8 @@ impl MemoryTracker {
         });
     }
 
-    /// Listings contain this ticket twice, as one does that moved from page to page: as it was one change ago, and as it is.
+    /// Makes listings contain this ticket twice: as it was one change ago, and as it is. This happens to a ticket that moves
+    /// between pages.
     pub fn list_twice(&self, id: &TicketId) {
         self.act(|board| board.listed_twice.insert(id.clone()));
     }
@@ -195,7 +197,7 @@ impl MemoryTracker {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something that happens on the board, by people or by a call of ours.
+    /// Makes a change on the board, by a person or by a call of the runner, and sends the hints.
     fn act<T>(&self, what: impl FnOnce(&mut Board) -> T) -> T {
         let mut board = self.board();
         let done = what(&mut board);
@@ -210,7 +212,7 @@ impl MemoryTracker {
         done
     }
 
-    /// Takes the next fault; a late answer waits before anything happens.
+    /// Takes the next fault. A late response waits before anything happens.
     async fn next_fault(&self) -> Result<Fault, TrackerError> {
         let fault = {
             let mut board = self.board();
@@ -230,7 +232,7 @@ impl MemoryTracker {
         }
     }
 
-    /// One request, answered by one replica.
+    /// Serves one reading from one replica.
     async fn read<T>(&self, look: impl FnOnce(&Replica<'_>) -> T) -> Result<T, TrackerError> {
         self.next_fault().await?;
         let mut board = self.board();

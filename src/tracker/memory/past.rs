@@ -1,4 +1,4 @@
-//! A ticket with its past: what a replica shows depends on how much of it has reached it.
+//! A ticket with its past: a replica shows as much of it as has reached the replica.
 
 use crate::domain::ticket::Ticket;
 
@@ -6,18 +6,18 @@ use crate::domain::ticket::Ticket;
 #[derive(Debug, Default)]
 pub(super) struct Past {
     versions: Vec<Option<Ticket>>,
-    /// So many of them have reached every replica.
+    /// The number of versions that have reached every replica.
     everywhere: usize,
-    /// Every replica is at least so many behind.
+    /// The least number of versions that every replica is behind.
     behind: usize,
 }
 
-/// What a replica knows of one ticket.
+/// What a replica knows about one ticket.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Known<'a> {
     Ticket(&'a Ticket),
     Deleted,
-    /// It does not know yet that there is one.
+    /// The replica does not know yet that the ticket exists.
     Nothing,
 }
 
@@ -38,12 +38,12 @@ impl Past {
         self.everywhere = self.versions.len();
     }
 
-    /// How many versions a replica has that is so many behind.
+    /// Returns the number of versions that have reached a replica that is `behind` versions behind.
     pub fn reached(&self, behind: usize) -> usize {
         self.versions.len().saturating_sub(behind.max(self.behind)).max(self.everywhere)
     }
 
-    /// The ticket as it was after so many changes.
+    /// Returns the ticket as it was after `reached` changes.
     pub fn at(&self, reached: usize) -> Known<'_> {
         match reached.checked_sub(1).and_then(|last| self.versions.get(last)) {
             Some(Some(ticket)) => Known::Ticket(ticket),

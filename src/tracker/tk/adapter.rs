@@ -1,4 +1,4 @@
-//! The board of a ticket store, as the engine sees it. Blocking file work happens on tokio's blocking threads.
+//! The board of a ticket store, as the engine sees it. Blocking file access happens on tokio's blocking threads.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, PoisonError};
@@ -26,14 +26,14 @@ use crate::tracker::{
     Tracker, TrackerError, Written,
 };
 
-/// The tracker over one ticket directory.
+/// The tracker for one directory of ticket files.
 pub struct TkTracker {
     board: Arc<Board>,
     watch: OnceLock<Option<Watch>>,
 }
 
 impl TkTracker {
-    /// `dir` is the directory of `.md` files; it may come into being later.
+    /// Makes a tracker for `dir`, the directory of `.md` files. The directory may be created later.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self { board: Arc::new(Board::new(Store::at(dir))), watch: OnceLock::new() }
     }
@@ -59,7 +59,7 @@ impl Tracker for TkTracker {
         Capabilities { labels: true, reactions: false, links: false }
     }
 
-    /// Whoever writes the files is the account, and so are we.
+    /// Every person who writes the files uses the same account as the runner.
     async fn whoami(&self) -> Result<Account, TrackerError> {
         Ok(Account { login: "tk".to_owned(), shared_with_person: true })
     }
@@ -102,7 +102,7 @@ impl Tracker for TkTracker {
         self.work(move |board| board.by_ids(&ids)).await
     }
 
-    /// All of them: the format does not date edits, and a person may date a note as they like.
+    /// Returns all comments: the format does not date edits, and a person may give a note any date.
     async fn comments(&self, id: &TicketId, _since: Option<Timestamp>) -> Result<Vec<Comment>, TrackerError> {
         let id = id.clone();
         self.work(move |board| {
@@ -177,7 +177,7 @@ impl Tracker for TkTracker {
                 if is_there {
                     return Ok(Move::Already);
                 }
-                // The file is locked: what is read here is what is written over.
+                // The store is locked: no `tk` writes between this reading and the write.
                 if !expected.is_empty() && !state_in(&record.status, &expected) {
                     return Ok(Move::Elsewhere(record.status.clone()));
                 }
@@ -210,7 +210,7 @@ impl Tracker for TkTracker {
         let (id, add, remove) = (id.clone(), add.to_vec(), remove.to_vec());
         self.work(move |board| {
             board.update(&id, |doc| {
-                // Tags are spelt by people; labels compare trimmed and lower case.
+                // People spell tags freely; labels are compared trimmed and in lower case.
                 for tag in doc.list("tags") {
                     if state_in(&tag, &remove) {
                         doc.list_remove("tags", &tag);

@@ -1,4 +1,4 @@
-//! The store as a board: which tickets are in which states, what became of an id, and one change at a time.
+//! The ticket store as a board: which tickets are in which states, the fate of an id, and one change at a time.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,10 +16,11 @@ use crate::domain::ids::TicketId;
 use crate::domain::ticket::{NewTicket, Ticket, state_in};
 use crate::tracker::{Found, TrackerError};
 
-/// The states this tracker can move a ticket to.
+/// The states that this tracker can move a ticket to.
 pub(super) const STATES: [&str; 4] = ["open", "in_progress", "closed", "failed"];
 
-/// git and some editors replace a file by removing it first. A ticket is gone if it is missing now and after this.
+/// git and some editors replace a file by removing it first. So a ticket counts as gone only if it is still missing after this
+/// time.
 const SECOND_LOOK: Duration = Duration::from_millis(500);
 
 pub(super) struct Board {
@@ -28,7 +29,7 @@ pub(super) struct Board {
     pub left_out: Mutex<Vec<String>>,
 }
 
-/// What was found, and the ids of what was not.
+/// The tickets that were found, and the ids of those that were not.
 type Looked = (Vec<(TicketId, Found)>, Vec<TicketId>);
 
 impl Board {
@@ -36,7 +37,8 @@ impl Board {
         Self { index: Mutex::new(Index::new(store.clone())), store, left_out: Mutex::default() }
     }
 
-    /// The tickets, and whether that is all of them: one that could not be read just now may be readable in a moment.
+    /// Returns the tickets in these states, and whether the list is complete. A ticket that cannot be read now may be readable in a
+    /// moment.
     pub fn in_states(&self, index: &mut Index, states: &[String]) -> (Vec<Ticket>, bool) {
         let wanted: Vec<String> = index
             .states()
@@ -44,13 +46,13 @@ impl Board {
             .map(|(id, _)| id.to_owned())
             .collect();
         self.note_what_is_left_out(index, states);
-        // Before the tickets, which are gone again soon: what stays is not to lie between them.
+        // Done before the tickets are built, so that the long-lived bodies are not scattered in memory between short-lived tickets.
         index.keep_bodies(&wanted);
         let mut tickets = Vec::with_capacity(wanted.len());
         let mut complete = true;
         for id in wanted {
             match self.ticket(index, &id) {
-                // Where its file is is told with the ticket alone, not with a list of thousands.
+                // The path of the file is only part of a ticket that is read alone, to keep lists of thousands small.
                 Ok(Some(ticket)) if state_in(&ticket.state, states) => {
                     tickets.push(Ticket { native_ref: None, ..ticket });
                 }
@@ -64,7 +66,7 @@ impl Board {
         (tickets, complete)
     }
 
-    /// `states` are the ones that somebody is interested in, besides the usual ones.
+    /// Records which files are left out, and why. A status is accepted if it is one of `STATES` or of `states`.
     pub fn note_what_is_left_out(&self, index: &Index, states: &[String]) {
         let unread = index.states().filter(|(id, _)| !is_readme(id)).filter_map(|(id, state)| {
             let why = match state {
@@ -91,7 +93,7 @@ impl Board {
         Ok(found)
     }
 
-    /// What is there, and the ids of what is not.
+    /// Returns the tickets that exist, and the ids of those that do not.
     fn look_for(&self, ids: &[TicketId]) -> Result<Looked, TrackerError> {
         let mut index = self.refreshed()?;
         let (mut found, mut missing) = (Vec::with_capacity(ids.len()), Vec::new());
@@ -168,12 +170,12 @@ pub(super) fn tracker_error(id: &TicketId, error: StoreError) -> TrackerError {
     }
 }
 
-/// A label as a tag of the format.
+/// Turns a label into a valid tag of the format.
 pub(super) fn tag_of(label: &str) -> String {
     label.chars().filter(|c| !c.is_control()).map(|c| if ",[]\"'#".contains(c) { '-' } else { c }).collect()
 }
 
-/// Text from a worker or a gate, made harmless for the format: no field, list or note can be smuggled in.
+/// Makes a draft from the text of a worker or a gate, escaped so that it cannot add a field, a list element or a note.
 pub(super) fn draft(new: &NewTicket, key: &str) -> Draft {
     let title = new.title.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>();
     let description = notes::escaped_section(&notes::escaped(&new.description.replace('\0', ""), "\n"));

@@ -1,4 +1,4 @@
-//! Which directory is the store: `TICKETS_DIR` if set, else the nearest `.tickets` upwards.
+//! Finds the directory of the ticket store: `TICKETS_DIR` if set, otherwise the nearest `.tickets` in this directory or above it.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use super::error::StoreError;
 
 pub const DIRECTORY: &str = ".tickets";
 
-/// Finds an existing store. `explicit` is the value of `TICKETS_DIR`; an empty one counts as unset.
+/// Finds an existing store. `explicit` is the value of `TICKETS_DIR`; an empty value counts as unset.
 pub fn find(explicit: Option<&OsStr>, cwd: &Path) -> Result<PathBuf, StoreError> {
     if let Some(dir) = explicit.filter(|dir| !dir.is_empty()) {
         let dir = cwd.join(dir);
@@ -27,7 +27,7 @@ pub fn find(explicit: Option<&OsStr>, cwd: &Path) -> Result<PathBuf, StoreError>
     }
 }
 
-/// Finds a store, or makes one where `create` may: at `TICKETS_DIR`, or as `.tickets` in `cwd`.
+/// Finds a store. If there is none, creates it at `TICKETS_DIR`, or as `.tickets` in `cwd`.
 pub fn find_or_init(explicit: Option<&OsStr>, cwd: &Path) -> Result<PathBuf, StoreError> {
     match find(explicit, cwd) {
         Err(StoreError::NoStore | StoreError::Missing(_)) => {

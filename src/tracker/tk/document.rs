@@ -1,35 +1,35 @@
-//! One ticket file as bytes with its front-matter fields located in it.
+//! One ticket file: its bytes, and the positions of its front matter fields.
 //!
-//! The first two `---` lines delimit the front matter; nothing in the body is ever taken for a field. Values are read
-//! leniently (flow and block lists, quotes, CRLF, a BOM); edits are in `edit`, and touch only the lines they must.
+//! The first two `---` lines delimit the front matter; nothing in the body is ever read as a field. Values are read leniently (flow
+//! and block lists, quotes, CRLF, a BOM). Edits are in `edit`, and change only the lines that they must.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// A ticket file's bytes and where its parts are.
+/// The bytes of a ticket file and the positions of its parts.
 #[derive(Debug, Clone)]
 pub struct Document {
     pub(super) bytes: Vec<u8>,
     pub(super) fields: Vec<Field>,
-    /// Where the line after the opening `---` starts.
+    /// The start of the line after the opening `---`.
     pub(super) front_start: usize,
-    /// Where the line after the closing `---` starts.
+    /// The start of the line after the closing `---`.
     pub(super) body_start: usize,
 }
 
-/// Where one `key: value` is.
+/// The position of one `key: value`.
 #[derive(Debug, Clone)]
 pub(super) struct Field {
     pub key: Range<usize>,
     /// The value on the key's own line, trimmed.
     pub value: Range<usize>,
-    /// The key's line and the lines that continue it, with line ends.
+    /// The key's line and its continuation lines, with line ends.
     pub block: Range<usize>,
 }
 
-/// One element of a list, where it is and what it means.
+/// One element of a list: its position and its value without quotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Item {
     pub span: Range<usize>,
@@ -110,12 +110,12 @@ impl Document {
         &self.bytes[self.body_start..]
     }
 
-    /// The file up to its title, that included.
+    /// Returns the file up to and including its title line.
     pub fn head(&self) -> &[u8] {
         &self.bytes[..self.title_line().map_or(self.body_start, |line| line.end)]
     }
 
-    /// The first body line that starts with `# `.
+    /// Returns the title: the first body line that starts with `# `.
     pub fn title(&self) -> Option<Cow<'_, str>> {
         let line = self.title_line()?;
         Some(String::from_utf8_lossy(trim_end(&self.bytes[line.start + 2..line.end])))
@@ -133,12 +133,12 @@ impl Document {
         None
     }
 
-    /// Keys in file order, as written.
+    /// Returns the keys in file order, as written.
     pub fn keys(&self) -> impl Iterator<Item = Cow<'_, str>> {
         self.fields.iter().map(|field| String::from_utf8_lossy(&self.bytes[field.key.clone()]))
     }
 
-    /// The last field of that name wins, as for every reader of the format.
+    /// Returns the last field of that name, as every reader of the format does.
     pub(super) fn field(&self, key: &str) -> Option<&Field> {
         self.fields.iter().rev().find(|field| &self.bytes[field.key.clone()] == key.as_bytes())
     }
@@ -147,18 +147,18 @@ impl Document {
         self.field(key).is_some()
     }
 
-    /// The value as text: quotes taken off, otherwise verbatim (a `#` is part of it).
+    /// Returns the value as text: without its quotes, otherwise unchanged (a `#` is part of it).
     pub fn text(&self, key: &str) -> Option<String> {
         let field = self.field(key)?;
         Some(unquote(&self.bytes[field.value.clone()]))
     }
 
-    /// Where a field's value ends, on its own line.
+    /// Returns the position where a field's value ends on the key's own line.
     pub fn value_end(&self, key: &str) -> Option<usize> {
         self.field(key).map(|field| field.value.end)
     }
 
-    /// The value of a field that holds one word or number: a trailing ` # comment` does not belong to it.
+    /// Returns the value of a field that holds one word or number, without a trailing ` # comment`.
     pub fn word(&self, key: &str) -> Option<String> {
         let field = self.field(key)?;
         Some(unquote(&self.bytes[word_span(&self.bytes, field.value.clone())]))
@@ -189,7 +189,7 @@ impl Document {
         }
     }
 
-    /// Elements of `a, "b", 'c']`, up to the closing bracket or `end`.
+    /// Returns the elements of `a, "b", 'c']`, up to the closing bracket or `end`.
     fn flow_items(&self, start: usize, end: usize) -> Vec<Item> {
         let mut items = Vec::new();
         let mut from = start;
@@ -217,7 +217,7 @@ impl Document {
         items
     }
 
-    /// Elements of a block list: the `- x` lines after the key.
+    /// Returns the elements of a block list: the `- x` lines after the key.
     fn block_items(&self, field: &Field) -> Vec<Item> {
         let mut items = Vec::new();
         let mut at = line_at(&self.bytes, field.block.start).end;
@@ -237,20 +237,20 @@ impl Document {
         items
     }
 
-    /// The line end this file uses.
+    /// Returns the line end that this file uses.
     pub(super) fn newline(&self) -> &'static str {
         let first = line_at(&self.bytes, 0);
         if self.bytes[first].ends_with(b"\r\n") { "\r\n" } else { "\n" }
     }
 }
 
-/// The line that starts at `start`, with its line end.
+/// Returns the line that starts at `start`, with its line end.
 pub(super) fn line_at(bytes: &[u8], start: usize) -> Range<usize> {
     let end = bytes[start..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |offset| start + offset + 1);
     start..end
 }
 
-/// How long the key of a `key:` line is; `None` for a line that continues the one before.
+/// Returns the length of the key in a `key:` line. `None` if the line has no key.
 fn key_length(line: &[u8]) -> Option<usize> {
     let first = line.first()?;
     if first.is_ascii_whitespace() || matches!(first, b'-' | b'#' | b']' | b'[') {
@@ -261,7 +261,7 @@ fn key_length(line: &[u8]) -> Option<usize> {
     (colon > 0 && after.is_ascii_whitespace()).then_some(colon)
 }
 
-/// Whether a line goes on with the value above it. Blank lines and comments do only if more of it follows.
+/// Whether a line continues the value above it. Blank lines and comments do so only if another continuation line follows.
 fn continues(line: &[u8]) -> bool {
     let indented = line.first().is_some_and(|first| first.is_ascii_whitespace() || matches!(first, b'-' | b']'));
     indented && !matches!(line.trim_ascii_start().first(), None | Some(b'#'))
@@ -278,7 +278,7 @@ pub(super) fn trimmed(bytes: &[u8], span: Range<usize>) -> Range<usize> {
     span.start + lead..span.start + lead + length
 }
 
-/// The part of a value before a ` # comment`; a quoted value ends with its quote.
+/// Returns the part of a value before a ` # comment`. A quoted value ends with its closing quote.
 pub(super) fn word_span(bytes: &[u8], value: Range<usize>) -> Range<usize> {
     let text = &bytes[value.clone()];
     if let Some(quote @ (b'"' | b'\'')) = text.first().copied()

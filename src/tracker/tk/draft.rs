@@ -1,6 +1,6 @@
-//! A new ticket file, in the byte layout that every reader of the format expects.
+//! Renders a new ticket file, in the byte layout that every reader of the format expects.
 
-/// What a new ticket holds; what is empty is left out.
+/// The content of a new ticket. Empty optional fields are left out of the file.
 #[derive(Debug, Clone, Default)]
 pub struct Draft {
     pub title: String,
@@ -12,9 +12,9 @@ pub struct Draft {
     pub assignee: String,
     pub external_ref: String,
     pub parent: String,
-    /// What goes between the brackets.
+    /// The text between the brackets of the list.
     pub tags: String,
-    /// Further `key: value` lines.
+    /// Additional `key: value` lines.
     pub extra: Vec<(&'static str, String)>,
     pub description: String,
     pub design: String,
@@ -33,7 +33,7 @@ impl Draft {
         }
     }
 
-    /// The file for this ticket under this id.
+    /// Renders the ticket file for this id.
     pub fn render(&self, id: &str) -> String {
         let mut text = format!(
             "---\nid: {id}\nstatus: {}\ndeps: [{}]\nlinks: []\ncreated: {}\ntype: {}\npriority: {}\n",

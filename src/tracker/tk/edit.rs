@@ -1,4 +1,4 @@
-//! Changes to a ticket file that leave every other byte as it was: unknown keys, quoting, line ends, the body.
+//! Edits a ticket file and leaves all other bytes unchanged: unknown keys, quoting, line ends, the body.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::document::{Document, Field, line_at, word_span};
 use super::notes;
 
 impl Document {
-    /// Sets a one-word field, keeping its quotes and a trailing comment. A missing one becomes the first field.
+    /// Sets a one-word field, keeping its quotes and a trailing comment. A missing field is inserted as the first one.
     pub fn set_word(&mut self, key: &str, value: &str) {
         let Some(field) = self.field(key) else {
             self.insert_first(key, value);
@@ -22,7 +22,7 @@ impl Document {
         self.splice(span, &format!("{gap}{quote}{value}{quote}"));
     }
 
-    /// Sets a field that holds free text: the whole value is replaced.
+    /// Sets a field that holds free text, replacing its whole value.
     pub fn set_text(&mut self, key: &str, value: &str) {
         match self.field(key).map(|field| (field.value.clone(), field.key.end + 1)) {
             Some((span, after_colon)) => {
@@ -33,14 +33,14 @@ impl Document {
         }
     }
 
-    /// Takes a field out with the lines that continue it.
+    /// Removes a field and its continuation lines.
     pub fn remove(&mut self, key: &str) {
         while let Some(block) = self.field(key).map(|field| field.block.clone()) {
             self.splice(block, "");
         }
     }
 
-    /// Adds an element; `false` when it is there already.
+    /// Adds a list element. `false` if the list contains it already.
     pub fn list_add(&mut self, key: &str, value: &str) -> bool {
         let items = self.items(key);
         if items.iter().any(|item| item.value == value) {
@@ -63,7 +63,7 @@ impl Document {
         true
     }
 
-    /// Takes an element out; `false` when it is not there.
+    /// Removes a list element. `false` if the list does not contain it.
     pub fn list_remove(&mut self, key: &str, value: &str) -> bool {
         let items = self.items(key);
         let Some(found) = items.iter().find(|item| item.value == value) else { return false };
@@ -78,7 +78,7 @@ impl Document {
         true
     }
 
-    /// Appends a note at the end of the file, with its heading if this is the first.
+    /// Appends a note at the end of the file, after a `## Notes` heading if this is the first note.
     pub fn add_note(&mut self, timestamp: &str, text: &str) {
         let addition = notes::appended(self.body(), timestamp, text, self.newline());
         let end = self.bytes.len();
@@ -94,7 +94,7 @@ impl Document {
         word_span(&self.bytes, field.value.clone()).is_empty()
     }
 
-    /// Writes the list on the key's own line, keeping what follows the closing bracket.
+    /// Writes the list on the key's own line, keeping the text after the closing bracket.
     fn write_flow(&mut self, field: &Field, raw: &[String]) {
         let list = format!("[{}]", raw.join(", "));
         let value = &self.bytes[field.value.clone()];
@@ -123,7 +123,7 @@ impl Document {
         line_at(&self.bytes, start)
     }
 
-    /// Replaces a part of the file and finds the fields again.
+    /// Replaces a part of the file and locates the fields again.
     pub(super) fn splice(&mut self, span: Range<usize>, with: &str) {
         let in_body = span.start >= self.body_start;
         self.bytes.splice(span, with.bytes());

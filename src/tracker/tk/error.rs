@@ -1,4 +1,4 @@
-//! What can go wrong with a ticket store, each with its path and a way out.
+//! Everything that can go wrong with a ticket store. Messages contain the path and, where possible, a remedy.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! What has to be known of every ticket of the store, brought up to date by looking only at what changed.
+//! An index of all tickets in the store, kept up to date by reading only the files that changed.
 //!
-//! Of each only the beginning of its file is kept, as it is there; bodies only as long as there is room.
+//! For each ticket it keeps the beginning of the file as raw bytes. It keeps bodies only up to a memory limit.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
@@ -18,11 +18,12 @@ use super::record::Record;
 use super::store::{Store, id_of_file};
 use super::ticket::Body;
 
-/// Changes that leave no trace in the journal (a mapped file, a network mount) are found at the latest after this.
+/// The longest time between two scans of all files. A scan finds changes that the journal misses (a memory-mapped file, a network
+/// mount).
 const FULL_LOOK: Duration = Duration::from_secs(60);
-/// How many bytes of bodies are kept in memory. What is beyond is read again by each list of the board that is not the same as the last.
+/// The most bytes of bodies that are kept in memory. Bodies beyond it are read again whenever the board is listed after a change.
 const BODIES: usize = 1 << 20;
-/// What a body takes besides its texts.
+/// The estimated overhead of a body besides its texts, in bytes.
 const BODY: usize = 200;
 
 pub(super) struct Index {
@@ -30,37 +31,37 @@ pub(super) struct Index {
     entries: BTreeMap<Box<str>, Entry>,
     journal: Option<Journal>,
     looked_at_all: Option<Instant>,
-    /// Grows with every change of an entry.
+    /// Increases with every change of an entry.
     version: u64,
-    /// Another index counts its own versions.
+    /// A random number that distinguishes the versions of this index from those of another one.
     life: u64,
-    /// The states that there are, each once.
+    /// The states in use, each stored once.
     states: Vec<Arc<str>>,
-    /// How much the bodies that are kept take.
+    /// The size of the bodies that are kept, in bytes.
     bodies: usize,
 }
 
 struct Entry {
     stamp: Stamp,
-    /// A link's target changes outside the directory, so it is looked at every time.
+    /// Whether the file is a symbolic link. A link's target changes outside the directory, so it is checked every time.
     link: bool,
     content: Content,
-    /// Read when first asked for: most tickets of a large store are closed and never are.
+    /// Read when it is first needed: most tickets of a large store are closed, and their bodies never are.
     body: Option<Arc<Body>>,
 }
 
 enum Content {
     Ticket {
         status: Arc<str>,
-        /// The file up to its title.
+        /// The file up to and including its title.
         head: Box<[u8]>,
     },
-    /// It can be read, and cannot be a ticket.
+    /// The file is readable but is not a ticket.
     Malformed(&'static str),
     Broken(Box<str>),
 }
 
-/// A ticket's fields and its body.
+/// The fields of a ticket and its body.
 pub(super) type Whole = (Record, Arc<Body>);
 
 impl Entry {
@@ -75,7 +76,7 @@ impl Entry {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
-    /// In nanoseconds, as is `changed`.
+    /// In nanoseconds, like `changed`.
     modified: i64,
     changed: i64,
     size: u64,
@@ -93,7 +94,7 @@ impl Stamp {
     }
 }
 
-/// Until the year 2262.
+/// Converts a time to nanoseconds. Works until the year 2262.
 fn nanoseconds(seconds: i64, rest: i64) -> i64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(rest)
 }
@@ -105,7 +106,7 @@ impl Index {
         Self { store, entries, journal: None, looked_at_all: None, version: 0, life, states, bodies: 0 }
     }
 
-    /// Brings every entry up to date.
+    /// Updates every entry.
     pub fn refresh(&mut self) -> Result<(), StoreError> {
         let seen = match (&self.journal, self.looked_at_all) {
             (Some(journal), Some(at)) if at.elapsed() < FULL_LOOK => journal.look(self.store.dir()),
@@ -128,7 +129,7 @@ impl Index {
     }
 
     fn look_at_all(&mut self) -> Result<(), StoreError> {
-        // The new journal is opened before the look, so that nothing falls between the two.
+        // The new journal is opened before the files are read, so that no change is missed in between.
         self.looked_at_all = None;
         self.journal = Journal::open(self.store.dir()).ok();
         let ids = self.store.ids()?;
@@ -144,7 +145,7 @@ impl Index {
         Ok(())
     }
 
-    /// Brings one entry up to date. With `always` the file is read even if it looks unchanged.
+    /// Updates one entry. With `always` the file is read even if it looks unchanged.
     pub fn look_at(&mut self, id: &str, always: bool) -> Result<(), StoreError> {
         let path = self.store.path(id);
         let known = self.entries.get(id);
@@ -202,7 +203,7 @@ impl Index {
         let known = self.states.iter().find(|state| ***state == *record.status).cloned();
         let status = known.unwrap_or_else(|| {
             let new: Arc<str> = record.status.as_str().into();
-            // What people misspell is not kept for ever.
+            // Misspelt states are not kept for ever.
             if self.states.len() < 32 {
                 self.states.push(Arc::clone(&new));
             }
@@ -211,7 +212,7 @@ impl Index {
         Content::Ticket { status, head: doc.head().into() }
     }
 
-    /// The same mark: the same tickets.
+    /// Returns a mark. Two equal marks mean equal tickets.
     pub fn mark(&self) -> String {
         format!("{:016x}.{}", self.life, self.version)
     }
@@ -220,7 +221,7 @@ impl Index {
         self.entries.keys().map(AsRef::as_ref)
     }
 
-    /// The ticket's fields; an error for a file that is there and is no ticket.
+    /// Returns the fields of a ticket. An error means that the file exists and is not a ticket.
     pub fn record(&self, id: &str) -> Result<Option<Record>, &str> {
         match self.entries.get(id).map(|entry| &entry.content) {
             None => Ok(None),
@@ -232,7 +233,7 @@ impl Index {
         }
     }
 
-    /// In which state each ticket is, or why its file is none.
+    /// Returns the state of each ticket, or why its file is not a ticket.
     pub fn states(&self) -> impl Iterator<Item = (&str, Result<&str, &str>)> {
         self.entries.iter().map(|(id, entry)| (&**id, entry.state()))
     }
@@ -241,7 +242,7 @@ impl Index {
         self.entries.get(id).map(Entry::state)
     }
 
-    /// Reads the bodies of these as far as there is room for them.
+    /// Reads the bodies of these tickets until the memory limit is reached.
     pub fn keep_bodies(&mut self, ids: &[String]) {
         for id in ids {
             let is_kept = |index: &Self| index.entries.get(&**id).is_none_or(|entry| entry.body.is_some());
@@ -251,7 +252,7 @@ impl Index {
         }
     }
 
-    /// The ticket's fields and body, from the same version of the file.
+    /// Returns the fields and the body of a ticket, both from the same version of its file.
     pub fn full(&mut self, id: &str) -> Result<Option<Whole>, StoreError> {
         let Some(entry) = self.entries.get(id).filter(|entry| entry.state().is_ok()) else { return Ok(None) };
         if let (Some(body), Ok(Some(record))) = (&entry.body, self.record(id)) {
@@ -266,7 +267,7 @@ impl Index {
         let (record, body) = (Record::read(id, &doc), Arc::new(Body::read(&doc, modified / 1_000_000)));
         let size = size_of_body(&body);
         if self.bodies + size <= BODIES {
-            // What is kept of a ticket is of one version.
+            // The fields and the body that are kept come from the same version of the file.
             let content = self.content(id, &doc);
             if let Some(entry) = self.entries.get_mut(id) {
                 entry.content = content;
@@ -309,7 +310,7 @@ mod tests {
             }
             assert!(index.bodies <= BODIES && index.bodies > BODIES / 2, "{}", index.bodies);
         }
-        // What goes or changes gives its room back.
+        // A body that is removed or replaced frees its memory.
         write(dir.path(), "a", "Another", "short");
         fs::remove_file(dir.path().join("b.md")).unwrap();
         index.look_at("a", true).unwrap();

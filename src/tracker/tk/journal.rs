@@ -1,16 +1,16 @@
-//! Which ticket files changed since the last look, as the kernel recorded it at the moment of each change.
+//! Reports which ticket files changed since the last call, from the kernel's record (inotify).
 //!
-//! Asked, not told: a look drains what is queued, so a change made before the look is always in it. Where there is no
-//! such record every look is a full one.
+//! Each call reads all queued events, so a change made before the call is always included. On systems without such a record every
+//! call reports `Lost`, and all files are read.
 
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
 pub(super) enum Seen {
-    /// Only these names.
+    /// Only these files changed.
     Names(BTreeSet<String>),
-    /// The record has a gap, or the directory is another one: look at everything, with a new journal.
+    /// The record has a gap, or the directory was replaced: all files have to be read, with a new journal.
     Lost,
 }
 

@@ -1,7 +1,7 @@
 //! The embedded tracker: `.tickets/*.md` files in the format of the public `tk` command.
 //!
-//! Owns reading and writing those files. `store` is shared with the command in `cli/tk`; `adapter` is the board as the
-//! engine sees it. Nothing here words output for people or decides what is dispatched.
+//! Reads and writes those files. The command in `cli/tk` uses the same `store`; `adapter` is the board as the engine sees it. This
+//! module prints nothing for people and does not decide what is dispatched.
 
 mod adapter;
 mod board;

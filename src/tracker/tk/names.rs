@@ -1,4 +1,4 @@
-//! Ticket ids: which ones are acceptable, and how new ones are made.
+//! Ticket ids: the check for valid ones, and the generation of new ones.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::error::StoreError;
 
-/// Refuses what could leave the store or match more than one file: an id is a plain file name without its `.md`.
+/// Checks that an id is a plain file name without its `.md`. Refuses ids that could leave the store or match more than one file.
 pub fn check_id(id: &str) -> Result<(), StoreError> {
     let why = if id.is_empty() {
         "it is empty"
@@ -26,7 +26,8 @@ pub fn check_id(id: &str) -> Result<(), StoreError> {
     Err(StoreError::InvalidId { id: id.to_owned(), why })
 }
 
-/// The first character of each part of the directory's name, or its first three when that is only one.
+/// Returns the prefix of new ids: the first character of each part of the directory's name, or its first three characters if the
+/// name has only one part.
 pub fn prefix_for(directory: &Path) -> String {
     let name = directory.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let usable = |c: &char| c.is_alphanumeric();
@@ -38,7 +39,7 @@ pub fn prefix_for(directory: &Path) -> String {
     if start.is_empty() { "tk".to_owned() } else { start }
 }
 
-/// `prefix-xxxx`; whoever creates the file makes sure that it is new.
+/// Returns a random id `prefix-xxxx`. The caller that creates the file makes sure that the id is unused.
 pub fn fresh_id(prefix: &str) -> String {
     const ALPHABET: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
     let mut hasher = RandomState::new().build_hasher();

@@ -1,9 +1,9 @@
-//! The `## Notes` section: reading, appending, and rewording one note.
+//! The `## Notes` section: reading all notes, appending one, and replacing the text of one.
 //!
-//! A note is a line `**<timestamp>**` and what follows it. The format has no author and no id. A note written through
-//! Dirigent (its own words or a worker's) ends with the hidden line `<!-- dirigent:KEY -->`; all others are a person's.
-//! Text that looks like a heading of a note or like that line is indented by one space when it is written, so that
-//! nobody's text can pass for somebody else's note.
+//! A note is a line `**<timestamp>**` and the text after it. The format has no author and no id. A note written through Dirigent
+//! (by itself or by a worker) ends with the hidden line `<!-- dirigent:KEY -->`; every other note is a person's. Lines that look
+//! like a note's heading or like that hidden line are indented by one space when they are written, so that no text can pass for
+//! another author's note.
 
 use std::ops::Range;
 
@@ -15,19 +15,19 @@ const MARKER_CLOSE: &[u8] = b" -->";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TicketNote {
-    /// The timestamp, with `.2`, `.3` for further notes of the same second; `key:KEY` for a note of ours. It stays the
-    /// same when notes are added, reworded or taken away around it, unless one of the same second is taken away before it.
+    /// The timestamp, with `.2`, `.3` for further notes of the same second; `key:KEY` for a note written through Dirigent. It stays
+    /// the same when other notes are added, reworded or removed, except when an earlier note of the same second is removed.
     pub id: String,
     pub timestamp: Option<String>,
     pub text: String,
-    /// The hidden key of a note written through Dirigent.
+    /// The key in the hidden line. `None` for a person's note.
     pub key: Option<String>,
-    /// In the file: everything between the timestamp's line and the hidden line or the next note.
+    /// The position in the file: everything between the timestamp's line and the hidden line or the next note.
     pub(super) span: Range<usize>,
 }
 
 impl Document {
-    /// The body without its title, up to the notes.
+    /// Returns the body without its title, up to the notes.
     pub fn description(&self) -> String {
         let end = section(self.body()).map_or(self.bytes.len(), |found| self.body_start + found.description_end);
         let mut text = Vec::with_capacity(end - self.body_start);
@@ -41,7 +41,7 @@ impl Document {
         String::from_utf8_lossy(text.trim_ascii()).into_owned()
     }
 
-    /// All notes, in file order.
+    /// Returns all notes in file order.
     pub fn notes(&self) -> Vec<TicketNote> {
         let Some(found) = section(self.body()) else { return Vec::new() };
         let mut notes: Vec<TicketNote> = Vec::new();
@@ -59,7 +59,7 @@ impl Document {
         notes
     }
 
-    /// Rewords a note that carries a hidden key; the timestamp and the key stay.
+    /// Replaces the text of a note that has a hidden key. The timestamp and the key stay.
     pub fn reword_note(&mut self, note: &TicketNote, text: &str) {
         let newline = self.newline();
         let text = escaped(text, newline);
@@ -117,7 +117,7 @@ struct Section {
     entries: usize,
 }
 
-/// Where the notes begin: a `## Notes` line, or else the first note after a heading that only starts like it.
+/// Finds the start of the notes: a `## Notes` line, or otherwise the first note after a heading that only starts with those words.
 fn section(body: &[u8]) -> Option<Section> {
     let mut at = 0;
     let mut similar = false;
@@ -138,7 +138,7 @@ fn section(body: &[u8]) -> Option<Section> {
     fallback
 }
 
-/// What a further note adds at the end of a file with this body.
+/// Returns the text to append for a new note to a file with this body.
 pub(super) fn appended(body: &[u8], timestamp: &str, text: &str, newline: &str) -> String {
     let text = escaped(text, newline);
     let heading = if body.split(|byte| *byte == b'\n').any(|line| line.starts_with(HEADING)) {
@@ -149,17 +149,17 @@ pub(super) fn appended(body: &[u8], timestamp: &str, text: &str, newline: &str) 
     format!("{heading}{newline}**{timestamp}**{newline}{newline}{text}{newline}")
 }
 
-/// The hidden line that makes a note ours, for a document that `add_note` has just been called on.
+/// Returns the hidden line that marks a note as written through Dirigent. Appended right after `add_note`.
 pub(super) fn marker_line(key: &str, newline: &str) -> String {
     format!("<!-- dirigent:{} -->{newline}", safe_key(key))
 }
 
-/// Keys are written without blanks, `<`, `>` or control characters, so that they cannot end the hidden line.
+/// Replaces blanks, `<`, `>`, control characters and the like in a key, so that it cannot end the hidden line.
 pub(super) fn safe_key(key: &str) -> String {
     key.chars().map(|c| if c.is_alphanumeric() || "._:/#@+=-".contains(c) { c } else { '_' }).collect()
 }
 
-/// Indents the lines that a reader would take for structure.
+/// Indents the lines that would be read as structure.
 pub(super) fn escaped(text: &str, newline: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for (number, line) in text.split('\n').enumerate() {
@@ -175,7 +175,7 @@ pub(super) fn escaped(text: &str, newline: &str) -> String {
     out
 }
 
-/// The same for text that goes above the notes: there a `## Notes` heading would be taken for structure as well.
+/// Like `escaped`, for text above the notes: there a `## Notes` heading would be read as structure too.
 pub(super) fn escaped_section(text: &str) -> String {
     let lines = text.split('\n').map(|line| match line.as_bytes().starts_with(HEADING) {
         true => format!(" {line}"),

@@ -1,27 +1,27 @@
-//! A ticket file's front matter and title as values: what lists, the dependency logic and the adapter decide by.
+//! The front matter and the title of a ticket file as values, for lists, the dependency logic and the adapter.
 
 use super::document::Document;
 
 /// One ticket without its body.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Record {
-    /// The file's name without `.md`: the identity by which it is read and written.
+    /// The file name without `.md`: the id by which the ticket is read and written.
     pub id: String,
-    /// The `id:` line, if there is one.
+    /// The value of the `id:` line. `None` if there is no such line.
     pub declared_id: Option<String>,
     pub status: String,
     pub deps: Vec<String>,
     pub links: Vec<String>,
     pub created: Option<String>,
     pub kind: Option<String>,
-    /// As written; 2 when missing.
+    /// As written in the file; "2" if missing.
     pub priority: String,
     pub assignee: Option<String>,
     pub external_ref: Option<String>,
     pub parent: Option<String>,
     pub tags: Vec<String>,
     pub resolution: Option<String>,
-    /// The key under which Dirigent created it.
+    /// The key under which Dirigent created the ticket. `None` for other tickets.
     pub dirigent_key: Option<String>,
     pub title: Option<String>,
 }
@@ -56,12 +56,12 @@ impl Record {
         self.status == "closed"
     }
 
-    /// Closed without success: whoever waits for it goes on waiting.
+    /// Whether the ticket was closed without success. Tickets that depend on it keep waiting.
     pub fn has_failed(&self) -> bool {
         self.resolution.as_deref() == Some(FAILED) || self.status == FAILED
     }
 
-    /// Finished, and well: the only thing that lets a dependent ticket go.
+    /// Whether the ticket was finished successfully. Only then may a dependent ticket start.
     pub fn satisfies(&self) -> bool {
         self.is_closed() && !self.has_failed()
     }

@@ -1,5 +1,5 @@
-//! Putting a new version of a file in place: locked among ourselves, whole or not at all, and never over a version
-//! that was saved by somebody who does not know our lock.
+//! Replaces a file atomically and under a lock. A version that was saved meanwhile by a program that does not take the lock is
+//! kept, where the system can exchange two files.
 
 use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Write};
@@ -50,11 +50,11 @@ impl StoreLock {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Replaced {
     Done,
-    /// The file is no longer what the new version was made from; it was left as it is now.
+    /// The file no longer holds the version that the new one was made from. It was left unchanged.
     Changed,
 }
 
-/// Puts `new` at `path` if the file still holds `base`.
+/// Writes `new` to `path` if the file still holds `base`.
 pub(super) fn replace(path: &Path, base: &[u8], new: &[u8]) -> Result<Replaced, StoreError> {
     let path = &real_path(path)?;
     let mode = fs::metadata(path).map_err(StoreError::io("read", path))?.permissions();
@@ -71,8 +71,8 @@ pub(super) fn replace(path: &Path, base: &[u8], new: &[u8]) -> Result<Replaced, 
         sync_directory(path);
         return Ok(Replaced::Done);
     }
-    // Somebody saved between the look and the exchange: their version goes back. If there is yet another version
-    // by then, that one is the newest and stays.
+    // Another program saved between the comparison and the exchange, so its version is put back. If there is yet another version by
+    // then, that one is the newest and stays.
     exchange(temp.path(), path)?;
     if read(temp.path())? != new {
         exchange(temp.path(), path)?;
@@ -80,7 +80,7 @@ pub(super) fn replace(path: &Path, base: &[u8], new: &[u8]) -> Result<Replaced, 
     Ok(Replaced::Changed)
 }
 
-/// Puts `content` at `path` unless there is a file already; `false` when there is.
+/// Creates `path` with `content`. `false` if there is a file already.
 pub(super) fn create(path: &Path, content: &[u8]) -> Result<bool, StoreError> {
     let temp = written_beside(path, content, None)?;
     match temp.persist_noclobber(path) {
@@ -114,7 +114,7 @@ fn written_beside(path: &Path, content: &[u8], mode: Option<Permissions>) -> Res
     Ok(temp)
 }
 
-/// A ticket file may be a link to one; the link stays.
+/// Follows a symbolic link, so that the link stays and its target is replaced.
 fn real_path(path: &Path) -> Result<PathBuf, StoreError> {
     match fs::symlink_metadata(path) {
         Ok(meta) if meta.is_symlink() => fs::canonicalize(path).map_err(StoreError::io("follow", path)),
@@ -122,14 +122,15 @@ fn real_path(path: &Path) -> Result<PathBuf, StoreError> {
     }
 }
 
-/// The name's new content is durable once its directory is. A file system that cannot sync one has nothing to lose.
+/// Syncs the file's directory: only then is the new content durable under this name. Errors are ignored, because a file system that
+/// cannot sync a directory has nothing to lose.
 fn sync_directory(path: &Path) {
     if let Some(Ok(dir)) = path.parent().map(File::open) {
         let _ = dir.sync_all();
     }
 }
 
-/// Swaps two files in one step; `false` where the system cannot.
+/// Exchanges two files in one step. `false` if the system cannot do that.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn exchange(one: &Path, other: &Path) -> Result<bool, StoreError> {
     use nix::errno::Errno;

@@ -1,7 +1,7 @@
 //! The ticket store: a directory of `<id>.md` files. Shared by the tracker adapter and the `tk` command.
 //!
-//! Reads take no lock. Every write holds the store's lock, works on what is in the file at that moment, and is put in
-//! place whole.
+//! Reads take no lock. Every write holds the store's lock, starts from the current content of the file, and replaces the file as a
+//! whole.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
@@ -15,7 +15,7 @@ use super::notes;
 use super::record::{FAILED, RESOLUTION, Record};
 use super::replace::{self, Replaced, StoreLock};
 
-/// Enough for the front matter and the title of nearly every ticket, in one read.
+/// Bytes in the first read: enough for the front matter and the title of nearly every ticket.
 const HEAD: usize = 4096;
 const ATTEMPTS: usize = 50;
 
@@ -31,7 +31,7 @@ pub struct BrokenFile {
     pub why: String,
 }
 
-/// What is in the store, in the order of the ids.
+/// The content of the store, ordered by id.
 #[derive(Debug, Clone, Default)]
 pub struct Listing {
     pub records: Vec<Record>,
@@ -51,7 +51,7 @@ impl Store {
         self.dir.join(format!("{id}.md"))
     }
 
-    /// The ids of all files, sorted. An error when the directory cannot be read: never an empty list instead.
+    /// Returns the ids of all files, sorted. A directory that cannot be read is an error, never an empty list.
     pub fn ids(&self) -> Result<Vec<String>, StoreError> {
         let entries = fs::read_dir(&self.dir).map_err(|source| match source.kind() {
             ErrorKind::NotFound => StoreError::Missing(self.dir.clone()),
@@ -69,7 +69,7 @@ impl Store {
         Ok(ids)
     }
 
-    /// All tickets without their bodies. A file that cannot be understood is named beside them.
+    /// Returns all tickets without their bodies, and the files that cannot be understood.
     pub fn list(&self) -> Result<Listing, StoreError> {
         let mut listing = Listing::default();
         for id in self.ids()? {
@@ -85,12 +85,12 @@ impl Store {
         Ok(listing)
     }
 
-    /// One ticket without its body.
+    /// Returns one ticket without its body.
     pub fn record(&self, id: &str) -> Result<Record, StoreError> {
         self.head(id).map(|doc| Record::read(id, &doc))
     }
 
-    /// The file as far as its title: reads no more of it than that needs.
+    /// Returns the file up to its title. Reads the rest of the file only if the title is not within the first `HEAD` bytes.
     pub fn head(&self, id: &str) -> Result<Document, StoreError> {
         let path = self.path(id);
         let mut file = File::open(&path).map_err(|source| self.open_error(id, &path, source))?;
@@ -109,7 +109,7 @@ impl Store {
         Document::parse(bytes).map_err(|malformed| self.malformed(id, malformed))
     }
 
-    /// The whole file.
+    /// Returns the whole file.
     pub fn document(&self, id: &str) -> Result<Document, StoreError> {
         Document::parse(self.raw(id)?).map_err(|malformed| self.malformed(id, malformed))
     }
@@ -120,7 +120,7 @@ impl Store {
         fs::read(&path).map_err(|source| self.open_error(id, &path, source))
     }
 
-    /// The full id for what somebody typed: an exact one, or a part that only one id holds.
+    /// Finds the full id for a typed one: an exact match, or else the only id that contains it.
     pub fn resolve(&self, typed: &str) -> Result<String, StoreError> {
         let typed = typed.trim();
         names::check_id(typed)?;
@@ -135,7 +135,7 @@ impl Store {
         }
     }
 
-    /// Waits for the store's lock. Everything that is written goes through what this returns.
+    /// Waits for the store's lock. All writes go through the returned value.
     pub fn lock(&self) -> Result<LockedStore<'_>, StoreError> {
         if !self.dir.is_dir() {
             return Err(match self.dir.exists() {
@@ -146,7 +146,7 @@ impl Store {
         Ok(LockedStore { store: self, _lock: StoreLock::acquire(&self.dir)? })
     }
 
-    /// One change to one ticket, under the lock.
+    /// Applies one change to one ticket, under the lock.
     pub fn update<T>(
         &self,
         id: &str,
@@ -179,8 +179,8 @@ pub struct LockedStore<'a> {
 }
 
 impl LockedStore<'_> {
-    /// Applies `edit` to the file as it is now. When somebody without our lock saves in between, the edit is applied
-    /// again to what they saved; so it may be called more than once.
+    /// Applies `edit` to the current content of the file. If a program that does not take the lock saves meanwhile, `edit` is
+    /// applied again to the saved content; so it may be called more than once.
     pub fn update<T>(
         &self,
         id: &str,
@@ -201,7 +201,7 @@ impl LockedStore<'_> {
         Err(StoreError::Contended(path))
     }
 
-    /// Creates a ticket under a fresh id, and answers the id.
+    /// Creates a ticket under a new id, and returns the id.
     pub fn create(&self, prefix: &str, draft: &Draft) -> Result<String, StoreError> {
         for _ in 0..ATTEMPTS {
             let id = names::fresh_id(prefix);
@@ -213,28 +213,28 @@ impl LockedStore<'_> {
         Err(StoreError::Invalid(format!("no free id with the prefix '{prefix}' was found; try again")))
     }
 
-    /// Creates the file of this id; `false` when there is one.
+    /// Creates the file of this id. `false` if it exists already.
     pub fn create_as(&self, id: &str, content: &[u8]) -> Result<bool, StoreError> {
         names::check_id(id)?;
         replace::create(&self.store.path(id), content)
     }
 }
 
-/// The changes that both the command and the adapter make to a ticket.
+/// The changes to a ticket that both the command and the adapter make.
 impl Document {
-    /// A status says nothing about how an earlier one ended, so a `resolution` goes with it.
+    /// Sets the status and removes `resolution`, which describes how the ticket was closed before.
     pub fn set_status(&mut self, status: &str) {
         self.set_word("status", status);
         self.remove(RESOLUTION);
     }
 
-    /// Closed without success. Other readers see a closed ticket, ours see that it failed.
+    /// Closes the ticket without success. Other programs see a closed ticket; Dirigent also sees that it failed.
     pub fn set_failed(&mut self) {
         self.set_word("status", "closed");
         self.set_word(RESOLUTION, FAILED);
     }
 
-    /// A note with a hidden key: by Dirigent or by a worker, never a person's.
+    /// Adds a note with a hidden key, which marks it as written by Dirigent or by a worker.
     pub fn add_keyed_note(&mut self, timestamp: &str, text: &str, key: &str) {
         self.add_note(timestamp, text);
         let marker = notes::marker_line(key, self.newline());
@@ -243,17 +243,17 @@ impl Document {
     }
 }
 
-/// The id of a ticket file's name; hidden files and others are none.
+/// Returns the id for a file name. `None` for hidden files and files that are not `.md`.
 pub fn id_of_file(name: &str) -> Option<&str> {
     name.strip_suffix(".md").filter(|id| !id.is_empty() && !id.starts_with('.'))
 }
 
-/// A README beside the tickets is not a broken ticket.
+/// Whether the file is a README, which is not a broken ticket.
 pub fn is_readme(id: &str) -> bool {
     id.eq_ignore_ascii_case("readme")
 }
 
-/// Now, in the format's spelling: UTC, whole seconds.
+/// Returns the current time as the format writes it: UTC, whole seconds.
 pub fn timestamp_now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

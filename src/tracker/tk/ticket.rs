@@ -1,4 +1,4 @@
-//! A ticket file as the engine's `Ticket`: what each field of the format means there.
+//! Turns a ticket file into the engine's `Ticket`.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::domain::ids::{CommentId, TicketId, TicketKey};
 use crate::domain::ticket::{Blocker, Dispatchable, Ticket, normalise_labels};
 use crate::domain::time::Timestamp;
 
-/// What only the body tells.
+/// The parts of a ticket that only the body of its file contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Body {
     pub description: Option<String>,
@@ -30,11 +30,11 @@ impl Body {
     }
 }
 
-/// What a ticket is called that was made without a title.
+/// The title of a ticket that was created without one.
 pub const NAMELESS: &str = "Untitled";
 
 impl Record {
-    /// Why this file cannot be a ticket, though it can be read.
+    /// Returns why a readable file cannot be a ticket. `None` if it can.
     pub fn malformed(&self) -> Option<&'static str> {
         if self.declared_id.is_none() {
             Some("it has no `id:` line")
@@ -48,7 +48,7 @@ impl Record {
     }
 }
 
-/// `look_up` finds the ticket that a dependency names.
+/// Builds the engine's ticket. `look_up` finds the ticket with the id of a dependency.
 pub(super) fn ticket(record: &Record, body: &Body, path: &Path, look_up: impl Fn(&str) -> Option<Record>) -> Ticket {
     let blocked_by = record.deps.iter().map(|dep| {
         let found = look_up(dep);
@@ -88,7 +88,7 @@ pub(super) fn ticket(record: &Record, body: &Body, path: &Path, look_up: impl Fn
     }
 }
 
-/// The format counts from 0, the engine from 1.
+/// Converts a priority. The format counts from 0, the engine from 1.
 fn priority_from_file(text: &str) -> Option<i64> {
     text.parse::<i64>().ok().filter(|priority| *priority >= 0).map(|priority| priority.saturating_add(1))
 }
@@ -98,7 +98,7 @@ pub(super) fn priority_for_file(priority: Option<i64>) -> String {
 }
 
 pub(super) fn comment(note: TicketNote) -> Comment {
-    // Below our own note, the same hidden line is a person's copy of it.
+    // A second note with the same key is a person's copy of the runner's note.
     let is_original = |note: &TicketNote| note.key.as_ref().is_some_and(|key| note.id == format!("key:{key}"));
     Comment {
         author: if is_original(&note) { Author::ourselves() } else { owner() },
@@ -109,7 +109,7 @@ pub(super) fn comment(note: TicketNote) -> Comment {
     }
 }
 
-/// Whoever can write into the store owns it; the format names nobody.
+/// The author of a person's text. The format has no authors, and every person who can write into the store owns it.
 fn owner() -> Author {
     Author::new("tk", TrustLevel::Admin)
 }

@@ -1,4 +1,4 @@
-//! Tells which ticket may have changed, the moment it does. Also when the directory appears only later.
+//! Sends a hint when a ticket file may have changed. Also watches a directory that is created only later.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use super::store::{id_of_file, is_readme};
 use crate::domain::hint::Hint;
 use crate::domain::ids::TicketId;
 
-/// How often a directory that is not there yet is looked for.
+/// The time between two checks for a directory that does not exist yet.
 const LOOK_FOR: Duration = Duration::from_millis(250);
-/// How often it is checked that the directory is still the same one.
+/// The time between two checks that the directory has not been replaced.
 const CHECK: Duration = Duration::from_secs(5);
-/// Hints that nobody has taken yet. Past that, whoever listens has to look at everything.
+/// The most hints that are queued. A receiver that misses more of them has to read everything.
 const AT_ONCE: usize = 256;
 
 pub(super) struct Watch {
@@ -30,7 +30,7 @@ enum Message {
 }
 
 impl Watch {
-    /// `None` when the system gives no watch; the reason is logged.
+    /// Starts the watch. `None` if the system offers none; the reason is logged.
     pub fn start(dir: PathBuf) -> Option<Self> {
         let (orders, inbox) = mpsc::channel();
         let from_watcher = orders.clone();
@@ -132,7 +132,7 @@ impl Loop {
     }
 
     fn tell(&self, hint: Hint) {
-        // Nobody may be listening yet.
+        // An error means that there is no receiver yet.
         let _ = self.sender.send(hint);
     }
 }
