@@ -1,4 +1,4 @@
-//! Merges in memory: the commit that a merge would make, without a work tree and without moving a ref.
+//! Computes merges with libgit2: the commit that a merge would make, without a work tree and without moving a ref.
 
 use git2::{Commit, DiffFormat, Index, Oid, Repository, Sort};
 use sha2::{Digest, Sha256};
@@ -10,23 +10,23 @@ use crate::workspace::commits::Commits;
 use crate::workspace::conflicting_files;
 use crate::workspace::repo::RepoPlace;
 
-/// What a merge comes to.
+/// The result of combining a head with a base.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Combined {
-    /// This commit belongs at the tip of the base.
+    /// The commit to put at the tip of the base branch. It is written to the object database; no ref points to it yet.
     Commit(Oid),
-    /// The base has it all already.
+    /// The base already contains the work; there is nothing to merge.
     Nothing,
     Conflict(Vec<String>),
 }
 
-/// The pull request's part in it.
+/// The commits to combine, and how the new commit is written.
 #[derive(Clone, Copy)]
 pub struct Wanted<'a> {
     pub base: Oid,
     pub head: Oid,
     pub message: &'a str,
-    /// In whose name, and how, commits are made.
+    /// Author, committer and signing of new commits.
     pub commits: &'a Commits,
 }
 
