@@ -71,7 +71,7 @@ pub trait Forge: Send + Sync {
     /// Removes the pull request from the forge's own merge queue. Not being in the queue counts as success.
     async fn dequeue(&self, permit: &Permit, number: PrNumber) -> Result<(), ForgeError>;
 
-    /// Merges the base into the branch.
+    /// Merges the base into the branch if the branch is still at `head`.
     async fn update_branch(&self, permit: &Permit, number: PrNumber, head: &CommitId) -> Result<Updated, ForgeError>;
 
     /// Changes the runner's part of a pull request: title, the text between the runner's markers, draft or ready, labels.

@@ -1,6 +1,5 @@
 //! The HTTP API, the dashboard and the webhooks. They read published pictures (snapshots of the state), the ledger and transcripts, and
-//! send commands through a handle, as people do over the control socket. They never see the engine's state, and nothing here delays the
-//! scheduler.
+//! send commands through a handle, as people do over the control socket. They never see the engine's state, nor delay the scheduler.
 //!
 //! `listen` accepts connections, `guard` decides who may make a request, and `routes` is the table of all addresses. `shapes` are the types
 //! of the responses. `pictures` renders each published picture once, for all clients.

@@ -1,5 +1,4 @@
-//! Git operations for commands that a person runs: reading a repository's state, initialising one, putting a branch aside, reverting a
-//! merge.
+//! Git operations for a person's commands: reading a repository's state, initialising one, putting a branch aside, reverting a merge.
 
 use std::path::Path;
 

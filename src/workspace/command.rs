@@ -21,8 +21,7 @@ const DRAIN_AFTER_EXIT: Duration = Duration::from_secs(2);
 pub struct Invocation {
     pub program: OsString,
     pub args: Vec<OsString>,
-    /// Whether the child is made the leader of a process group. Set to `false` for a program that starts its own session, which would fail
-    /// otherwise.
+    /// Whether the child is made the leader of a process group. `false` for a program that starts its own session: that would fail.
     pub leads_group: bool,
     pub cwd: PathBuf,
     /// The whole environment: nothing is inherited.

@@ -143,8 +143,7 @@ impl Git {
         })
     }
 
-    /// Makes a commit with the user's signature. No person is there to type a passphrase, so the signing program gets no display or
-    /// terminal.
+    /// Makes a commit with the user's signature. No person is there for a passphrase, so the signing program gets no display or terminal.
     pub async fn commit(
         &self,
         git_dir: &Path,

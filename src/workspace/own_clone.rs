@@ -40,8 +40,7 @@ impl NewClone {
         &self.folder
     }
 
-    /// Fetches the base branch and moves the clone to its place. Uses the runner's credential if there is a `remote`, else the user's own
-    /// git.
+    /// Fetches the base branch and moves the clone to its place. Uses the runner's credential if there is a `remote`, else the user's git.
     pub async fn fill(self, base: &str, remote: Option<&Remote>, timeout: Duration) -> Result<(), WorkspaceError> {
         let upstream = Upstream::on_forge(base);
         let trouble = match remote {

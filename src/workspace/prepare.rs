@@ -35,8 +35,8 @@ struct Made {
 }
 
 impl Workspaces {
-    /// Makes `<root>/<key>-<run>` on `branch`. A branch that is new or has no commit of its own starts at the current `base`; any other is
-    /// used where it is.
+    /// Makes `<root>/<key>-<run>` on `branch`. A branch with commits of its own, here or at the remote, is used where it is. Any other
+    /// branch starts at the current `base`.
     pub async fn prepare(
         &self,
         _permit: &Permit,
@@ -186,8 +186,7 @@ pub(super) fn make_room(root: &Path, target: &Path) -> Result<(), WorkspaceError
     std::fs::remove_dir(target).map_err(|_| WorkspaceError::Occupied { path: target.to_owned() })
 }
 
-/// Returns the branch's head, whether the branch is new, and a warning. Creates a missing branch, and moves it forward if its remote is
-/// ahead.
+/// Returns the branch's head, whether the branch is new, and a warning. Creates a missing branch, and follows its remote if that is ahead.
 fn set_branch(
     place: &RepoPlace,
     repo: &Repository,

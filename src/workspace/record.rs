@@ -1,7 +1,7 @@
 //! One small file per worktree, under the workspace root: its run, ticket, branch and base.
 //!
-//! It is written before the worktree is made and deleted after the worktree is gone, so that the next start can account for whatever a
-//! crash left. It lies outside the directories that agents work in.
+//! It is written before the worktree is made and deleted after the worktree is gone, so that the next start can account for everything that
+//! a crash left. It lies outside the directories that agents work in.
 
 use std::fs;
 use std::io::{self, Write};

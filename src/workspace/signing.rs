@@ -300,7 +300,7 @@ pub async fn try_receipt_key(place: &RepoPlace) -> Result<Option<SigningKey>, Si
 }
 
 impl super::Workspaces {
-    /// See [`try_receipt_key`].
+    /// Makes a test signature with the key for receipts; see [`try_receipt_key`].
     pub async fn try_receipt_key(&self) -> Result<Option<SigningKey>, SigningError> {
         try_receipt_key(&self.shared.place).await
     }

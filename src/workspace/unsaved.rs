@@ -1,4 +1,4 @@
-//! Finds work in a directory that exists nowhere else: uncommitted changes, and commits that are not pushed. Whatever cannot be determined
+//! Finds work in a directory that exists nowhere else: uncommitted changes, and commits that are not pushed. What cannot be determined
 //! counts as such work.
 
 use std::collections::HashSet;

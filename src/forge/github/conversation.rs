@@ -1,5 +1,4 @@
-//! What the runner writes on a pull request: comments, replies in conversations, review requests. Each call first looks whether it was
-//! written already.
+//! What the runner writes on a pull request: comments, replies, review requests. Each call first looks whether it was written already.
 
 use http::Method;
 use serde::Deserialize;

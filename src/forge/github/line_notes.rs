@@ -1,5 +1,4 @@
-//! Notes on lines of a pull request, each the start of a conversation. All new notes are sent as one review, so that people get one
-//! notification.
+//! Notes on lines of a pull request, each the start of a conversation. All new notes are sent as one review: people get one message.
 
 use std::collections::{BTreeMap, BTreeSet};
 

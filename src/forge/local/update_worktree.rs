@@ -102,7 +102,7 @@ fn touched(repo: &Repository, step: Step) -> Result<Vec<Touched>, git2::Error> {
         .collect())
 }
 
-/// The paths in the tree's index.
+/// Returns the paths in the tree's index.
 fn tracked(tree: &CheckedOut) -> BTreeSet<Vec<u8>> {
     git2::Index::open(&tree.git_dir.join("index"))
         .map(|index| index.iter().map(|entry| entry.path).collect())

@@ -111,8 +111,7 @@ fn line(job: &JobView, jobs: &BTreeMap<&str, &JobView>) -> GraphLine {
     GraphLine { key: job.key.clone(), path: segment(&job.key), words: job.phase.words(), blockers: blockers.collect() }
 }
 
-/// Returns each ticket's column: its number of steps from a ticket that waits for none. The second result are the tickets in a cycle, or
-/// behind one.
+/// Returns each ticket's column (its number of steps from a ticket that waits for none), and the tickets in a cycle or behind one.
 fn layers<'a>(edges: &[Edge<'a>]) -> (BTreeMap<&'a str, usize>, BTreeSet<&'a str>) {
     let mut layer: BTreeMap<&str, usize> = BTreeMap::new();
     let mut open = names(edges);
