@@ -1,4 +1,4 @@
-//! Merges in memory: the commit that a merge would make, without a work tree and without moving a ref.
+//! Computes merges with libgit2: the commit that a merge would make, without a work tree and without moving a ref.
 
 use git2::{Commit, DiffFormat, Index, Oid, Repository, Sort};
 use sha2::{Digest, Sha256};
@@ -10,23 +10,23 @@ use crate::workspace::commits::Commits;
 use crate::workspace::conflicting_files;
 use crate::workspace::repo::RepoPlace;
 
-/// What a merge comes to.
+/// The result of combining a head with a base.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Combined {
-    /// This commit belongs at the tip of the base.
+    /// The commit to put at the tip of the base branch. It is written to the object database; no ref points to it yet.
     Commit(Oid),
-    /// The base has it all already.
+    /// The base already contains the work; there is nothing to merge.
     Nothing,
     Conflict(Vec<String>),
 }
 
-/// The pull request's part in it.
+/// The commits to combine, and how the new commit is written.
 #[derive(Clone, Copy)]
 pub struct Wanted<'a> {
     pub base: Oid,
     pub head: Oid,
     pub message: &'a str,
-    /// In whose name, and how, commits are made.
+    /// Author, committer and signing of new commits.
     pub commits: &'a Commits,
 }
 
@@ -46,7 +46,7 @@ pub fn is_in(repo: &Repository, commit: Oid, tip: Oid) -> Result<bool, git2::Err
     Ok(commit == tip || repo.graph_descendant_of(tip, commit)?)
 }
 
-/// Whether the base holds the branch's work under other commits: somebody squashed or rebased it by hand.
+/// Whether the base contains the branch's work under other commits, for example after a squash or rebase by a person.
 pub fn is_in_otherwise(repo: &Repository, head: Oid, base: Oid) -> Result<bool, git2::Error> {
     let (head, base) = (repo.find_commit(head)?, repo.find_commit(base)?);
     let common = repo.find_commit(repo.merge_base(base.id(), head.id())?)?;
@@ -57,7 +57,7 @@ pub fn is_in_otherwise(repo: &Repository, head: Oid, base: Oid) -> Result<bool, 
     Ok(settled(repo, &mut merged)? == Some(base.tree_id()))
 }
 
-/// Whether a commit holds the work of a head, however that was merged. `None` where the head is not in the repository any more.
+/// Whether a commit contains the work of a head, no matter how that was merged. `None` if the head or the commit is not in the repository.
 pub fn holds_work(place: &RepoPlace, commit: &CommitId, head: &CommitId) -> Result<Option<bool>, ForgeError> {
     let failed = |error: git2::Error| ForgeError::Git(error.message().to_owned());
     let repo = place.open().map_err(|error| ForgeError::Git(error.to_string()))?;
@@ -67,7 +67,7 @@ pub fn holds_work(place: &RepoPlace, commit: &CommitId, head: &CommitId) -> Resu
     Ok(Some(held))
 }
 
-/// The files in which the two cannot be merged.
+/// Returns the files in which the two commits conflict.
 pub fn conflicts(repo: &Repository, base: Oid, head: Oid) -> Result<Vec<String>, git2::Error> {
     let merged = repo.merge_commits(&repo.find_commit(base)?, &repo.find_commit(head)?, None)?;
     if merged.has_conflicts() { conflicting_files(&merged) } else { Ok(Vec::new()) }
@@ -90,7 +90,7 @@ fn settled(repo: &Repository, index: &mut Index) -> Result<Option<Oid>, git2::Er
     if index.has_conflicts() { Ok(None) } else { index.write_tree_to(repo).map(Some) }
 }
 
-/// Each commit of the branch again on top of the base; merges of the base into the branch fall away.
+/// Applies each commit of the branch on top of the base. Merges of the base into the branch are left out.
 fn rebase(repo: &Repository, wanted: &Wanted<'_>) -> Result<Combined, git2::Error> {
     let mut walk = repo.revwalk()?;
     walk.set_sorting(Sort::TOPOLOGICAL | Sort::REVERSE)?;
@@ -119,7 +119,7 @@ fn rebase(repo: &Repository, wanted: &Wanted<'_>) -> Result<Combined, git2::Erro
     Ok(if tip.id() == wanted.base { Combined::Nothing } else { Combined::Commit(tip.id()) })
 }
 
-/// The base merged into the branch.
+/// Merges the base into the branch.
 pub fn update(repo: &Repository, wanted: &Wanted<'_>) -> Result<Combined, git2::Error> {
     if is_in(repo, wanted.base, wanted.head)? {
         return Ok(Combined::Nothing);
@@ -128,13 +128,13 @@ pub fn update(repo: &Repository, wanted: &Wanted<'_>) -> Result<Combined, git2::
     join(repo, &turned, true)
 }
 
-/// Whether two heads change the base in the same way: the same lines of the same files, with the same lines around them,
-/// wherever in the file they stand now.
+/// Whether two heads change the base in the same way: the same lines of the same files, with the same lines around them. Where in the file
+/// the lines are does not matter.
 pub fn is_same_change(repo: &Repository, base: Oid, before: Oid, after: Oid) -> Result<bool, git2::Error> {
     Ok(change(repo, base, before)? == change(repo, base, after)?)
 }
 
-/// Stands for what a head changes since it left the base.
+/// Returns a hash of what a head changes since it left the base.
 fn change(repo: &Repository, base: Oid, head: Oid) -> Result<[u8; 32], git2::Error> {
     let left_at = repo.find_commit(repo.merge_base(base, head)?)?;
     let diff = repo.diff_tree_to_tree(Some(&left_at.tree()?), Some(&repo.find_commit(head)?.tree()?), None)?;
@@ -142,7 +142,7 @@ fn change(repo: &Repository, base: Oid, head: Oid) -> Result<[u8; 32], git2::Err
     diff.print(DiffFormat::Patch, |delta, _, line| {
         let (old, new) = (delta.old_file(), delta.new_file());
         match line.origin() {
-            // The ids of whole files are not part of the change, nor is the place of a hunk.
+            // Neither the ids of whole files nor the position of a hunk are part of the change.
             'F' => {
                 hash.update(format!("F {:?} {:?} {:?} ", delta.status(), old.mode(), new.mode()));
                 hash.update(new.path_bytes().or(old.path_bytes()).unwrap_or_default());

@@ -1,4 +1,4 @@
-//! What can go wrong between us and a forge, by what has to happen next.
+//! Errors of a forge, sorted by how the caller has to react.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::domain::ids::{CommitId, PrNumber};
 pub enum ForgeError {
     #[error("the forge could not be reached: {0}")]
     Request(String),
-    /// The request left and its answer was lost: a write may have been done.
+    /// The request was sent and its response was lost: a write may have taken effect.
     #[error("the forge's answer was lost: {0}")]
     MaybeDone(String),
-    /// Nothing gets through before a person mends the access.
+    /// The forge rejects the credentials. No call succeeds until a person repairs the access.
     #[error("the forge refuses our access: {0}")]
     Auth(String),
     #[error("the forge answered {status}: {detail}")]
@@ -22,7 +22,7 @@ pub enum ForgeError {
     Response(String),
     #[error("the forge limits our requests")]
     RateLimited { retry_after: Option<Duration> },
-    /// A call of this kind has to wait its turn; others go on.
+    /// A call of this kind has to wait for `wait`; other kinds of calls may go on.
     #[error("not for {} s: {why}", .wait.as_secs())]
     Later { wait: Duration, why: String },
     #[error("pull request {0} does not exist")]
@@ -33,10 +33,11 @@ pub enum ForgeError {
     OtherBase { expected: String, actual: String },
     #[error("it conflicts with the base in {}", files.join(", "))]
     Conflict { files: Vec<String> },
-    /// A person pushed to the branch, and theirs contradicts ours. The branch is at theirs; ours stays under the ref `kept`.
+    /// A person pushed to the branch, and those commits conflict with the runner's. The branch keeps the person's commits; the runner's are
+    /// kept under the ref `kept`.
     #[error("somebody pushed to the branch, and it contradicts ours in {}", files.join(", "))]
     Apart { files: Vec<String>, kept: String },
-    /// In the way for now (a dirty file, a protection rule): looked at again later.
+    /// Something prevents the call for now (a dirty file, a protection rule). It is tried again later.
     #[error("{0}")]
     NotNow(String),
     #[error("the forge refuses: {0}")]
@@ -66,7 +67,7 @@ impl ForgeError {
         }
     }
 
-    /// What a forge that has no such thing answers.
+    /// The error that a forge returns for a feature it does not have.
     pub fn unsupported(kind: &str, what: &str) -> Self {
         Self::Refused(format!("the {kind} forge has no {what}"))
     }

@@ -1,6 +1,6 @@
-//! What is ours in the text of a pull request, told apart from what people wrote around it.
+//! HTML comment markers that tell the runner's text in pull requests apart from text that people wrote around it.
 
-/// What is between these in the text of a pull request is ours.
+/// Marks the start of the runner's part of a pull request's text; `BODY_TO` marks its end.
 const BODY_FROM: &str = "<!-- dirigent:body -->\n";
 const BODY_TO: &str = "\n<!-- dirigent:end -->";
 
@@ -8,7 +8,7 @@ pub fn our_body(text: &str) -> String {
     format!("{BODY_FROM}{text}{BODY_TO}")
 }
 
-/// The text with our part of it replaced; where somebody removed it, it comes back at the end.
+/// Returns `old` with the runner's part replaced by `text`. If `old` has no such part, it is appended at the end.
 pub fn with_our_body(old: &str, text: &str) -> String {
     let ours = old.split_once(BODY_FROM).and_then(|(before, rest)| Some((before, rest.split_once(BODY_TO)?.1)));
     match ours {
@@ -17,7 +17,7 @@ pub fn with_our_body(old: &str, text: &str) -> String {
     }
 }
 
-/// How a comment of ours is found again.
+/// Returns the hidden marker by which the runner finds its own comment again.
 pub fn mark(key: &str) -> String {
     format!("<!-- dirigent:{key} -->")
 }

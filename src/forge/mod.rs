@@ -1,4 +1,4 @@
-//! Where branches become pull requests and pull requests are merged.
+//! The forge: opens pull requests for branches, reads their state and merges them. The trait `Forge` has one adapter per kind of forge.
 
 mod combine;
 mod error;
@@ -25,10 +25,10 @@ pub trait Forge: Send + Sync {
 
     fn capabilities(&self) -> ForgeCapabilities;
 
-    /// The pull request of `branch`: an open one if there is one, else the newest.
+    /// Finds the pull request of `branch`: an open one if there is one, else the newest.
     async fn find_pr(&self, branch: &str) -> Result<Option<PullRequest>, ForgeError>;
 
-    /// Looks at several pull requests, each with a result of its own.
+    /// Looks at several pull requests. Each has its own result.
     async fn inspect_many(&self, numbers: &[PrNumber]) -> Vec<(PrNumber, Result<PrLook, ForgeError>)>;
 
     /// Looks at one pull request.
@@ -39,10 +39,10 @@ pub trait Forge: Send + Sync {
             .map(|look| look.pr)
     }
 
-    /// The end of what a failed check printed.
+    /// Returns the last lines of the log of a failed check. Empty if there is no log to read.
     async fn check_log(&self, check: &str) -> Result<String, ForgeError>;
 
-    /// Whether a remark is still there, asked by its id.
+    /// Looks up by its id whether a remark (something that a trusted person wants) still exists.
     async fn find_remark(
         &self,
         number: PrNumber,
@@ -50,8 +50,8 @@ pub trait Forge: Send + Sync {
         id: &CommentId,
     ) -> Result<RemarkPresence, ForgeError>;
 
-    /// Brings the branch to the forge at exactly `head`, over nothing but `pushed`: the head that we pushed last. Where a person pushed
-    /// meanwhile, theirs and ours are joined.
+    /// Pushes the branch to the forge so that it points to `head`. Overwrites only `pushed`, the head that the runner pushed last. If a
+    /// person pushed in between, that person's commits and the runner's are joined.
     async fn push_branch(
         &self,
         permit: &Permit,
@@ -65,19 +65,19 @@ pub trait Forge: Send + Sync {
 
     async fn reopen(&self, permit: &Permit, number: PrNumber) -> Result<(), ForgeError>;
 
-    /// Merges `number` if its head and its base branch are still the expected ones. One that is merged already is a success.
+    /// Merges a pull request if its head and its base branch are still the expected ones. Already merged counts as success.
     async fn merge(&self, permit: &Permit, order: &MergeOrder) -> Result<Merged, ForgeError>;
 
-    /// Takes the pull request out of the forge's own merge queue; one that is not in it is a success.
+    /// Removes the pull request from the forge's own merge queue. Not being in the queue counts as success.
     async fn dequeue(&self, permit: &Permit, number: PrNumber) -> Result<(), ForgeError>;
 
-    /// Merges the base into the branch.
+    /// Merges the base into the branch if the branch is still at `head`.
     async fn update_branch(&self, permit: &Permit, number: PrNumber, head: &CommitId) -> Result<Updated, ForgeError>;
 
-    /// Changes what is ours about a pull request: title, the text between our markers, draft or ready, labels.
+    /// Changes the runner's part of a pull request: title, the text between the runner's markers, draft or ready, labels.
     async fn update_pr(&self, permit: &Permit, number: PrNumber, change: &PrChange) -> Result<(), ForgeError>;
 
-    /// One comment per key: written, or changed to this text.
+    /// Writes the comment that `key` identifies, or changes its text to `body` if it exists.
     async fn upsert_comment(
         &self,
         permit: &Permit,
@@ -86,7 +86,7 @@ pub trait Forge: Send + Sync {
         body: &str,
     ) -> Result<CommentId, ForgeError>;
 
-    /// Acknowledges a comment on a pull request. The same again changes nothing.
+    /// Acknowledges a comment on a pull request with a reaction. Repeating the call changes nothing.
     async fn react(
         &self,
         permit: &Permit,
@@ -95,8 +95,8 @@ pub trait Forge: Send + Sync {
         reaction: Acknowledgement,
     ) -> Result<(), ForgeError>;
 
-    /// Begins a conversation on each of these lines of `head`, once per key. Lines that the change does not show, and all of them if the
-    /// pull request has another head by now, are left out. Answers how many it began.
+    /// Begins a conversation on each of these lines of `head`, once per key, and returns how many it began. Skips lines that the change
+    /// does not show, and all lines if the pull request has another head by now.
     async fn begin_threads(
         &self,
         permit: &Permit,
@@ -122,7 +122,7 @@ pub trait Forge: Send + Sync {
 
     async fn rerun_check(&self, permit: &Permit, check: &str) -> Result<(), ForgeError>;
 
-    /// Keeps a receipt with the merged commit, for everybody who has the repository. One that is there already is a success.
+    /// Stores a receipt as a note on the merged commit, for everybody who has the repository. An existing receipt counts as success.
     async fn keep_receipt(
         &self,
         permit: &Permit,
@@ -131,14 +131,14 @@ pub trait Forge: Send + Sync {
         signature: Option<&str>,
     ) -> Result<(), ForgeError>;
 
-    /// Removes the merged branch.
+    /// Removes the merged branch if it still points to `head`.
     async fn delete_branch(&self, permit: &Permit, branch: &str, head: &CommitId) -> Result<(), ForgeError>;
 }
 
-/// What a forge can do. What it cannot is refused with a sentence, and not asked for.
+/// What a forge supports. The engine does not request what is missing here; a call for it anyway is refused with an error.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ForgeCapabilities {
-    /// Reviews, threads and comments on pull requests.
+    /// Reviews, conversations on lines and comments on pull requests.
     pub conversations: bool,
     /// Reactions to comments.
     pub reactions: bool,
@@ -150,7 +150,7 @@ pub struct ForgeCapabilities {
 /// One look at one pull request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PrLook {
-    /// When it was asked by the server's own clock, where it tells the time.
+    /// When the look was requested, by the server's own clock. `None` if the server does not report its time.
     pub asked_at: Option<Timestamp>,
     pub pr: PullRequest,
 }
@@ -162,19 +162,19 @@ pub enum RemarkPresence {
     NotVisible,
 }
 
-/// A merge, with everything that has to be as expected.
+/// A merge to perform, with the state that the pull request must still have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergeOrder {
     pub number: PrNumber,
     pub expected_head: CommitId,
     pub expected_base: String,
     pub method: MergeMethod,
-    /// Lines for the end of the commit message: what it was made for, and by which run.
+    /// Lines for the end of the commit message, for example the ticket and the run that the change was made for.
     pub trailers: Vec<String>,
 }
 
 impl Merged {
-    /// The commit on the base branch, where it is done and known.
+    /// The merge commit on the base branch. `None` while the merge is queued, or if the forge does not report the commit.
     pub fn commit(&self) -> Option<&CommitId> {
         match self {
             Self::Done { commit } => commit.as_ref(),
@@ -188,25 +188,25 @@ pub enum Merged {
     Done {
         commit: Option<CommitId>,
     },
-    /// The forge's own queue has it.
+    /// The pull request is in the forge's own merge queue.
     Queued,
 }
 
-/// What a push came to.
+/// The result of a push.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pushed {
     AsAsked,
-    /// A person had pushed to the branch: it is at this head now, which has both.
+    /// A person had pushed to the branch: it now points to `head`, which contains both sides.
     Joined {
         head: CommitId,
     },
 }
 
-/// The branch with the base merged in.
+/// The branch after the base was merged into it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Updated {
     pub head: CommitId,
-    /// The change against the base is what it was.
+    /// Whether the change against the base is still the same as before.
     pub same_diff: bool,
 }
 
@@ -218,7 +218,7 @@ pub struct PrChange {
     pub add_labels: Vec<String>,
 }
 
-/// Something about one line of a head.
+/// A note about one line of a head.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineNote {
     pub key: String,
@@ -227,7 +227,7 @@ pub struct LineNote {
     pub body: String,
 }
 
-/// A result of ours on a commit, as the forge shows it.
+/// A result of the runner on a commit, as the forge shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommitStatus {
     pub commit: CommitId,

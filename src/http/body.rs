@@ -1,4 +1,4 @@
-//! What comes in: read with a limit and a deadline, and taken for nothing but what it is.
+//! Reads request bodies, with limits for size and time.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use serde::de::DeserializeOwned;
 
 use super::error::ApiError;
 
-/// Of what people send: words to an agent are the longest.
+/// Limit of a body in bytes. The longest ones are messages to an agent.
 pub const LARGEST: usize = 64 << 10;
-/// Whoever needs longer for it is not a person's program.
+/// Time limit for a body to arrive.
 const TIME: Duration = Duration::from_secs(10);
 
-/// All of it, or why not.
+/// Reads the whole body. Fails if it is too large, too slow or incomplete.
 pub async fn read(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, ApiError> {
     let said = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     if said.is_some_and(|length| length > limit) {
@@ -30,14 +30,14 @@ pub async fn read(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes
     }
 }
 
-/// A JSON object. Nothing at all is an empty one.
+/// Reads the body as a JSON object. An empty body counts as an empty object.
 pub async fn object<T: DeserializeOwned>(headers: &HeaderMap, body: Body) -> Result<T, ApiError> {
     let bytes = read(headers, body, LARGEST).await?;
     let bytes = if bytes.is_empty() { &b"{}"[..] } else { &bytes };
     let unclear =
         |error: serde_json::Error| ApiError::bad_request(format!("the body could not be understood: {error}"));
     let value: serde_json::Value = serde_json::from_slice(bytes).map_err(unclear)?;
-    // A list would be taken for the fields in their order.
+    // serde would accept an array as the fields in their order.
     if !value.is_object() {
         return Err(ApiError::bad_request("the body has to be a JSON object"));
     }

@@ -1,19 +1,19 @@
-//! What leaves the machine: without its secrets, and without its paths.
+//! Removes secrets and paths of this machine from texts that leave it.
 
 use std::path::Path;
 
 use crate::launcher::environment::Secrets;
 
-/// Shorter paths stand in other words.
+/// Shorter paths are not replaced: they could be part of other words.
 const SHORTEST_PATH: usize = 4;
-/// What is left of one that was cut says something from here on.
+/// Minimum length of a truncated path that is still replaced.
 const SHORTEST_REST: usize = 8;
 
-/// Takes out of a text what is nobody's business.
+/// Replaces secrets and paths in texts.
 #[derive(Debug, Clone, Default)]
 pub struct Clean {
     secrets: Secrets,
-    /// A path of this machine and what is said in its place, the longest first.
+    /// Paths of this machine with their replacements, the longest first.
     places: Vec<(String, &'static str)>,
 }
 
@@ -21,7 +21,7 @@ impl Clean {
     pub fn new(secrets: Secrets, places: &[(&Path, &'static str)]) -> Self {
         let mut known: Vec<(String, &'static str)> = Vec::new();
         for (path, word) in places {
-            // Messages may name it either way.
+            // Messages may contain either form.
             for path in [Some(path.to_path_buf()), path.canonicalize().ok()].into_iter().flatten() {
                 let path = path.display().to_string();
                 if path.len() >= SHORTEST_PATH && !known.iter().any(|(known, _)| *known == path) {
@@ -33,12 +33,12 @@ impl Clean {
         Self { secrets, places: known }
     }
 
-    /// Only without secrets: what a person judges is shown as it is.
+    /// Removes only the secrets. Paths stay, because a person has to judge the text as it is.
     pub fn without_secrets(&self, text: &str) -> String {
         self.secrets.cut_from(text)
     }
 
-    /// The same number of bytes, so that places in the text stay what they are.
+    /// Masks secrets and paths with the same number of bytes, so that offsets in the text stay valid.
     pub fn masked(&self, bytes: &[u8]) -> Vec<u8> {
         let mut text = String::with_capacity(bytes.len());
         for chunk in bytes.utf8_chunks() {
@@ -54,7 +54,7 @@ impl Clean {
         text.into_bytes()
     }
 
-    /// Also of JSON, which stays JSON.
+    /// Removes secrets and paths. JSON stays valid JSON.
     pub fn text(&self, text: &str) -> String {
         let mut text = self.secrets.cut_from(text);
         for (path, word) in &self.places {
@@ -65,7 +65,7 @@ impl Clean {
         if text.contains('…') { self.without_rests(&text) } else { text }
     }
 
-    /// What was shortened in the middle of a path.
+    /// Replaces paths that were truncated with `…` in their middle.
     fn without_rests(&self, text: &str) -> String {
         let mut parts: Vec<String> = text.split('…').map(str::to_owned).collect();
         let before_a_cut = parts.len().saturating_sub(1);

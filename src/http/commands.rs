@@ -1,4 +1,4 @@
-//! What changes something. Each is the very request that the control socket takes, asked in the name of whoever has the token.
+//! The routes that change something. Each sends the same request as the control socket takes, in the name of the token's owner.
 
 use std::sync::Arc;
 
@@ -33,13 +33,13 @@ pub fn routes() -> Router<Arc<Site>> {
         .route("/api/v1/{key}/message", post(message))
 }
 
-/// What was done, in a sentence.
+/// What was done, as a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DoneAnswer {
     pub message: String,
 }
 
-/// For what needs no more words.
+/// The body of a request that needs no parameters.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NoWords {}
@@ -47,9 +47,9 @@ pub struct NoWords {}
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalWords {
-    /// The commit that was looked at. Another one is not approved.
+    /// The commit that was looked at. No other commit is approved.
     pub head: String,
-    /// Remarks that are overruled, by the names that the ticket shows.
+    /// The remarks that this approval overrules, by the names that the ticket shows.
     #[serde(default)]
     pub overrule: Vec<String>,
 }
@@ -64,7 +64,7 @@ pub struct Words {
 #[serde(deny_unknown_fields)]
 pub struct MessageWords {
     pub text: String,
-    /// Interrupts what the agent is doing.
+    /// Whether to interrupt what the agent is doing.
     #[serde(default)]
     pub urgent: bool,
 }
@@ -117,7 +117,7 @@ async fn reject(State(site): State<Arc<Site>>, Path(key): Path<String>, request:
     told(&site, Wish::Reject { ticket: known(&site, &key)?, text }, &by).await
 }
 
-/// An answer to a question is a message like any other: the agent that asked hears it, or the next prompt carries it.
+/// Answers an agent's question. The answer is a normal message: a live agent gets it at once, otherwise the next prompt contains it.
 async fn answer(State(site): State<Arc<Site>>, Path(key): Path<String>, request: Request) -> Asked {
     let (by, Words { text }) = heard(request).await?;
     let text = said(text)?;
@@ -130,7 +130,7 @@ async fn message(State(site): State<Arc<Site>>, Path(key): Path<String>, request
     told(&site, Wish::Message { ticket: known(&site, &key)?, text, urgent }, &by).await
 }
 
-/// Who asks, as the guard found, and with which words.
+/// Returns the token's name, as the guard found it, and the parsed body.
 async fn heard<T: DeserializeOwned>(request: Request) -> Result<(String, T), ApiError> {
     let (parts, body): (_, Body) = request.into_parts();
     let Some(Bearer(by)) = parts.extensions.get().cloned() else {
@@ -143,7 +143,7 @@ fn said(text: String) -> Result<String, ApiError> {
     if text.trim().is_empty() { Err(ApiError::bad_request("`text` says nothing")) } else { Ok(text) }
 }
 
-/// A ticket is named exactly here: what resembles a key is for people at a terminal, who see what was meant.
+/// Finds a ticket by its exact key or id. Similar keys are not accepted here, because a program cannot be asked which one it meant.
 fn known(site: &Site, key: &str) -> Result<String, ApiError> {
     let picture = site.handle.snapshot();
     find(&picture, key).map(|job| job.id.clone()).ok_or_else(|| ApiError::unknown_ticket(&site.clean.text(key)))

@@ -1,4 +1,4 @@
-//! What goes wrong, in the one envelope: `{"error":{"code","message"}}`.
+//! Errors of the API, in one envelope: `{"error":{"code","message"}}`.
 
 use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -6,13 +6,13 @@ use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-/// An answer that is not what was asked for. The message is for people and names nothing of this machine.
+/// An error response. The message is for people and contains nothing about this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiError {
     pub status: StatusCode,
     pub code: &'static str,
     pub message: String,
-    /// In seconds.
+    /// When to try again, in seconds.
     retry_after: Option<u64>,
 }
 
@@ -37,7 +37,7 @@ impl ApiError {
         Self::new(StatusCode::NOT_FOUND, "not_found", message)
     }
 
-    /// The code that Symphony's specification names.
+    /// An unknown ticket, with the code that Symphony's specification requires.
     pub fn unknown_ticket(name: &str) -> Self {
         let name: String = name.chars().take(80).collect();
         Self::new(StatusCode::NOT_FOUND, "issue_not_found", format!("no ticket `{name}` is known here"))
@@ -48,7 +48,7 @@ impl ApiError {
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
     }
 
-    /// It was understood, and the ticket is not where it could be done.
+    /// The request was understood, but the ticket is in a state in which it is not possible.
     pub fn conflict(message: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, "conflict", message)
     }
@@ -68,7 +68,7 @@ impl ApiError {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message)
     }
 
-    /// The log says more.
+    /// A failure inside the runner. The log has the details.
     pub fn internal(what: &str) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", format!("{what}; the runner's log says why"))
     }
@@ -91,7 +91,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// For a path that is there with another method. The router has put the methods that there are into the answer's `Allow`.
+/// The response for a path that exists with other methods. The router has set the response's `Allow` to these.
 pub async fn wrong_method(method: Method) -> ApiError {
     ApiError::method_not_allowed(&method)
 }

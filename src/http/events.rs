@@ -1,5 +1,5 @@
-//! `GET /api/v1/events`: what changes, as it changes. Each client takes events at its own pace from what is kept for everybody;
-//! one that is too far behind gets the whole state again, and one that takes nothing is given up (see `patient_stream`).
+//! `GET /api/v1/events`: changes of the state as server-sent events. Each client reads at its own pace from a buffer that all share. A
+//! client that is too far behind gets the whole state again; one that reads nothing is disconnected (see `patient_stream`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,9 +17,9 @@ use super::error::ApiError;
 use super::listen::until_true;
 use super::pictures::{Missed, Pictures, Rendered};
 
-/// Who follows events at the same time: fewer than there are connections.
+/// Limit of clients that follow events or logs at the same time. It is lower than the limit of connections.
 pub const FOLLOWERS: usize = 1100;
-/// Proxies cut what is silent for long.
+/// Interval of keep-alive comments: proxies close connections that are silent for long.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 pub async fn events(State(site): State<Arc<Site>>, headers: HeaderMap) -> Result<Response, ApiError> {
@@ -33,12 +33,12 @@ pub async fn events(State(site): State<Arc<Site>>, headers: HeaderMap) -> Result
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    // Proxies that gather answers would hold events back.
+    // Proxies that buffer responses would hold events back.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     Ok(response)
 }
 
-/// Ends with the client, or with the runner.
+/// Sends events to one client until the client or the runner is gone.
 async fn tell(pictures: Arc<Pictures>, mut seen: Option<u64>, mut client: Sender<Bytes>, place: OwnedSemaphorePermit) {
     let (mut changes, mut ended) = (pictures.changes(), pictures.ended());
     loop {
@@ -70,7 +70,7 @@ async fn tell(pictures: Arc<Pictures>, mut seen: Option<u64>, mut client: Sender
     drop(place);
 }
 
-/// The state itself is shared with everybody who asks for it.
+/// Returns the event with the whole state. Its data is shared with all other clients.
 fn whole(id: &str, newest: &Rendered) -> Vec<Bytes> {
     let head = format!("retry: 2000\nid: {id}\nevent: state\ndata: ");
     vec![Bytes::from(head), newest.state.clone(), Bytes::from_static(b"\n\n")]

@@ -1,4 +1,4 @@
-//! Who is let in: by the name that was asked for, by who asks, by where a page came from, and by token.
+//! Decides who may make a request, by the host name in it, the process that connects, the page it comes from, and the token.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -18,29 +18,29 @@ use super::Site;
 use super::error::ApiError;
 use crate::runtime::Standing;
 
-/// Changes that one name may ask for at once, and how many more each second.
+/// How many changes one token may request at once, and how many more each second.
 const BURST: f64 = 30.0;
 const PER_SECOND: f64 = 5.0;
-/// The same for wrong tokens, from everybody together.
+/// The same limits for wrong tokens, over all clients together.
 const WRONG_BURST: f64 = 10.0;
 const WRONG_PER_SECOND: f64 = 1.0;
 
-/// One connection, as the guard knows it.
+/// What the guard knows about a connection.
 #[derive(Debug, Clone)]
 pub struct Caller {
     pub standing: Arc<Standing>,
     pub ours: SocketAddr,
 }
 
-/// Who has a right to change something: the name of the token that was shown.
+/// The name of the token that the caller presented, which allows changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bearer(pub String);
 
-/// Comes before everything else.
+/// Runs before every route: checks the caller, and sets security headers on the response.
 pub async fn at_the_door(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
     let mut response = match let_in(&site, &request) {
         Ok(()) => next.run(request).await,
-        // A person at a browser can say a token only on a page that asks for it.
+        // A person in a browser is sent to the page that asks for a token.
         Err(error) if error.status == StatusCode::UNAUTHORIZED && wants_a_page(&request) => to_login(request.uri()),
         Err(error) => error.into_response(),
     };
@@ -58,7 +58,7 @@ fn let_in(site: &Site, request: &Request) -> Result<(), ApiError> {
         site.refusals.note(None, path, why);
         return Err(ApiError::forbidden(first_line(why)));
     }
-    // A sender of webhooks signs what it says, and calls us by a name that its proxy chose.
+    // Webhook senders sign what they send, and use a host name that their proxy chose.
     if path.starts_with("/webhooks/") {
         return Ok(());
     }
@@ -66,7 +66,7 @@ fn let_in(site: &Site, request: &Request) -> Result<(), ApiError> {
         let message = "this server is not called that; add the name to server.names if it is right";
         return Err(ApiError::new(StatusCode::FORBIDDEN, "wrong_host", message));
     }
-    // What the page that asks for a token needs holds nothing of the board.
+    // The login page and its assets show nothing of the board.
     let is_open = matches!(path, "/healthz" | "/readyz" | "/login") || path.starts_with("/assets/");
     if site.names.wide && !is_open {
         bearer(site, request.headers(), request.method())?;
@@ -79,7 +79,7 @@ fn wants_a_page(request: &Request) -> bool {
     request.method() == Method::GET && accepted.split(',').any(|kind| kind.trim().starts_with("text/html"))
 }
 
-/// The path goes along as a parameter: what means something in one is written in another way.
+/// Redirects to the login page. The path is passed as a parameter, so characters with a meaning in parameters are escaped.
 fn to_login(uri: &Uri) -> Response {
     let path = uri.path().replace('%', "%25").replace('&', "%26").replace('+', "%2B");
     let place = HeaderValue::from_str(&format!("/login?to={path}")).unwrap_or(HeaderValue::from_static("/login"));
@@ -89,7 +89,7 @@ fn to_login(uri: &Uri) -> Response {
     response
 }
 
-/// Comes before everything that changes something.
+/// Runs before every route that changes something: checks origin, token, caller and content type, and limits the rate.
 pub async fn before_a_change(State(site): State<Arc<Site>>, mut request: Request, next: Next) -> Response {
     match may_change(&site, &request) {
         Ok(bearer) => {
@@ -116,7 +116,7 @@ fn may_change(site: &Site, request: &Request) -> Result<Bearer, ApiError> {
     Ok(bearer)
 }
 
-/// For what changes nothing and costs something: no page of another site may cause it.
+/// Runs before routes that change nothing but cost something: refuses requests by pages of other sites, and limits the rate.
 pub async fn before_a_nudge(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
     let allowed = same_origin(&request).and_then(|()| site.pace.take("", BURST, PER_SECOND));
     match allowed {
@@ -133,7 +133,7 @@ fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or(text)
 }
 
-/// The name that was asked for. HTTP/1.1 wants exactly one.
+/// Returns the host name that the client requested. HTTP/1.1 requires exactly one.
 fn host_of(headers: &HeaderMap, uri: &Uri) -> Result<String, ApiError> {
     let mut hosts = headers.get_all(HOST).iter();
     let host = hosts.next().and_then(|host| host.to_str().ok());
@@ -148,7 +148,7 @@ fn host_of(headers: &HeaderMap, uri: &Uri) -> Result<String, ApiError> {
     Ok(host.to_ascii_lowercase())
 }
 
-/// A browser says where the page is from that asks. Whoever says nothing is not a page.
+/// Refuses requests that a browser sends for a page of another site. A client that sends neither header is not a browser.
 fn same_origin(request: &Request) -> Result<(), ApiError> {
     let refused = || {
         let message = "a page of another site asks for this, and that is never carried out";
@@ -176,7 +176,7 @@ fn bearer(site: &Site, headers: &HeaderMap, method: &Method) -> Result<Bearer, A
         let (scheme, token) = value.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
     });
-    // A person's browser shows its token as a cookie when it only wants to look: it cannot add a header to a link.
+    // A browser that follows a link cannot add a header, so for reading the token may be in a cookie.
     let is_look = method == Method::GET || method == Method::HEAD;
     let Some(shown) = shown.or_else(|| if is_look { cookie(headers) } else { None }) else {
         return Err(ApiError::unauthorized("this needs `Authorization: Bearer TOKEN`; `dirigent token` prints it"));
@@ -190,7 +190,7 @@ fn bearer(site: &Site, headers: &HeaderMap, method: &Method) -> Result<Bearer, A
     }
 }
 
-/// The cookie that the page sets once it was told a token.
+/// The cookie that the login page sets to the token that a person entered.
 pub const TOKEN_COOKIE: &str = "dirigent-token";
 
 fn cookie(headers: &HeaderMap) -> Option<&str> {
@@ -199,13 +199,13 @@ fn cookie(headers: &HeaderMap) -> Option<&str> {
     pairs.filter_map(|pair| pair.trim().split_once('=')).find(|(name, _)| *name == TOKEN_COOKIE).map(|(_, value)| value)
 }
 
-/// The names that this server goes by.
+/// The host names under which this server answers requests.
 #[derive(Debug, Clone)]
 pub struct ServedNames {
-    /// With the port, where it has to be said.
+    /// The names, some of them with a port.
     known: Vec<String>,
     port: u16,
-    /// Others than this machine can reach it: nothing is shown without a token.
+    /// Whether other machines can reach the server. Then nothing is shown without a token.
     pub wide: bool,
 }
 
@@ -225,7 +225,7 @@ impl ServedNames {
     }
 }
 
-/// How often something may be asked for, by name: so much at once, and so much more each second.
+/// A rate limiter with one token bucket per name.
 #[derive(Debug, Default)]
 pub struct RequestPace(Mutex<BTreeMap<String, (f64, Instant)>>);
 

@@ -1,5 +1,4 @@
-//! Listening: one place that binds, accepts and gives up on connections. Whoever is slow, silent or one too many is sent away
-//! before it costs anything.
+//! Binds the port, accepts connections and gives up on those that cost too much: silent ones, slow ones, and more than the limit.
 
 use std::io;
 use std::net::SocketAddr;
@@ -23,16 +22,16 @@ use super::patient_stream::PatientStream;
 use crate::launcher::sockets;
 use crate::runtime::standing_over_tcp;
 
-/// Connections at once; events are fewer, so that there is always room for a question.
+/// Limit of open connections. Clients that follow events are limited to fewer, so that there is always room for other requests.
 pub const CONNECTIONS: usize = 1280;
-/// For the head of a request, also on a connection that was quiet.
+/// Time limit for the head of a request, also on a connection that was idle before.
 const HEAD_TIME: Duration = Duration::from_secs(20);
-/// For somebody who takes nothing of what is sent.
+/// Time limit for a client that reads nothing of what is sent.
 const WRITE_TIME: Duration = Duration::from_secs(30);
 const LARGEST_HEAD: usize = 32 << 10;
-/// Before another connection is accepted when one could not be.
+/// Pause before the next try after a connection could not be accepted.
 const BREATH: Duration = Duration::from_millis(100);
-/// How long answers that are being given when the runner ends may take.
+/// Time limit for responses that are still being sent when the runner stops.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Error)]
@@ -58,7 +57,7 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener, ListenError> {
     })
 }
 
-/// By whom, where the system tells.
+/// Returns which program uses the address, as an ending for the error message. Empty if the system does not tell.
 fn used_by(address: SocketAddr) -> String {
     let pid = sockets::listener(address).and_then(|socket| sockets::holder(socket.inode, &[]));
     match pid.map(|pid| (pid, sockets::program_of(pid))) {
@@ -68,7 +67,7 @@ fn used_by(address: SocketAddr) -> String {
     }
 }
 
-/// Answers until `over` resolves.
+/// Serves connections until `over` resolves.
 pub async fn serve(listener: TcpListener, router: Router, over: impl Future<Output = ()>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     let known = Arc::new(Mutex::new(None));
@@ -82,7 +81,7 @@ pub async fn serve(listener: TcpListener, router: Router, over: impl Future<Outp
             () = &mut over => break,
         };
         let Ok((stream, theirs)) = accepted else {
-            // Too many open files, say. It must not be the end of listening.
+            // For example, too many open files. Listening must go on.
             tokio::time::sleep(BREATH).await;
             continue;
         };
@@ -118,7 +117,7 @@ async fn converse(
 ) {
     let Ok(ours) = stream.local_addr() else { return };
     let _ = stream.set_nodelay(true);
-    // Who it is comes before what they say.
+    // Find out which process connects before reading its request.
     let asked = tokio::task::spawn_blocking(move || standing_over_tcp(ours, theirs, &known)).await;
     let Ok(standing) = asked else { return };
     let caller = Caller { standing: Arc::new(standing), ours };
@@ -134,7 +133,7 @@ async fn converse(
         .max_buf_size(LARGEST_HEAD)
         .serve_connection(stream, service);
     tokio::pin!(talking);
-    // Whatever goes wrong here is the other end's affair.
+    // An error here concerns only this connection, and its client.
     tokio::select! {
         _ = &mut talking => {}
         () = until_true(&mut ending) => {
@@ -144,7 +143,7 @@ async fn converse(
     }
 }
 
-/// Also where nobody is left who could make it true.
+/// Waits until the flag is true, or until nothing can set it any more.
 pub async fn until_true(flag: &mut watch::Receiver<bool>) {
     let _ = flag.wait_for(|flag| *flag).await;
 }

@@ -1,7 +1,6 @@
-//! What agents printed: the whole record of a run, with ranges and as it grows, and what it comes to.
+//! What agents printed: the transcript of a run, in ranges or as it grows, and a summary of what the agent said and did.
 //!
-//! A record is told byte for byte as long as it is: what is nobody's business is starred out in place, so that a range means the same
-//! every time.
+//! A transcript is served with its exact length: secrets and paths are masked in place, so that a byte range always means the same.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -31,19 +30,19 @@ use crate::agent::transcript::newest_part;
 use crate::domain::ids::RunId;
 use crate::worker::transcript_path;
 
-/// Lines are told whole; one that is longer than this is told in pieces.
+/// Limit of a line that is served as a whole. A longer one is served in pieces.
 const LONGEST_LINE: u64 = 12 << 20;
-/// So far back a line's beginning is looked for.
+/// Step width for searching the beginning of a line backwards, in bytes.
 const STEP: u64 = 64 << 10;
 const PIECE: usize = 256 << 10;
-/// How often a record that grows is looked at.
+/// How often a growing transcript is checked for new lines.
 const LOOK: Duration = Duration::from_millis(300);
-/// What a transcript is read from: the end of the record.
+/// How many bytes at the end of the transcript a summary is made from.
 const PEEKED: u64 = 2 << 20;
 const USUAL_LINES: usize = 200;
 const MOST_LINES: usize = 2000;
 
-/// `GET /api/v1/runs/{run}/log`.
+/// Handles `GET /api/v1/runs/{run}/log`.
 pub async fn log(
     State(site): State<Arc<Site>>,
     Path(run): Path<String>,
@@ -52,7 +51,7 @@ pub async fn log(
 ) -> Result<Response, ApiError> {
     let path = record_of(&site, &run)?;
     let follow = parameter(query.as_deref(), "follow").is_some_and(|value| matches!(value, "" | "1" | "true"));
-    // What a live run is just printing is told once its line is whole: half of it could be half of a secret.
+    // The last line of a live run is served once it is complete: half a line could contain half a secret, which would not be recognised.
     let length = length_of(&path, is_live(&site, &run)).ok_or_else(|| no_such_run(&run))?;
     let range = match headers.get(RANGE).and_then(|range| range.to_str().ok()) {
         Some(range) => Some(read_range(range, length)?),
@@ -87,7 +86,7 @@ pub async fn log(
     Ok(response)
 }
 
-/// From one place to another, or as long as the run lives.
+/// Sends the transcript from one offset to another, or until the run is over.
 async fn tell(
     site: &Site,
     run: &str,
@@ -97,7 +96,7 @@ async fn tell(
     mut client: Sender<Bytes>,
 ) {
     loop {
-        // Looked at before reading: what was written by then is read.
+        // Checked before reading: what was written before the check is read below.
         let lives = until.is_none() && is_live(site, run);
         let (place, clean) = (path.clone(), clean.clone());
         let piece = tokio::task::spawn_blocking(move || read_piece(&place, at, until, &clean)).await;
@@ -118,8 +117,8 @@ fn is_live(site: &Site, run: &str) -> bool {
     site.handle.snapshot().jobs.iter().any(|job| job.run.as_ref().is_some_and(|live| live.id == run))
 }
 
-/// Whole lines from the one in which `from` lies, without what stands before `from`. Empty at the end, and where a line is not
-/// whole yet.
+/// Reads whole lines, beginning at offset `from`. Starts reading at the beginning of the line that contains `from`, so that secrets in it
+/// are recognised. Returns nothing at the end, and while a line is not complete.
 fn read_piece(path: &std::path::Path, from: u64, until: Option<u64>, clean: &Clean) -> io::Result<Vec<u8>> {
     let mut file = open(path)?;
     let length = file.metadata()?.len();
@@ -136,7 +135,7 @@ fn read_piece(path: &std::path::Path, from: u64, until: Option<u64>, clean: &Cle
         (&mut reader).take(LONGEST_LINE).read_until(b'\n', &mut lines)?;
         let whole = lines.ends_with(b"\n") || lines.len() - before >= LONGEST_LINE as usize;
         if !whole && until.is_none() {
-            // Its end is being written.
+            // The end of this line is still being written.
             lines.truncate(before);
         }
         if !whole || lines.len() == before {
@@ -151,7 +150,7 @@ fn read_piece(path: &std::path::Path, from: u64, until: Option<u64>, clean: &Cle
     Ok(masked.split_off(usize::try_from(from - start).unwrap_or(usize::MAX).min(masked.len())))
 }
 
-/// Where the line begins that this byte is in.
+/// Returns the offset at which the line that contains this byte begins.
 fn line_start(file: &mut File, at: u64) -> io::Result<u64> {
     let mut end = at;
     while end > 0 && at - end < LONGEST_LINE {
@@ -167,7 +166,7 @@ fn line_start(file: &mut File, at: u64) -> io::Result<u64> {
     Ok(end)
 }
 
-/// A run is named by its whole id, which is never a path.
+/// Returns the path of a run's transcript. Only a complete run id is accepted, which cannot be a path.
 fn record_of(site: &Site, run: &str) -> Result<PathBuf, ApiError> {
     let is_id = !run.is_empty() && run.len() <= 64 && run.bytes().all(|byte| byte.is_ascii_alphanumeric());
     if is_id { Ok(transcript_path(&site.records.state_dir, &RunId::new(run))) } else { Err(no_such_run(run)) }
@@ -182,14 +181,14 @@ fn open(path: &std::path::Path) -> io::Result<File> {
     File::options().read(true).custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits()).open(path)
 }
 
-/// Of a record that still grows only the whole lines.
+/// Returns the length of a transcript. If it still grows, only whole lines count.
 fn length_of(path: &std::path::Path, grows: bool) -> Option<u64> {
     let mut file = open(path).ok()?;
     let length = file.metadata().ok().filter(std::fs::Metadata::is_file)?.len();
     if grows { line_start(&mut file, length).ok() } else { Some(length) }
 }
 
-/// `bytes=a-b`, `bytes=a-` or `bytes=-n`, as a half-open range.
+/// Parses `bytes=a-b`, `bytes=a-` or `bytes=-n` into a half-open range.
 fn read_range(range: &str, length: u64) -> Result<(u64, u64), ApiError> {
     let unusable = || {
         let message =
@@ -207,19 +206,19 @@ fn read_range(range: &str, length: u64) -> Result<(u64, u64), ApiError> {
     if from < to { Ok((from, to)) } else { Err(unusable()) }
 }
 
-/// The value of a parameter of the address, as it stands there.
+/// Returns the value of a query parameter, without decoding it.
 pub fn parameter<'a>(query: Option<&'a str>, name: &str) -> Option<&'a str> {
     let pairs = query.unwrap_or_default().split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
     pairs.filter(|(found, _)| *found == name).map(|(_, value)| value).next()
 }
 
-/// `GET /api/v1/transcript/{run}`: what the agent said and which tools it used, the newest last.
+/// The response of `GET /api/v1/transcript/{run}`: what the agent said and which tools it used, the newest last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TranscriptAnswer {
     pub run: String,
-    /// It may still grow.
+    /// Whether the run is live, so that the transcript may still grow.
     pub live: bool,
-    /// There is more in the log.
+    /// Whether the log contains more than these lines.
     pub cut: bool,
     pub lines: Vec<TranscriptLine>,
 }
@@ -245,7 +244,7 @@ pub async fn transcript(
 }
 
 impl Site {
-    /// The last lines of what a run's agent said and did, without what is nobody's business.
+    /// Returns the last lines of what a run's agent said and did, without secrets and paths.
     pub async fn transcript(&self, run: &str, last: usize) -> Result<TranscriptAnswer, ApiError> {
         let path = record_of(self, run)?;
         let picture = self.handle.snapshot();
@@ -274,7 +273,7 @@ impl Site {
             Ok(Ok(read)) => read,
             _ => return Err(no_such_run(id.as_str())),
         };
-        // Before anything is shortened: afterwards nobody would know what was cut in two.
+        // Secrets are removed before lines are shortened: afterwards a truncated secret would not be recognised.
         let read = tokio::task::spawn_blocking(move || peek(&runtime, exec, &clean.text(&text))).await;
         let seen = read.map_err(|_| ApiError::internal("the record could not be read"))?;
         let cut = from_the_middle || seen.len() > last;
@@ -286,7 +285,7 @@ impl Site {
         Ok(TranscriptAnswer { run: id.to_string(), live, cut, lines: lines.collect() })
     }
 
-    /// The run that a ticket's page follows: the live one, else the last.
+    /// Returns the run that a ticket's page follows: the live one, else the last one.
     pub async fn newest_run(&self, name: &str) -> Result<Option<String>, ApiError> {
         let picture = self.handle.snapshot();
         if let Some(run) = find(&picture, name).and_then(|job| job.run.as_ref()) {

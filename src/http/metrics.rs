@@ -1,5 +1,4 @@
-//! `GET /metrics`: what is counted, in Prometheus' text format. docs/metrics.md has a line for each name; a test holds the two
-//! against each other.
+//! `GET /metrics`: metrics in Prometheus' text format. A test checks that docs/metrics.md documents each name, and no other.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
@@ -17,14 +16,14 @@ use crate::domain::snapshot::{JobView, Snapshot};
 use crate::domain::time::Timestamp;
 use crate::runtime::{BOUNDS, Distribution, Handle, Histogram, Meters, now};
 
-/// How long tickets stay in phases, as published pictures show it.
+/// Measures how long tickets stay in a phase, from published pictures.
 #[derive(Debug, Default)]
 pub struct PhaseClock {
     spent: Mutex<BTreeMap<&'static str, Arc<Histogram>>>,
 }
 
 impl PhaseClock {
-    /// Follows the pictures until the driver is gone.
+    /// Starts a task that follows the pictures until the driver is gone.
     pub fn start(handle: &Handle) -> Arc<Self> {
         let clock = Arc::new(Self::default());
         let (following, mut snapshots) = (clock.clone(), handle.snapshots.clone());

@@ -1,9 +1,8 @@
-//! The HTTP API, the dashboard and the webhooks. A view: it sees published pictures, what is written down, and a handle through
-//! which it asks as people do at the control socket. It never sees the engine's state, and nothing that happens here holds the
-//! scheduler up.
+//! The HTTP API, the dashboard and the webhooks. They read published pictures (snapshots of the state), the ledger and transcripts, and
+//! send commands through a handle, as people do over the control socket. They never see the engine's state, nor delay the scheduler.
 //!
-//! `listen` accepts connections, `guard` decides who is let in, `routes` is the table of what there is; `shapes` are the answers,
-//! `pictures` makes the published ones ready once for everybody.
+//! `listen` accepts connections, `guard` decides who may make a request, and `routes` is the table of all addresses. `shapes` are the types
+//! of the responses. `pictures` renders each published picture once, for all clients.
 
 mod body;
 mod clean;
@@ -51,7 +50,7 @@ use webhooks::Webhooks;
 
 pub use tokens::{Tokens, read_generated, token_file};
 
-/// What every route needs.
+/// The state that every route shares.
 #[derive(Debug)]
 pub struct Site {
     pub handle: Handle,
@@ -61,16 +60,16 @@ pub struct Site {
     pub names: ServedNames,
     pub pace: RequestPace,
     pub refusals: RefusalLog,
-    /// Room for those who follow the events.
+    /// Limits how many clients follow events or logs at the same time.
     pub followers: Arc<Semaphore>,
     pub clean: Arc<Clean>,
     pub webhooks: Webhooks,
-    /// `observability.metrics`.
+    /// Whether `/metrics` is served: `observability.metrics`.
     pub serves_metrics: bool,
     pub phases: Arc<PhaseClock>,
 }
 
-/// A port that is ours, before anything is served at it.
+/// A server whose port is bound and that serves nothing yet.
 #[derive(Debug)]
 pub struct HttpServer {
     listener: TcpListener,
@@ -79,17 +78,17 @@ pub struct HttpServer {
     names: ServedNames,
 }
 
-/// What is served.
+/// What the server needs from the runner.
 pub struct Served {
     pub handle: Handle,
     pub folder: RunnerFolder,
     pub secrets: Secrets,
-    /// The user's home, which is not told.
+    /// The user's home, which is hidden in responses.
     pub home: Option<PathBuf>,
 }
 
 impl HttpServer {
-    /// Takes the port. `None` where nothing is to be served.
+    /// Binds the port and loads the tokens. `None` if `server.port` is not set.
     pub async fn open(settings: &ServerSettings, folder: &RunnerFolder) -> Result<Option<Self>, ListenError> {
         let Some(port) = settings.port else { return Ok(None) };
         let host = settings.address().ok_or_else(|| ListenError::Host(settings.host.clone()))?;
@@ -104,7 +103,7 @@ impl HttpServer {
         Ok(Some(Self { listener, address, tokens, names }))
     }
 
-    /// Where a browser on this machine finds it.
+    /// Returns the address for a browser on this machine.
     pub fn url(&self) -> String {
         let (ip, port) = (self.address.ip(), self.address.port());
         match ip {
@@ -118,7 +117,7 @@ impl HttpServer {
     pub async fn serve(self, settings: &Settings, hash: &str, served: Served) {
         let Served { handle, folder, mut secrets, home } = served;
         if settings.server.secrets().next().is_none() {
-            // The token that was made is known to nobody's file, and is a secret all the same.
+            // The generated token is in no workflow file, but it is a secret all the same.
             secrets.values.extend(read_generated(&folder.state_dir).ok());
         }
         let _ = handle.served_at.set(self.url());

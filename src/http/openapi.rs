@@ -1,5 +1,5 @@
-//! `GET /openapi.json`: what there is, made from the very types that are answered. `schema/openapi.json` is kept beside it, so that
-//! a change of a shape is seen.
+//! `GET /openapi.json`: the description of the API, generated from the types of the responses. A copy is kept in `schema/openapi.json`, so
+//! that a changed shape shows up in review.
 
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -14,7 +14,7 @@ use super::shapes::{ChangeEvent, StateAnswer, TicketAnswer};
 use super::webhooks::DeliveryAnswer;
 use super::workspaces::{CleanupAnswer, CleanupWords, DiffAnswer, WorkspacesAnswer};
 
-/// The one error envelope.
+/// The error envelope.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[expect(dead_code, reason = "only its shape is told")]
@@ -26,26 +26,26 @@ struct ErrorAnswer {
 #[schemars(deny_unknown_fields)]
 #[expect(dead_code, reason = "only its shape is told")]
 struct ErrorWords {
-    /// For programs.
+    /// The code, for programs.
     code: String,
-    /// For people.
+    /// The message, for people.
     message: String,
 }
 
-/// Who may.
+/// Who may use a route.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
-    /// Everybody, also where others than this machine can reach it.
+    /// Everybody, even if other machines can reach the server.
     Open,
-    /// On this machine everybody outside of a run; elsewhere with a token.
+    /// Everybody outside of a run, if only this machine can reach the server; otherwise only with a token.
     Look,
-    /// With a token.
+    /// Only with a token.
     Change,
-    /// By signature.
+    /// Only with a valid signature.
     Signed,
 }
 
-/// What comes back when all goes well.
+/// The successful response.
 enum Good {
     Json(u16, Value),
     Text(&'static str),
@@ -109,7 +109,7 @@ impl Table {
     }
 }
 
-/// The whole description.
+/// Returns the whole description.
 pub fn openapi() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.definitions_path = "/components/schemas".into();
@@ -123,7 +123,7 @@ pub fn openapi() -> Value {
     table.look::<DiffAnswer>("/api/v1/{key}/diff", "What its head has beyond its base", Access::Look);
     let refresh = table.of::<RefreshAnswer>();
     table.add("post", "/api/v1/refresh", "Read the board now", Access::Look, None, Good::Json(202, refresh));
-    // Named so that whoever reads events finds their shape among the components.
+    // Named here so that the shape of events is among the components.
     let _ = table.of::<ChangeEvent>();
     let events =
         "Server-sent events: first `state` (as /api/v1/state), then `change` (ChangeEvent); Last-Event-ID resumes";
@@ -185,7 +185,7 @@ pub fn openapi() -> Value {
     })
 }
 
-/// As it is kept in `schema/`.
+/// Returns the text of `schema/openapi.json`.
 pub fn openapi_text() -> String {
     format!("{:#}\n", openapi())
 }

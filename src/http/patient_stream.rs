@@ -1,4 +1,4 @@
-//! A connection that is given up when its other end takes nothing for too long: whoever never reads must not be served forever.
+//! A stream that fails when the other end accepts no data for too long, so that a client that never reads is not served forever.
 
 use std::io;
 use std::pin::Pin;
@@ -8,12 +8,12 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// The stream, and until when the other end may keep us waiting.
+/// A stream with a time limit for blocked writes.
 #[derive(Debug)]
 pub struct PatientStream<S> {
     stream: S,
     patience: Duration,
-    /// Runs while a write waits.
+    /// The time limit of the current write, while it is blocked.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
@@ -30,7 +30,7 @@ impl<S: AsyncWrite + Unpin> PatientStream<S> {
         let patience = self.patience;
         let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(patience)));
         ready!(waiting.as_mut().poll(context));
-        // Asked again it would be over at once, which is right: nothing is written to this one any more.
+        // Any further write fails at once, too: nothing more can be sent on this stream.
         waiting.as_mut().reset(Instant::now());
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }

@@ -1,5 +1,5 @@
-//! Published pictures, made ready once for everybody who looks: the state as JSON, and what has changed since the last one as
-//! an event. The scheduler publishes and knows nothing of this; what takes long here takes long here alone.
+//! Renders published pictures (snapshots of the state) once for all clients: the state as JSON, and the changes since the last picture as
+//! an event. The scheduler only publishes; slow rendering delays nothing but the views.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
@@ -14,33 +14,33 @@ use super::shapes::{state_answer, ticket_shape};
 use crate::domain::snapshot::Snapshot;
 use crate::runtime::{Handle, Published, now};
 
-/// Events that are kept for whoever was away, by number and by size.
+/// Limits of events that are kept for clients that were away, by number and by size in bytes.
 const KEPT_EVENTS: usize = 512;
 const KEPT_BYTES: usize = 8 << 20;
-/// How long a picture that was published a moment ago is waited for.
+/// How long a request waits for the rendering of a picture that was just published.
 const MOMENT: Duration = Duration::from_secs(1);
-/// While something runs, ages and sums grow also when nothing happens.
+/// How often pictures are rendered anew while a run is live: ages and sums grow even if nothing happens.
 const REFRESH: Duration = Duration::from_secs(1);
 
-/// One picture, ready to be sent.
+/// A rendered picture.
 #[derive(Debug)]
 pub struct Rendered {
     pub picture: Arc<Snapshot>,
-    /// The published one that it was made from: ages may have grown since.
+    /// The published picture that it was made from. `picture` may be later: ages may have grown since.
     source: Arc<Published>,
-    /// `GET /api/v1/state`.
+    /// The body of `GET /api/v1/state`.
     pub state: Bytes,
-    /// The number of the event that led to it.
+    /// The number of the last event before it.
     pub event: u64,
 }
 
-/// The newest picture and the events before it.
+/// The newest rendered picture and the events before it.
 #[derive(Debug)]
 pub struct Pictures {
-    /// Tells events of this life from those of another.
+    /// The start time of this runner process, which tells its events from those of another process.
     life: i64,
     newest: watch::Sender<Arc<Rendered>>,
-    /// There will be no more.
+    /// Whether the last picture was rendered.
     ended: watch::Sender<bool>,
     kept: Mutex<Ring>,
     clean: Arc<Clean>,
@@ -53,12 +53,12 @@ struct Ring {
     bytes: usize,
 }
 
-/// What somebody who has seen everything up to some event has missed.
+/// What a client has missed since the last event that it has seen.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Missed {
     Nothing,
     Events(Vec<Bytes>, u64),
-    /// More than is kept: the whole state has to be sent.
+    /// More than is kept: the client needs the whole state.
     TooMuch,
 }
 
@@ -85,7 +85,7 @@ impl Pictures {
         pictures
     }
 
-    /// The newest one. What was published before the question is in it.
+    /// Returns the newest picture. It contains everything that was published before this call, unless rendering takes longer than a moment.
     pub async fn latest(&self) -> Arc<Rendered> {
         let published = self.handle.snapshots.published();
         let mut seen = self.newest.subscribe();
@@ -101,17 +101,17 @@ impl Pictures {
         self.newest.subscribe()
     }
 
-    /// Turns true once there are no more of them.
+    /// Returns a flag that becomes true when no more pictures will come.
     pub fn ended(&self) -> watch::Receiver<bool> {
         self.ended.subscribe()
     }
 
-    /// How an event is called, in this life.
+    /// Returns the id of an event, which is unique across runner processes.
     pub fn event_id(&self, event: u64) -> String {
         format!("{}-{event}", self.life)
     }
 
-    /// The number in such a name; `None` for one of another life.
+    /// Returns the number in an event id. `None` if the id belongs to another runner process.
     pub fn event_number(&self, id: &str) -> Option<u64> {
         let (life, event) = id.trim().split_once('-')?;
         let event = event.parse().ok()?;
@@ -143,7 +143,7 @@ impl Pictures {
         }
     }
 
-    /// Puts another picture in the place of the newest.
+    /// Renders a picture and makes it the newest.
     async fn show(&self, picture: Arc<Snapshot>, source: Arc<Published>, mut darkroom: Darkroom) -> Option<Darkroom> {
         let (shown, clean) = (picture.clone(), self.clean.clone());
         let developed = tokio::task::spawn_blocking(move || {
@@ -161,7 +161,7 @@ impl Pictures {
     }
 }
 
-/// Ends with the driver.
+/// Renders every published picture until the driver is gone.
 async fn follow(pictures: &Pictures, mut darkroom: Darkroom) {
     let mut snapshots = pictures.handle.snapshots.clone();
     let mut published = snapshots.newest();
@@ -183,7 +183,7 @@ async fn follow(pictures: &Pictures, mut darkroom: Darkroom) {
     }
 }
 
-/// The same picture as it is now.
+/// Returns the same picture with ages and sums as of now.
 fn grown(picture: &Snapshot) -> Snapshot {
     let mut grown = picture.clone();
     grown.at = now();
@@ -192,17 +192,17 @@ fn grown(picture: &Snapshot) -> Snapshot {
     grown
 }
 
-/// Where pictures become text. Tickets that have not changed are not looked at twice.
+/// Renders pictures as JSON. Tickets that have not changed since the last picture are not rendered again.
 #[derive(Debug, Default)]
 struct Darkroom {
-    /// By id: as it was written down, and as it may be shown.
+    /// By ticket id: the JSON before and after secrets and paths were removed.
     tickets: BTreeMap<String, (String, Arc<str>)>,
-    /// The last one without its time.
+    /// The last rendered state without its tickets and times.
     head: String,
 }
 
 impl Darkroom {
-    /// The whole state, and what is new in it, if anything is.
+    /// Returns the whole state, and the changes since the last picture. `None` if there are none.
     fn develop(&mut self, picture: &Snapshot, clean: &Clean) -> (Bytes, Option<String>) {
         let mut before = std::mem::take(&mut self.tickets);
         let (mut all, mut changed) = (Vec::new(), Vec::new());
@@ -230,7 +230,7 @@ impl Darkroom {
         (head.generated_at, head.totals.seconds_running, head.codex_totals.seconds_running) =
             (generated_at, tokens, seconds);
         let head = clean.text(&json(&head));
-        // It ends with an empty list of tickets, which is filled in here.
+        // The JSON ends with an empty list of tickets, which is replaced here.
         let head = head.strip_suffix("\"tickets\":[]}").unwrap_or(&head);
         let state = format!("{head}\"tickets\":{}}}", list(&all));
         let change =
@@ -249,7 +249,7 @@ fn list(items: &[Arc<str>]) -> String {
     out
 }
 
-/// The shapes hold nothing that JSON could not say.
+/// Serialises a value. The shapes contain nothing that JSON cannot represent, so the fallback is never used.
 fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
 }

@@ -1,5 +1,5 @@
-//! What is read for views besides the published picture: stories, finished runs, tickets that are over. Each question opens the
-//! ledger for reading, which waits for nobody.
+//! Reads from the ledger what views need besides the published picture: stories, finished runs, tickets that are over. Each query opens the
+//! ledger for reading, which waits for no lock.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,35 +17,35 @@ use crate::ledger::{LedgerError, LedgerReader, open_for_reading};
 use crate::runtime::now;
 use crate::workspace::Workspaces;
 
-/// Notes that are told about one ticket.
+/// How many notes of one ticket are returned.
 const NEWEST_NOTES: usize = 500;
 
-/// Where things are written down.
+/// What is needed to read records.
 #[derive(Debug, Clone)]
 pub struct RunRecords {
     pub ledger: PathBuf,
     /// The runner's folder.
     pub state_dir: PathBuf,
     pub policy: Arc<Policy>,
-    /// `None` where runs have no worktrees.
+    /// The worktrees. `None` if runs have none (`workspace.mode: directory`).
     pub workspaces: Option<Workspaces>,
     pub base_branch: String,
-    /// What lines of an `exec` agent are.
+    /// How lines of an `exec` agent are interpreted.
     pub exec_events: ExecEvents,
     pub clean: Arc<Clean>,
 }
 
-/// A ticket and its past.
+/// A ticket with its notes and finished runs.
 #[derive(Debug, Clone)]
 pub struct TicketRecord {
     pub job: JobView,
-    /// Oldest first.
+    /// The notes, oldest first.
     pub notes: Vec<Note>,
     pub runs: Vec<FinishedRun>,
 }
 
 impl RunRecords {
-    /// By its key or id, exactly: also one that is over and archived.
+    /// Finds a ticket by its exact key or id, also one that is over and archived.
     pub async fn ticket(&self, picture: Arc<Snapshot>, name: &str) -> Result<TicketRecord, ApiError> {
         let (records, wanted) = (self.clone(), name.to_owned());
         self.ask(move |ledger| {
@@ -68,7 +68,7 @@ impl RunRecords {
         Ok(engine::snapshot(&state, &self.policy, now()).jobs.pop())
     }
 
-    /// Away from the threads that others wait for.
+    /// Runs a query on the ledger, on a thread where it does not block the async runtime.
     pub async fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(&dyn LedgerReader) -> Result<T, LedgerError> + Send + 'static,
@@ -84,7 +84,7 @@ fn failed(error: &dyn std::fmt::Display) -> ApiError {
     ApiError::internal("it could not be looked up")
 }
 
-/// By its key or id, exactly.
+/// Finds a ticket of the picture by its exact key or id.
 pub fn find<'a>(picture: &'a Snapshot, name: &str) -> Option<&'a JobView> {
     picture.jobs.iter().find(|job| job.key == name || job.id == name)
 }

@@ -1,4 +1,4 @@
-//! The table of what there is, and the answers that are small enough to stand beside it.
+//! The table of all routes, and the handlers that are too small for a file of their own.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::shapes::{self, time};
 use super::{Site, commands, guard, logs, metrics, openapi, page, webhooks, workspaces};
 use crate::runtime::{Command, now};
 
-/// Lines of the story that Symphony's field repeats.
+/// How many lines of the story the field `recent_events` repeats. Symphony's specification has that field.
 const RECENT_EVENTS: usize = 20;
 
 pub fn all(site: Arc<Site>) -> Router {
@@ -54,7 +54,7 @@ pub fn all(site: Arc<Site>) -> Router {
         .with_state(site)
 }
 
-/// What the router itself refuses has the one envelope, too.
+/// Turns the router's own plain-text refusals into the error envelope.
 async fn enveloped(response: Response) -> Response {
     let is_bare = response.status().is_client_error()
         && response.headers().get(CONTENT_TYPE).is_none_or(|kind| kind.as_bytes().starts_with(b"text/plain"));
@@ -64,13 +64,13 @@ async fn enveloped(response: Response) -> Response {
     ApiError::new(response.status(), "bad_request", "the address could not be understood").into_response()
 }
 
-/// An answer as JSON.
+/// Returns a response with `value` as JSON.
 pub fn json(status: StatusCode, value: &impl Serialize) -> Result<Response, ApiError> {
     let text = serde_json::to_string(value).map_err(|_| ApiError::internal("the answer could not be written"))?;
     Ok(json_text(status, text))
 }
 
-/// An answer that is JSON already.
+/// Returns a response whose text is JSON already.
 pub fn json_text(status: StatusCode, text: impl Into<Body>) -> Response {
     let mut response = Response::new(text.into());
     *response.status_mut() = status;
@@ -78,7 +78,7 @@ pub fn json_text(status: StatusCode, text: impl Into<Body>) -> Response {
     response
 }
 
-/// `GET /healthz` and `GET /readyz`.
+/// The response of `GET /healthz` and `GET /readyz`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HealthAnswer {
     pub status: &'static str,
@@ -86,12 +86,12 @@ pub struct HealthAnswer {
     pub why: Option<String>,
 }
 
-/// We are there.
+/// Reports that the runner is up.
 async fn healthz() -> Result<Response, ApiError> {
     json(StatusCode::OK, &HealthAnswer { status: "ok", why: None })
 }
 
-/// We can work: the board can be read, and what happens can be written down.
+/// Reports whether the runner can work: the board can be read and the ledger can be written.
 async fn readyz(State(site): State<Arc<Site>>) -> Result<Response, ApiError> {
     let picture = site.handle.snapshot();
     let why = match (&picture.ledger_error, &picture.tracker.last_error, picture.tracker.last_ok) {
@@ -119,17 +119,17 @@ async fn ticket(State(site): State<Arc<Site>>, Path(key): Path<String>) -> Resul
     Ok(json_text(StatusCode::OK, site.clean.text(&text)))
 }
 
-/// `POST /api/v1/refresh`.
+/// The response of `POST /api/v1/refresh`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RefreshAnswer {
     pub queued: bool,
-    /// Several that come together are one.
+    /// Whether the request was merged with another one that came at the same time.
     pub coalesced: bool,
     pub requested_at: String,
     pub operations: Vec<&'static str>,
 }
 
-/// The body says nothing, and is not read.
+/// Makes the poller read the board now. The request has no body; a body is not read.
 async fn refresh(State(site): State<Arc<Site>>, _: Request) -> Result<Response, ApiError> {
     let requested_at = time(now());
     site.handle.command(Command::Poll, "api").await.map_err(ApiError::unavailable)?;

@@ -1,5 +1,5 @@
-//! Who may change something: tokens by name, compared in constant time. One that nobody wrote into the file is made, kept in
-//! the runner's folder where only its owner may read, and stays the same across restarts.
+//! The API's tokens, by name, compared in constant time. If the workflow file has none, a token is generated. It is kept in the runner's
+//! folder, readable only by its owner, and stays the same across restarts.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -13,18 +13,18 @@ use crate::config::server::ServerSettings;
 use crate::launcher::shield::COVERED;
 use crate::worker::desk::random_token;
 
-/// In the runner's folder, where runs cannot read it.
+/// The file of the generated token in the runner's folder. Runs cannot read it.
 const FILE: &str = COVERED;
-/// Whoever has the one that has no name of its own.
+/// The name of a token that has none: the one of `server.token`, or the generated one.
 const UNNAMED: &str = "api";
 const LONGEST: u64 = 4096;
 
-/// A token is kept as its hash: comparing takes as long for a wrong one as for a right one, wherever they differ.
+/// The tokens, each with its name and its hash. Comparing hashes takes the same time for every wrong token.
 #[derive(Debug, Clone)]
 pub struct Tokens(Vec<(String, [u8; 32])>);
 
 impl Tokens {
-    /// Those that the file names; else the one in the runner's folder, which is made if it is not there.
+    /// Loads the tokens of the settings. If there are none, loads or creates the one in the runner's folder.
     pub fn of(settings: &ServerSettings, state_dir: &Path) -> io::Result<Self> {
         let mut tokens: Vec<(String, SecretString)> =
             settings.token.iter().map(|token| (UNNAMED.to_owned(), token.clone())).collect();
@@ -35,10 +35,10 @@ impl Tokens {
         Ok(Self(tokens.into_iter().map(|(name, token)| (name, hash(token.expose_secret()))).collect()))
     }
 
-    /// The name of whoever has this token.
+    /// Returns the name of a token. `None` if the token is unknown.
     pub fn name_of(&self, presented: &str) -> Option<&str> {
         let presented = hash(presented);
-        // All of them are looked at, whichever it is.
+        // The loop never stops early, so that the time does not tell which token matched.
         self.0
             .iter()
             .fold(None, |found, (name, known)| if is_same(known, &presented) { Some(name) } else { found })
@@ -54,12 +54,12 @@ fn is_same(one: &[u8; 32], other: &[u8; 32]) -> bool {
     one.iter().zip(other).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
 }
 
-/// Where the generated token of a runner is.
+/// Returns the path of a runner's generated token.
 pub fn token_file(state_dir: &Path) -> PathBuf {
     state_dir.join(FILE)
 }
 
-/// The one that is there, for whoever may read it.
+/// Reads the generated token.
 pub fn read_generated(state_dir: &Path) -> io::Result<SecretString> {
     let mut text = String::new();
     File::open(token_file(state_dir))?.take(LONGEST).read_to_string(&mut text)?;
@@ -70,7 +70,7 @@ fn generated(state_dir: &Path) -> io::Result<SecretString> {
     let path = token_file(state_dir);
     match fs::symlink_metadata(&path) {
         Ok(found) if found.is_file() => {
-            // Whatever has become of it, from now on it is for its owner alone.
+            // Whatever its mode was, from now on only the owner may read it.
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
             let token = read_generated(state_dir)?;
             if !token.expose_secret().is_empty() {

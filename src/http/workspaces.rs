@@ -1,4 +1,4 @@
-//! Worktrees and differences: what a head has beyond its base, which trees there are, and the removal of old ones.
+//! Diffs and worktrees over HTTP: what a head has beyond its base, the list of worktrees, and the removal of old ones.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,23 +22,23 @@ use crate::domain::job::SwitchSource;
 use crate::domain::snapshot::JobView;
 use crate::workspace::{GcAction, Patch, Workspaces};
 
-/// Of a difference that is shown: nobody reads more in one go.
+/// Limit of a diff in bytes.
 const LARGEST_PATCH: usize = 1 << 20;
-/// Younger trees are left alone, whoever asks: a run may have made one a moment ago.
+/// Minimum age of a worktree that is removed, whatever the request says: a run may just have made it.
 const YOUNGEST: Duration = Duration::from_secs(60);
 const USUAL_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// `GET /api/v1/{key}/diff`.
+/// The response of `GET /api/v1/{key}/diff`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DiffAnswer {
     pub key: String,
     pub base: String,
-    /// What an approval of this names.
+    /// The commit of the diff, which an approval has to contain.
     pub head: String,
     pub files: Vec<DiffFile>,
-    /// As `git diff` writes it.
+    /// The diff in the format of `git diff`.
     pub patch: String,
-    /// There is more: `dirigent diff` shows all of it.
+    /// Whether the diff is truncated. `dirigent diff` shows all of it.
     pub cut: bool,
 }
 
@@ -66,14 +66,14 @@ pub async fn diff(
 }
 
 impl Site {
-    /// What the ticket's head has beyond its base, without secrets.
+    /// Returns what the ticket's head has beyond its base, without secrets.
     pub async fn diff(&self, job: &JobView) -> Result<DiffAnswer, ApiError> {
         let workspaces = trees(self)?;
         let Some(head) = &job.head else {
             return Err(ApiError::conflict(format!("{} has no commit to look at yet", job.key)));
         };
         let base = match &job.merged_commit {
-            // What was merged is in the base by now: it is compared with what it was merged into.
+            // The base contains a merged head already, so the head is compared with the commit before the merge.
             Some(merged) => format!("{merged}^"),
             None => {
                 let base = workspaces.base_commit(&self.records.base_branch).await;
@@ -108,7 +108,7 @@ fn failed(what: &str, error: &dyn std::fmt::Display) -> ApiError {
     ApiError::internal(what)
 }
 
-/// `GET /api/v1/workspaces`.
+/// The response of `GET /api/v1/workspaces`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WorkspacesAnswer {
     pub workspaces: Vec<WorkspaceLine>,
@@ -116,13 +116,13 @@ pub struct WorkspacesAnswer {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct WorkspaceLine {
-    /// From the root of all worktrees.
+    /// The directory's name below the root of all worktrees.
     pub name: String,
     pub key: String,
     pub run: String,
     pub branch: String,
     pub made_at: String,
-    /// Its run is alive.
+    /// Whether its run is live.
     pub live: bool,
     pub exists: bool,
 }
@@ -154,14 +154,14 @@ fn live_runs(site: &Site) -> BTreeSet<RunId> {
     picture.jobs.iter().filter_map(|job| job.run.as_ref()).map(|run| RunId::new(run.id.clone())).collect()
 }
 
-/// What `POST /api/v1/workspaces/cleanup` may say.
+/// The body of `POST /api/v1/workspaces/cleanup`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CleanupWords {
-    /// Only say what would be removed.
+    /// Whether to only report what would be removed.
     #[serde(default)]
     pub dry_run: bool,
-    /// Younger ones stay. A day where nothing is said, and never less than a minute.
+    /// Minimum age of what is removed, in milliseconds. Default: one day. It is never less than a minute.
     #[serde(default)]
     pub max_age_ms: Option<u64>,
 }
@@ -178,7 +178,7 @@ pub struct CleanupLine {
     /// `removed`, `would_remove` or `kept`.
     pub action: String,
     pub because: Option<String>,
-    /// The ref that holds what was not committed.
+    /// The ref with the saved uncommitted work.
     pub salvage: Option<String>,
 }
 

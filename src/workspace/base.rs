@@ -1,4 +1,4 @@
-//! The commit that new branches start from: found locally or fetched first, through the user's own git.
+//! Resolves the commit that new branches start from. It is found locally, or fetched first with the user's own git.
 
 use std::path::Path;
 use std::time::Instant;
@@ -11,24 +11,24 @@ use super::git::{Git, GitError};
 use super::remote::Remote;
 use super::repo::RepoPlace;
 
-/// What a remote is called where nobody calls it something else.
+/// The usual name of a remote.
 pub const DEFAULT_REMOTE: &str = "origin";
 
-/// Which side of a base branch counts when it exists here and at its remote.
+/// Which side of a base branch counts if it exists both locally and at its remote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BaseSide {
-    /// The remote's, fetched first: pull requests are merged there.
+    /// The remote's branch, which is fetched first: pull requests are merged there.
     #[default]
     Remote,
     /// The local branch: merges happen in this repository.
     Local,
 }
 
-/// A base branch's place at a remote.
+/// A base branch at a remote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Upstream {
     pub remote: String,
-    /// Its name at the remote.
+    /// The branch's name at the remote.
     pub branch: String,
 }
 
@@ -39,14 +39,14 @@ impl Upstream {
 }
 
 impl Upstream {
-    /// The base as the forge has it, whatever the remotes here are called.
+    /// Returns the base on the forge, no matter how the local remotes are called.
     pub fn on_forge(base: &str) -> Self {
         let branch = base.strip_prefix("origin/").unwrap_or(base);
         Self { remote: DEFAULT_REMOTE.to_owned(), branch: branch.to_owned() }
     }
 }
 
-/// Where `base` can be fetched from, if anywhere.
+/// Returns where `base` can be fetched from. `None` if no remote fits.
 pub fn upstream(repo: &Repository, base: &str) -> Option<Upstream> {
     let remotes: Vec<String> = repo
         .remotes()
@@ -72,7 +72,7 @@ pub fn upstream(repo: &Repository, base: &str) -> Option<Upstream> {
     Some(Upstream { remote, branch })
 }
 
-/// Resolves `base` without the network.
+/// Resolves `base` to a commit without using the network.
 pub fn resolve(repo: &Repository, place: &RepoPlace, base: &str, side: BaseSide) -> Result<Oid, WorkspaceError> {
     let commit_of =
         |name: &str| repo.find_reference(name).ok().and_then(|found| found.peel_to_commit().ok()).map(|c| c.id());
@@ -105,7 +105,7 @@ fn no_base(repo: &Repository, path: &Path, base: &str) -> WorkspaceError {
     WorkspaceError::NoBase { path: path.to_owned(), base: base.to_owned(), existing }
 }
 
-/// Fetches, once for all who ask at the same time.
+/// Fetches branches. Callers that come at the same time share one fetch.
 #[derive(Debug, Default)]
 pub struct Fetcher {
     last: Mutex<Option<Fetch>>,
@@ -119,13 +119,13 @@ struct Fetch {
 }
 
 impl Fetcher {
-    /// Brings the base and `branch` up to date from the forge, with a credential of ours. Returns what went wrong as a sentence.
+    /// Fetches the base and `branch` from the forge with the runner's credential. Returns what went wrong, or `None`.
     pub async fn fetch_from_forge(&self, remote: &Remote, upstream: &Upstream, branch: &str) -> Option<String> {
         let fetched = remote.fetch(&[&upstream.branch, branch]).await;
         fetched.err().map(|error| format!("`{}` could not be fetched from {}: {error}", upstream.branch, remote.url()))
     }
 
-    /// Brings `upstream` and every branch under `prefix` up to date. Returns what went wrong as a sentence.
+    /// Fetches `upstream` and every branch under `prefix`. Returns what went wrong, or `None`.
     pub async fn fetch(&self, git: &Git, place: &RepoPlace, upstream: &Upstream, prefix: &str) -> Option<String> {
         let asked = Instant::now();
         let remote = &upstream.remote;

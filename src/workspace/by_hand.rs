@@ -1,4 +1,4 @@
-//! What a person's own commands need of git: where a repository stands, a new one, a branch put aside, a merge taken back.
+//! Git operations for a person's commands: reading a repository's state, initialising one, putting a branch aside, reverting a merge.
 
 use std::path::Path;
 
@@ -10,21 +10,21 @@ use super::{Shared, Workspaces, commit_id, oid};
 use crate::domain::ids::CommitId;
 use crate::domain::permit::Permit;
 
-/// How a person looks at a difference.
+/// How a diff is shown to a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiffStyle {
     Lines,
-    /// Files and how much of each.
+    /// File names, and how much changed in each.
     Stat,
-    /// With the tool that git is set up with.
+    /// In the diff tool that git is configured with.
     Tool,
 }
 
-/// Commits of branches that were given up.
+/// Prefix of the refs that keep commits of abandoned branches.
 const UNDONE_REFS: &str = "refs/dirigent/undone/";
 
 impl Workspaces {
-    /// The address of `origin` (or of the only remote), if there is one.
+    /// Returns the address of `origin`, or of the first remote if there is no `origin`.
     pub fn remote_url(repo: &Path) -> Option<String> {
         let repo = RepoPlace::find(repo).ok()?.open().ok()?;
         let remotes = repo.remotes().ok()?;
@@ -33,7 +33,7 @@ impl Workspaces {
         repo.find_remote(name).ok()?.url().ok().map(str::to_owned)
     }
 
-    /// The branch that `origin` calls its own, as git noted it when the repository was cloned.
+    /// Returns the default branch of `origin`, as git recorded it when the repository was cloned.
     pub fn default_branch_of_origin(repo: &Path) -> Option<String> {
         let repo = RepoPlace::find(repo).ok()?.open().ok()?;
         let head = repo.find_reference("refs/remotes/origin/HEAD").ok()?;
@@ -41,7 +41,7 @@ impl Workspaces {
         target.strip_prefix("refs/remotes/origin/").map(str::to_owned)
     }
 
-    /// What a worker's git needs to commit where nobody has told git who they are; nothing where somebody has.
+    /// Returns environment variables that let a worker commit if git has no configured user. Empty if git has one.
     pub fn stand_in_identity(&self) -> Vec<(String, String)> {
         let known = self.shared.place.open().is_ok_and(|repo| repo.signature().is_ok());
         if known {
@@ -52,8 +52,8 @@ impl Workspaces {
         name.into_iter().chain(email).collect()
     }
 
-    /// Shows what `head` has beyond `base`, on this process's own terminal and with the user's own pager and colours. Answers
-    /// whether git was content.
+    /// Shows what `head` has beyond `base`, on this process's own terminal and with the user's own pager and colours. Returns whether git
+    /// exited with success.
     pub fn show_diff(&self, base: &CommitId, head: &CommitId, style: DiffStyle) -> std::io::Result<bool> {
         let mut git = std::process::Command::new("git");
         git.arg("-C").arg(self.shared.place.cwd());
@@ -66,7 +66,7 @@ impl Workspaces {
         Ok(git.status()?.success())
     }
 
-    /// The branch that is checked out in `repo`, which must be a git repository.
+    /// Returns the branch that is checked out in `repo`, which must be a git repository. Returns `main` for a detached HEAD.
     pub fn current_branch(repo: &Path) -> Result<String, WorkspaceError> {
         let place = RepoPlace::find(repo)?;
         let opened = place.open()?;
@@ -76,7 +76,7 @@ impl Workspaces {
         Ok(target.and_then(|name| name.strip_prefix("refs/heads/").map(str::to_owned)).unwrap_or_else(|| "main".into()))
     }
 
-    /// Makes `dir` a repository whose first commit holds everything in it.
+    /// Makes `dir` a repository whose first commit contains everything in it.
     pub fn init_repository(dir: &Path, branch: &str, message: &str) -> Result<(), WorkspaceError> {
         let failed = |source| WorkspaceError::libgit("make the repository", dir, source);
         let mut options = RepositoryInitOptions::new();
@@ -91,7 +91,7 @@ impl Workspaces {
         Ok(())
     }
 
-    /// Deletes a branch that is still at `head`; its commits stay reachable under the answered name.
+    /// Deletes a branch that is still at `head`. Its commits stay reachable under the returned ref name.
     pub async fn set_aside(&self, permit: &Permit, branch: &str, head: &CommitId) -> Result<String, WorkspaceError> {
         let (name, at) = (format!("{UNDONE_REFS}{}", super::path::sanitise(branch)), head.clone());
         let kept = name.clone();
@@ -100,7 +100,7 @@ impl Workspaces {
         Ok(kept)
     }
 
-    /// Brings `base` here as the forge has it. Nothing to do where the base is a branch of this repository.
+    /// Fetches `base` from the forge. Does nothing if the base is a branch of this repository.
     pub async fn fetch_base(&self, base: &str) -> Result<(), WorkspaceError> {
         if let Some(remote) = &self.shared.config.remote {
             remote.fetch(&[base]).await?;
@@ -108,7 +108,7 @@ impl Workspaces {
         Ok(())
     }
 
-    /// A new branch from `base` with one commit that takes `merged` back. Nothing that is checked out changes.
+    /// Creates a branch from `base` with one commit that reverts `merged`. No work tree changes.
     pub async fn revert(
         &self,
         _permit: &Permit,
@@ -158,8 +158,8 @@ fn revert(shared: &Shared, merged: &CommitId, base: &str, branch: &str) -> Resul
     Ok(commit_id(commit))
 }
 
-/// Whether one commit is all that came of a merge: it ends as ours do, or says which pull request it is, as GitHub's own do. One by one they
-/// keep their own words.
+/// Whether a commit is the whole result of a merge. It is if it has the runner's trailer, or names its pull request in the subject as
+/// GitHub's squash commits do. The single commits of a rebase have neither.
 fn is_whole(commit: &git2::Commit<'_>) -> bool {
     let message = String::from_utf8_lossy(commit.message_bytes()).into_owned();
     let subject = message.lines().next().unwrap_or_default().trim_end();

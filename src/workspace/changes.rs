@@ -1,4 +1,4 @@
-//! Which files a branch changes beyond the point where it left its base.
+//! Lists the files that a branch changes since it left its base.
 
 use git2::Delta;
 

@@ -1,4 +1,4 @@
-//! What lies under the root: listed, and collected when it is old and nobody's.
+//! Lists the worktrees under the root, and removes old ones that no live run owns.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -11,20 +11,20 @@ use crate::domain::ids::RunId;
 use crate::domain::run::Salvage;
 use crate::domain::time::Timestamp;
 
-/// A worktree that was made and not removed.
+/// A worktree with a record: it was made and not removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     pub worktree: Worktree,
     pub made_at: Timestamp,
-    /// The directory is there. It is not after a crash in the middle of making or removing it.
+    /// Whether the directory exists. It does not after a crash while it was made or removed.
     pub exists: bool,
 }
 
-/// What `gc` did with one thing, or would do.
+/// What `gc` did with one directory, or would do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GcItem {
     pub path: PathBuf,
-    /// `None` for something that is not ours.
+    /// The run that the directory belongs to. `None` if Dirigent did not make it.
     pub run: Option<RunId>,
     pub action: GcAction,
 }
@@ -41,7 +41,7 @@ impl Workspaces {
         self.blocking("listing worktrees", |shared| Ok(list(shared))).await
     }
 
-    /// The worktree of one run, also of one that never got as far as to tell where it is.
+    /// Returns the worktree of a run, even of a run that stopped before it could report where its worktree is.
     pub async fn of_run(&self, run: &RunId) -> Result<Option<Listed>, WorkspaceError> {
         let run = run.clone();
         self.blocking("looking for a worktree", move |shared| {
@@ -50,7 +50,7 @@ impl Workspaces {
         .await
     }
 
-    /// Removes worktrees that no live run owns and that are older than `max_age`, their work salvaged.
+    /// Removes worktrees that no live run owns and that are older than `max_age`. Their work is salvaged.
     pub async fn gc(
         &self,
         max_age: Duration,
@@ -111,7 +111,7 @@ fn gc(shared: &Shared, max_age: Duration, dry_run: bool, live_runs: &BTreeSet<Ru
     items
 }
 
-/// Directories under the root without a record: not ours to remove.
+/// Lists directories under the root that have no record. They are never removed.
 fn strangers(shared: &Shared, known: &BTreeSet<PathBuf>) -> Vec<GcItem> {
     let Ok(entries) = std::fs::read_dir(&shared.root) else { return Vec::new() };
     let mut paths: Vec<PathBuf> = entries

@@ -1,6 +1,6 @@
-//! Runs one child to its end: own process group, deadline, bounded output. Used for git and for the workspace hooks.
+//! Runs one child process until it exits: own process group, time limit, bounded output. Used for git and for the workspace hooks.
 //!
-//! It must not know what the child is for, and never leaves a child behind that outlived its deadline.
+//! It knows nothing of what the child is for, and never leaves a child running after its time limit.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,15 +13,15 @@ use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
-/// How long a finished child's pipes are still read when something it left behind keeps them open.
+/// How long the output of a finished child is still read if a process that it left behind keeps the pipes open.
 const DRAIN_AFTER_EXIT: Duration = Duration::from_secs(2);
 
-/// What to run, and within which bounds.
+/// What to run, and with which limits.
 #[derive(Debug)]
 pub struct Invocation {
     pub program: OsString,
     pub args: Vec<OsString>,
-    /// Whether it is to lead a process group. One that makes a session of its own leads one anyway, and must not before.
+    /// Whether the child is made the leader of a process group. `false` for a program that starts its own session: that would fail.
     pub leads_group: bool,
     pub cwd: PathBuf,
     /// The whole environment: nothing is inherited.
@@ -32,7 +32,7 @@ pub struct Invocation {
     pub stderr_limit: usize,
 }
 
-/// What the child reads.
+/// The child's standard input.
 #[derive(Debug)]
 pub enum Input {
     Nothing,
@@ -40,7 +40,7 @@ pub enum Input {
     File(std::fs::File),
 }
 
-/// How it ended and what it printed.
+/// The exit status and output of a child.
 #[derive(Debug)]
 pub struct Finished {
     pub status: ExitStatus,
@@ -52,7 +52,7 @@ pub struct Finished {
 #[derive(Debug, Default)]
 pub struct Captured {
     pub bytes: Vec<u8>,
-    /// Bytes before these that were read and dropped.
+    /// Number of bytes before these that were read and dropped.
     pub dropped: u64,
 }
 
@@ -76,7 +76,7 @@ pub enum CommandError {
     TimedOut { program: String, limit: Duration, stderr: String },
 }
 
-/// The end of a message, short enough for a sentence.
+/// Returns the end of a message, at most 600 characters.
 pub fn tail(text: &str) -> String {
     const KEEP: usize = 600;
     let text = text.trim();
@@ -87,12 +87,12 @@ pub fn tail(text: &str) -> String {
     text.get(start..).unwrap_or(text).to_owned()
 }
 
-/// Runs it to its end. Dropping the future stops the whole process group.
+/// Runs the child until it exits. Dropping the future kills the whole process group.
 pub async fn run(invocation: Invocation) -> Result<Finished, CommandError> {
     run_and_tell(invocation, |_| {}).await
 }
 
-/// The same; `started` is told the process id as soon as there is one.
+/// Like [`run`], and calls `started` with the process id as soon as it is known.
 pub async fn run_and_tell(invocation: Invocation, started: impl FnOnce(i32)) -> Result<Finished, CommandError> {
     let program = invocation.program.to_string_lossy().into_owned();
     let (stdin, bytes) = match invocation.stdin {
@@ -173,7 +173,7 @@ struct Group {
 }
 
 impl Group {
-    /// Only while the child is not reaped: its pid is then surely still its own.
+    /// Kills the group. Does so only while the child is not reaped, because its pid could belong to another process later.
     fn kill(&mut self) {
         if let Some(pid) = self.child.id().and_then(|pid| i32::try_from(pid).ok()) {
             let _ = killpg(Pid::from_raw(pid), Signal::SIGKILL);
@@ -212,7 +212,7 @@ impl Tail {
 
     fn push(&mut self, more: &[u8]) {
         self.bytes.extend_from_slice(more);
-        // Trimmed at twice the limit, so that a long stream does not move the buffer at every read.
+        // Trimmed only at twice the limit, so that a long stream does not move the buffer at every read.
         if self.bytes.len() > self.limit.saturating_mul(2) {
             self.trim();
         }
@@ -232,7 +232,7 @@ impl From<Tail> for Captured {
     }
 }
 
-/// The absolute path of `cwd` is what the child sees; a relative one would depend on ours.
+/// Returns an invocation of `sh -c script`. `cwd` must be absolute: the child would resolve a relative one against the runner's directory.
 pub fn shell(script: &str, cwd: &Path, env: Vec<(OsString, OsString)>, timeout: Duration, limit: usize) -> Invocation {
     Invocation {
         program: "sh".into(),

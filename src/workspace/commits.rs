@@ -1,5 +1,5 @@
-//! How the runner's own commits are made: in whose name, signed off, signed. The key and the program that signs are the user's
-//! git's; a signature that needs a person at a keyboard is found out at the start, not at the first merge.
+//! How the runner's own commits are made: author, sign-off and signature. The key and the signing program are those of the user's git. A
+//! key that needs a person at a keyboard is found out at the start, not at the first merge.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -13,7 +13,7 @@ use super::repo::{self, RepoPlace};
 use super::scratch;
 use crate::config::workspace::CommitSettings;
 
-/// The programs that sign, and what they are where nothing is configured.
+/// Git's settings for signing programs, with their defaults. Empty: the value of `gpg.program`.
 const PROGRAMS: [(&str, &str); 4] = [
     ("gpg.program", "gpg"),
     ("gpg.openpgp.program", ""),
@@ -21,7 +21,7 @@ const PROGRAMS: [(&str, &str); 4] = [
     ("gpg.x509.program", "gpgsm"),
 ];
 const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
-/// A signature takes a moment; longer means that somebody is being asked.
+/// Time limit of a signature. It takes a moment; a longer one means that a program waits for a person.
 const SIGNING_LIMIT: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Clone, Default)]
@@ -34,7 +34,7 @@ impl Commits {
         Self { style: style.clone() }
     }
 
-    /// Who commits: as the file says, else the repository's own user, else Dirigent.
+    /// Returns the identity that commits: the one in the workflow file, else the repository's own user, else Dirigent.
     pub fn signature(&self, repo: &Repository) -> Result<Signature<'static>, git2::Error> {
         match self.style.identity() {
             Some((name, mail)) => Signature::now(name, mail),
@@ -47,7 +47,7 @@ impl Commits {
         self.style.sign.unwrap_or_else(by_git)
     }
 
-    /// Writes a commit that no ref points to yet. Call it from a blocking thread of the runtime.
+    /// Writes a commit that no ref points to yet, signed if commits are to be signed. Must be called from a blocking thread of the runtime.
     pub fn write(
         &self,
         repo: &Repository,
@@ -73,14 +73,14 @@ impl Commits {
             return message.to_owned();
         }
         let body = message.trim_end();
-        // A trailer belongs to the trailers that are there, if any are.
+        // If the message ends with trailers, the line joins them without an empty line.
         let last = body.lines().last().unwrap_or_default();
         let is_trailer = last.split_once(": ").is_some_and(|(key, _)| key.contains('-') && !key.contains(' '));
         let between = if is_trailer && body.contains('\n') { "\n" } else { "\n\n" };
         format!("{body}{between}{line}\n")
     }
 
-    /// Whether a signature can be made without a person. Leaves nothing in the repository.
+    /// Fails if a signature cannot be made without a person. Leaves nothing in the repository.
     pub fn try_signing(&self, place: &RepoPlace, root: &Path) -> Result<(), WorkspaceError> {
         let repo = place.open()?;
         if !self.signs(&repo) {
@@ -103,7 +103,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// In the words of git's environment.
+/// Returns the environment variables that tell git author and committer.
 fn people(author: &Signature<'_>, committer: &Signature<'_>) -> Vec<(OsString, OsString)> {
     let one = |role: &str, who: &Signature<'_>| {
         let when = who.when();
@@ -137,7 +137,7 @@ fn sign(
     Oid::from_str(text(&made).trim()).map_err(|error| error.message().to_owned())
 }
 
-/// Only the user's own configuration names programs: an agent can write the repository's.
+/// Returns the settings for signing programs. Only the user's own configuration counts: an agent can write the repository's.
 fn programs() -> Vec<String> {
     let own = Config::open_default().ok();
     let written = |key: &str| own.as_ref().and_then(|config| config.get_string(key).ok());

@@ -1,4 +1,4 @@
-//! A tree of exactly one commit, on no branch: for a look at it, not for work. Its contents are nobody's to keep.
+//! Worktrees of exactly one commit, on no branch: for looking at the commit, not for working on it. Their contents are never salvaged.
 
 use std::path::Path;
 
@@ -8,11 +8,11 @@ use super::{Shared, Workspaces, Worktree, commit_id, oid, path, prepare, remove,
 use crate::domain::ids::{CommitId, RunId, TicketKey};
 use crate::domain::permit::Permit;
 
-/// No key sanitises to a name that begins like this.
+/// Prefix of their names. A sanitised key never contains `@`.
 const PREFIX: &str = "@look-";
 
 impl Workspaces {
-    /// Makes the tree. `run` names it and is what its processes are known by.
+    /// Makes the worktree. `run` is part of its name, and identifies its processes.
     pub async fn prepare_detached(
         &self,
         _permit: &Permit,
@@ -33,7 +33,7 @@ impl Workspaces {
         Ok(worktree)
     }
 
-    /// Removes it with whatever is in it. Never a tree that somebody worked in.
+    /// Removes the worktree with everything in it. Refuses a tree that was made for work.
     pub async fn discard_detached(&self, worktree: &Worktree) -> Result<(), WorkspaceError> {
         let path = worktree.path.clone();
         self.blocking("removing a look at a commit", move |shared| {
@@ -46,12 +46,12 @@ impl Workspaces {
         .await
     }
 
-    /// Whether it is such a tree.
+    /// Whether a worktree is one of these.
     pub fn is_detached(&self, worktree: &Worktree) -> bool {
         prepare::name_of(&worktree.path).starts_with(PREFIX)
     }
 
-    /// The trees that an earlier life left.
+    /// Lists such worktrees, including those that an earlier life of the runner left.
     pub async fn detached(&self) -> Result<Vec<Worktree>, WorkspaceError> {
         let all = self.list().await?;
         let is_look = |path: &Path| prepare::name_of(path).starts_with(PREFIX);

@@ -1,7 +1,7 @@
-//! `workspace.mode: directory`: one lasting directory per ticket, filled by `after_create`, reused across runs.
+//! `workspace.mode: directory`: one lasting directory per ticket, filled by the hook `after_create` and reused across runs.
 //!
-//! A mark beside the directory says whether `after_create` has succeeded: what was only half filled is thrown away and filled anew.
-//! A directory without a mark was made by another tool, and is taken as it is.
+//! A mark file beside the directory tells whether `after_create` has succeeded. A half-filled directory is deleted and filled anew. A
+//! directory without a mark was made by another tool and is used as it is.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,9 +21,9 @@ use super::unsaved::{Unsaved, history, unsaved_work};
 use crate::domain::ids::{CommitId, TicketKey};
 use crate::domain::permit::Permit;
 
-/// For a remote to say which branches it has.
+/// Time limit for listing the branches of a remote.
 const ASK_REMOTE: Duration = Duration::from_secs(30);
-/// Holds the marks. No ticket's directory begins with a dot.
+/// The folder of the marks. The name of a ticket's directory never begins with a dot.
 const MARKS: &str = ".marks";
 const FILLING: &str = "filling\n";
 const FILLED: &str = "filled\n";
@@ -32,55 +32,55 @@ const FILLED: &str = "filled\n";
 #[derive(Debug, Clone)]
 pub struct Directories {
     root: PathBuf,
-    /// By name. Whoever works in a directory, or removes it, holds its lock.
+    /// Locks by directory name. A run that works in a directory, or a call that removes it, holds its lock.
     locks: Arc<Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>>,
 }
 
-/// A ticket's directory, which is ours alone as long as this lives.
+/// A ticket's directory. It stays locked for this caller until this is dropped.
 #[derive(Debug, Clone)]
 pub struct DirectoryWorkspace {
     pub path: PathBuf,
-    /// It is new: `after_create` has to run, and [`Directories::filled`] has to be called when it has succeeded.
+    /// Whether it is new: `after_create` has to run, and then [`Directories::filled`] has to be called.
     pub created: bool,
     _lock: Arc<OwnedMutexGuard<()>>,
 }
 
-/// Where the repository in a directory stands.
+/// The state of the repository in a directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DirectoryStanding {
     pub head: Option<CommitId>,
     /// The default branch of its remote, as far as the repository knows it.
     pub base: Option<CommitId>,
-    /// Beyond the base; without one, beyond where the run began.
+    /// Number of commits beyond the base, or beyond the commit that the run began at if the base is unknown.
     pub commits_ahead: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DirectoryRemoval {
     Removed,
-    /// There was none.
+    /// There was no directory.
     Absent,
-    /// It holds work that is nowhere else, or somebody works in it.
+    /// It contains work that exists nowhere else, or a run uses it.
     Kept {
         because: String,
     },
 }
 
 impl DirectoryWorkspace {
-    /// Where the repository in it stands, if it holds one.
+    /// Returns the head of the repository in the directory. `None` if there is no repository or no commit.
     pub fn head(&self) -> Option<CommitId> {
         let head = Repository::open(&self.path).ok()?.head().ok()?.peel_to_commit().ok()?.id();
         Some(CommitId::new(head.to_string()))
     }
 
-    /// The same, compared with its base, or with `before` where it knows none.
+    /// Returns the head compared with its base, or with `before` if the base is unknown.
     pub fn standing(&self, before: Option<&CommitId>) -> DirectoryStanding {
         let Some(head) = self.head() else { return DirectoryStanding::default() };
         let counted = Repository::open(&self.path).map(|repo| {
             let base = repo.find_reference("refs/remotes/origin/HEAD").and_then(|base| base.peel_to_commit());
             let base = base.ok().map(|base| base.id());
             let from = base.or_else(|| before.and_then(|before| Oid::from_str(before.as_str()).ok()));
-            // Nothing is claimed where nothing can be compared.
+            // With nothing to compare with, no commit counts as new.
             let ahead = from.map_or(0, |from| {
                 let before = history(&repo, &[from]);
                 Oid::from_str(head.as_str()).map_or(0, |head| history(&repo, &[head]).difference(&before).count())
@@ -107,12 +107,12 @@ impl Directories {
         &self.root
     }
 
-    /// The same path for the same key, always.
+    /// Returns the path of the ticket's directory. It is always the same for the same key.
     pub fn path_of(&self, key: &TicketKey) -> PathBuf {
         self.root.join(path::sanitise(key.as_str()))
     }
 
-    /// Makes the ticket's directory, or finds it. One whose `after_create` never succeeded is made anew, empty.
+    /// Finds or makes the ticket's directory. One whose `after_create` never succeeded is deleted and made anew, empty.
     pub async fn prepare(&self, _permit: &Permit, key: &TicketKey) -> Result<DirectoryWorkspace, WorkspaceError> {
         let path = self.path_of(key);
         let lock = Arc::new(self.lock_of(&path).lock_owned().await);
@@ -123,18 +123,18 @@ impl Directories {
             let (root, half) = (self.root.clone(), path.clone());
             blocking(move || discard(&root, &half)).await?;
         }
-        // The mark comes first: a directory without one is another tool's.
+        // The mark comes first, because a directory without a mark counts as another tool's.
         self.mark(&path, FILLING)?;
         fs::create_dir(&path).map_err(|source| WorkspaceError::io("make", &path, source))?;
         Ok(DirectoryWorkspace { path, created: true, _lock: lock })
     }
 
-    /// `after_create` has succeeded: from now on the directory is reused.
+    /// Records that `after_create` has succeeded: from now on the directory is reused.
     pub fn filled(&self, workspace: &DirectoryWorkspace) -> Result<(), WorkspaceError> {
         self.mark(&workspace.path, FILLED)
     }
 
-    /// Takes back a directory whose `after_create` did not succeed. Whether it was such a one.
+    /// Deletes a directory whose `after_create` did not succeed. Returns whether it was such a directory.
     pub async fn discard_half_filled(&self, workspace: &DirectoryWorkspace) -> Result<bool, WorkspaceError> {
         if !self.is_half_filled(&workspace.path) {
             return Ok(false);
@@ -144,7 +144,7 @@ impl Directories {
         Ok(true)
     }
 
-    /// The ticket's directory, to be removed; `None` where there is none. The error says why it has to stay.
+    /// Returns the ticket's directory, locked for its removal. `None` if there is none. The inner error says why it has to stay.
     pub async fn leave(&self, key: &TicketKey) -> Result<Result<Option<DirectoryWorkspace>, String>, WorkspaceError> {
         let path = self.path_of(key);
         let Ok(lock) = self.lock_of(&path).try_lock_owned() else {
@@ -161,9 +161,10 @@ impl Directories {
         })
     }
 
-    /// Why the directory must stay, if it must. A clone of one branch does not note what it pushed to others: then its remotes are asked.
+    /// Returns why the directory must stay, or `None`. A clone of one branch does not record what was pushed to other branches, so its
+    /// remotes are queried in that case.
     async fn unsaved(&self, workspace: &DirectoryWorkspace) -> Result<Option<String>, WorkspaceError> {
-        // What `after_create` only began holds nobody's work.
+        // A directory that `after_create` only began to fill contains no work.
         if self.is_half_filled(&workspace.path) {
             return Ok(None);
         }
@@ -180,8 +181,8 @@ impl Directories {
         }
     }
 
-    /// The branches of these remotes, as far as they answer. Not asked from inside the directory, whose configuration an agent may have
-    /// written.
+    /// Returns the heads of all refs of these remotes; those that cannot be reached are skipped. Git runs outside the directory, whose
+    /// configuration an agent may have written.
     async fn heads_of(&self, remotes: &[String]) -> Vec<Oid> {
         let git = Git::new(ASK_REMOTE);
         let mut heads = Vec::new();
@@ -198,7 +199,7 @@ impl Directories {
         heads
     }
 
-    /// Removes a directory that nothing speaks against, unless it holds uncommitted or unpushed work by now.
+    /// Removes the directory, unless it contains uncommitted or unpushed work by now.
     pub async fn remove(
         &self,
         _permit: &Permit,
@@ -226,7 +227,7 @@ impl Directories {
         fs::read_to_string(self.mark_of(path)).is_ok_and(|mark| mark != FILLED)
     }
 
-    /// Whole or not at all.
+    /// Writes a mark atomically.
     fn mark(&self, path: &Path, says: &str) -> Result<(), WorkspaceError> {
         let mark = self.mark_of(path);
         let marks = self.root.join(MARKS);
@@ -238,7 +239,7 @@ impl Directories {
     }
 
     fn forget(&self, path: &Path) {
-        // One that is left says nothing about a directory that is not there.
+        // A mark that is left has no meaning without its directory.
         let _ = fs::remove_file(self.mark_of(path));
     }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong with a workspace, in sentences that say what, where, and what to do.
+//! Errors of a workspace. Each message says what went wrong, where, and what to do about it.
 
 use std::path::{Path, PathBuf};
 
@@ -76,7 +76,7 @@ impl WorkspaceError {
         Self::Libgit { doing, path: path.to_owned(), source }
     }
 
-    /// Trying again cannot help: a person has to change something first.
+    /// Whether a retry cannot help because a person has to change something first.
     pub fn is_permanent(&self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! Keeps what the runner writes into a repository out of git, through `info/exclude`: no tracked file is touched for it.
+//! Keeps the runner's own files in a repository out of git, through `info/exclude`. No tracked file is changed for it.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -6,12 +6,12 @@ use std::path::Path;
 
 use super::repo::RepoPlace;
 
-/// Templates, hooks and reviewers in `.dirigent/` are the team's own, and meant to be committed.
+/// Excludes `.dirigent/`, except for templates, hooks and reviewers: these belong to the team and are meant to be committed.
 const OURS: [&str; 4] = ["/.dirigent/*", "!/.dirigent/templates/", "!/.dirigent/hooks/", "!/.dirigent/agents/"];
 
-/// Adds the lines that are not there yet. `state_file` lies in the repository `repo`.
+/// Adds the missing lines to `info/exclude`. `state_file` is excluded, too, if it lies in the repository.
 pub fn keep_out_of_git(repo: &Path, state_file: Option<&Path>) -> io::Result<()> {
-    // Where there is no repository there is nothing to keep out of it.
+    // Without a repository there is nothing to exclude.
     let Ok(place) = RepoPlace::find(repo) else { return Ok(()) };
     let mut wanted: Vec<String> = OURS.map(str::to_owned).to_vec();
     wanted.extend(place.work_tree.as_deref().and_then(|tree| state_patterns(tree, state_file?)).into_iter().flatten());
@@ -33,7 +33,7 @@ pub fn keep_out_of_git(repo: &Path, state_file: Option<&Path>) -> io::Result<()>
     file.write_all(format!("{begin}{}\n", missing.join("\n")).as_bytes())
 }
 
-/// The whole folder where it is ours alone, else the file and what it is made from.
+/// Returns the lines for the state file: its whole folder if that is `.bkit`, else the file and its temporary files.
 fn state_patterns(tree: &Path, file: &Path) -> Option<Vec<String>> {
     let tree = tree.canonicalize().ok()?;
     let inside = file.strip_prefix(&tree).ok()?;

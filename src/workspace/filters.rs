@@ -1,7 +1,7 @@
-//! Clean filters of the user's (large files, encryption): libgit2 runs none, so a filtered file would look changed when it
-//! is not, and would be stored unfiltered when it is.
+//! Clean filters of the user (large files, encryption). libgit2 runs none, so an unchanged filtered file would look changed, and a changed
+//! one would be stored unfiltered.
 //!
-//! The commands are read once, before any agent has run; what is configured later under the same name does not count.
+//! The commands are read once, before any agent has run. A filter that is configured later under the same name does not count.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,12 +15,12 @@ use super::repo::{CheckedOut, RepoPlace};
 #[derive(Debug, Clone)]
 pub struct Filters {
     clean: BTreeMap<String, String>,
-    /// Every `filter.*` of the configuration at the start.
+    /// All `filter.*` settings that run something, as they were at the start.
     at_start: BTreeMap<String, String>,
     git: Git,
 }
 
-/// What of a filter makes git run something, or fail without it.
+/// The settings of a filter that make git run a program, or fail without it.
 const RUN: [&str; 4] = ["clean", "smudge", "process", "required"];
 
 impl Filters {
@@ -44,8 +44,8 @@ impl Filters {
         Self { clean, at_start, git }
     }
 
-    /// What to lay over the repository's configuration before files are written: filters as they were at the start. One that was planted
-    /// since then runs nothing.
+    /// Returns settings that restore the filters as they were at the start, to override the repository's configuration before files are
+    /// written. A filter that was planted since then runs nothing.
     pub fn pinned(&self, repo: &Repository) -> Vec<(String, String)> {
         let now = configured(repo).into_iter().filter(|(key, value)| self.at_start.get(key) != Some(value));
         now.map(|(key, _)| {
@@ -56,8 +56,8 @@ impl Filters {
         .collect()
     }
 
-    /// Stores a file as its filter makes it. `None` when no filter of the user's is meant for it, or when it fails: the
-    /// content is then taken as it is, because losing it would be worse. Call it from a blocking thread of the runtime.
+    /// Stores the filtered content of a file. Returns `None` if no filter applies or the filter fails; the content is then stored
+    /// unfiltered, because losing it would be worse. Must be called from a blocking thread of the runtime.
     pub fn store(&self, repo: &Repository, place: &RepoPlace, tree: &CheckedOut, path: &Path) -> Option<Oid> {
         if self.clean.is_empty() {
             return None;
@@ -78,7 +78,7 @@ impl Filters {
 
 fn configured(repo: &Repository) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
-    // A snapshot of what is in the files now, not of what was when the repository was opened.
+    // A snapshot reads the files now, not as they were when the repository was opened.
     let Ok(config) = repo.config().and_then(|mut config| config.snapshot()) else { return found };
     let Ok(mut entries) = config.entries(Some("^filter\\.")) else { return found };
     while let Some(Ok(entry)) = entries.next() {
@@ -91,7 +91,7 @@ fn configured(repo: &Repository) -> BTreeMap<String, String> {
     found
 }
 
-/// One word for the shell.
+/// Quotes a path as one word for the shell.
 fn quoted(path: &Path) -> Option<String> {
     Some(format!("'{}'", path.to_str()?.replace('\'', "'\\''")))
 }

@@ -1,7 +1,7 @@
-//! The user's own `git` as a subprocess: for the network (credential helpers, SSH agent) and for what libgit2 cannot do.
+//! Runs the user's own `git` as a subprocess: for the network (credential helpers, SSH agent) and for what libgit2 cannot do.
 //!
-//! Trees and repositories may have been touched by an agent, so every call has a fixed configuration that runs no hook
-//! and no file-system monitor, and nothing of our own environment that would point git elsewhere.
+//! An agent may have changed trees and repositories. So every call has a fixed configuration that runs no hook and no file-system monitor,
+//! and inherits no environment variable that would point git to another repository.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ const STDOUT_LIMIT: usize = 8 * 1024 * 1024;
 const FILTERED_LIMIT: usize = 256 * 1024 * 1024;
 const STDERR_LIMIT: usize = 64 * 1024;
 
-/// One way to call git.
+/// The git program, and the time limit of each call.
 #[derive(Debug, Clone)]
 pub struct Git {
     program: OsString,
@@ -49,7 +49,7 @@ pub enum GitError {
 }
 
 impl GitError {
-    /// What git itself said, for those who have to find a path in it.
+    /// Returns git's standard error, for callers that look for a path in it.
     pub fn stderr(&self) -> &str {
         match self {
             Self::Failed { stderr, .. } | Self::Command(CommandError::TimedOut { stderr, .. }) => stderr,
@@ -59,7 +59,7 @@ impl GitError {
 }
 
 impl Git {
-    /// `timeout` is for each call.
+    /// `timeout` limits each call.
     pub fn new(timeout: Duration) -> Self {
         Self { program: "git".into(), timeout }
     }
@@ -73,7 +73,7 @@ impl Git {
         self.invoke(cwd, args, Vec::new(), Vec::new()).await
     }
 
-    /// The same with settings laid over the repository's own.
+    /// Like [`Git::run`], with settings that override the repository's configuration.
     pub async fn run_with<I, S>(&self, cwd: &Path, args: I, settings: &[(String, String)]) -> Result<Vec<u8>, GitError>
     where
         I: IntoIterator<Item = S>,
@@ -87,7 +87,7 @@ impl Git {
         self.invoke(cwd, args, Vec::new(), env).await
     }
 
-    /// Runs git on one checked-out tree of `place`, whatever that tree's own `.git` and `commondir` say.
+    /// Runs git on one checked-out tree of `place`, no matter what the tree's own `.git` file and `commondir` say.
     pub async fn run_on<I, S>(
         &self,
         place: &RepoPlace,
@@ -102,7 +102,7 @@ impl Git {
         self.invoke(&tree.path, args, stdin, pinned_to(place, tree)).await
     }
 
-    /// Runs a clean filter of the user's on one file, as git would, and returns what it makes of it.
+    /// Runs one of the user's clean filters on a file, as git would, and returns the filtered content.
     pub async fn clean_filter(
         &self,
         place: &RepoPlace,
@@ -112,7 +112,7 @@ impl Git {
     ) -> Result<Vec<u8>, GitError> {
         let mut env = environment(std::env::vars_os());
         env.extend(pinned_to(place, tree));
-        // What the filter calls git for must run nothing of an agent's either.
+        // The git that a filter calls must not run an agent's hook or file-system monitor either.
         let settings = [("core.fsmonitor", "false"), ("core.hooksPath", "/dev/null")];
         env.push(("GIT_CONFIG_COUNT".into(), settings.len().to_string().into()));
         for (at, (key, value)) in settings.iter().enumerate() {
@@ -143,7 +143,7 @@ impl Git {
         })
     }
 
-    /// Makes a commit with the user's signature. Nobody is there to be asked, so nothing is told where a window could be opened.
+    /// Makes a commit with the user's signature. No person is there for a passphrase, so the signing program gets no display or terminal.
     pub async fn commit(
         &self,
         git_dir: &Path,
@@ -202,7 +202,7 @@ fn pinned_to(place: &RepoPlace, tree: &CheckedOut) -> Vec<(OsString, OsString)> 
     there.map(|(name, path)| (OsString::from(name), path.as_os_str().to_owned())).to_vec()
 }
 
-/// Our environment without what redirects git, plus what keeps it from asking and from translating.
+/// Returns the runner's environment without variables that redirect git, plus variables that turn off git's prompts and translations.
 pub(super) fn environment(ours: impl Iterator<Item = (OsString, OsString)>) -> Vec<(OsString, OsString)> {
     const KEPT: [&str; 7] = [
         "GIT_SSH",
@@ -228,7 +228,7 @@ pub(super) fn environment(ours: impl Iterator<Item = (OsString, OsString)>) -> V
     env
 }
 
-/// A filter or a helper that somebody planted in the repository must not find a token where it looks first.
+/// Whether a variable's name suggests a secret. A filter or helper planted in the repository must not find a token in its environment.
 fn holds_a_secret(name: &str) -> bool {
     let name = name.to_uppercase();
     ["TOKEN", "SECRET", "PASSWORD", "API_KEY", "PRIVATE_KEY"].iter().any(|part| name.contains(part))

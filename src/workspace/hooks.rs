@@ -1,4 +1,4 @@
-//! The four workspace hooks: a shell script in the workspace, with a deadline.
+//! Runs the four workspace hooks. Each is a shell script that runs in the workspace with a time limit.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -8,18 +8,18 @@ use std::time::Duration;
 use super::command::{self, CommandError, tail};
 use super::error::WorkspaceError;
 
-/// Kept of each stream.
+/// Limit of kept output per stream, in bytes.
 const OUTPUT_LIMIT: usize = 16 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Hook {
-    /// Once, in a new workspace. Its failure is fatal to the run.
+    /// Runs once, in a new workspace. Its failure is fatal to the run.
     AfterCreate,
-    /// Before each run. Its failure is fatal to the run.
+    /// Runs before each run. Its failure is fatal to the run.
     BeforeRun,
-    /// After each run. Its failure is logged.
+    /// Runs after each run. Its failure is logged.
     AfterRun,
-    /// Before the workspace goes. Its failure is logged.
+    /// Runs before the workspace is removed. Its failure is logged.
     BeforeRemove,
 }
 
@@ -38,15 +38,15 @@ impl Hook {
     }
 }
 
-/// What a hook that succeeded printed, cut to its end.
+/// The output of a hook that succeeded, truncated to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookOutput {
     pub stdout: String,
     pub stderr: String,
 }
 
-/// Runs `script` with `sh -c` in `workspace`, behind `holder` (which holds its processes together, so that none outlives
-/// the hook or a killed runner). `env` is its whole environment. A timeout ends the whole group.
+/// Runs `script` with `sh -c` in `workspace`. `holder` is a command prefix that keeps the hook's processes together, so that none outlives
+/// the hook or a killed runner. `env` is the hook's whole environment. A timeout stops the whole process group.
 pub async fn run_hook(
     hook: Hook,
     script: &str,

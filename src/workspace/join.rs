@@ -1,4 +1,5 @@
-//! Two sides of one branch: what a run made, and what a person pushed meanwhile. They are merged in memory, and the local branch follows.
+//! Joins two sides of one branch: the commits of a run, and commits that a person pushed in between. They are merged in memory, and the
+//! local branch is moved to the result.
 
 use git2::{Oid, Repository};
 
@@ -8,28 +9,28 @@ use super::restore::conflicting_files;
 use super::{commit_at, commit_id, locks, oid};
 use crate::domain::ids::CommitId;
 
-/// Work that a person's push stands in the way of stays reachable here.
+/// A run's commits that conflict with a person's push stay reachable under this prefix.
 const KEPT_REFS: &str = "refs/dirigent/kept/";
 
-/// How the two sides stand to each other, after the local branch was put where it belongs.
+/// The result of joining. The local branch was moved accordingly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Joined {
-    /// Ours has all of theirs.
+    /// The run's commits contain the person's.
     Ours,
-    /// Theirs has all of ours.
+    /// The person's commits contain the run's.
     Theirs,
-    /// This commit has both.
+    /// This merge commit contains both.
     Both(CommitId),
-    /// They contradict each other in these files. The branch is at theirs, and ours stays reachable as `kept`.
+    /// The two sides conflict in these files. The branch points to the person's commits; the run's stay reachable under the ref `kept`.
     Conflict { files: Vec<String>, kept: String },
 }
 
-/// Joins `ours`, which the local branch is at, and `theirs`, which was pushed elsewhere. Both must be here. Done again, it comes to the same.
+/// Joins `ours`, the local branch's commit, and `theirs`, which was pushed elsewhere. Both must be in the repository. Repeatable.
 pub fn join(place: &RepoPlace, branch: &str, ours: &CommitId, theirs: &CommitId) -> Result<Joined, WorkspaceError> {
     join_from(place, branch, ours, theirs, ours)
 }
 
-/// The same where the local branch itself was moved from `ours` to `theirs`.
+/// Like [`join`], for the case that the local branch itself was moved from `ours` to `theirs`.
 pub fn join_moved(
     place: &RepoPlace,
     branch: &str,
@@ -59,7 +60,7 @@ fn join_from(
         follow(theirs)?;
         return Ok(Joined::Theirs);
     }
-    // A try that was interrupted may have joined them already.
+    // An interrupted earlier call may have joined them already.
     if let Some(local) = local
         && is_in(&repo, ours, local).map_err(failed)?
         && is_in(&repo, theirs, local).map_err(failed)?
@@ -83,7 +84,7 @@ fn join_from(
     Ok(Joined::Both(commit_id(both)))
 }
 
-/// Moves the local branch from what the run made. Where somebody has it checked out, or moved it elsewhere, it is left alone and that is said.
+/// Moves the local branch from `from` to `to`. Fails without a change if the branch is checked out, or was moved elsewhere.
 fn follow(place: &RepoPlace, repo: &Repository, branch: &str, from: Oid, to: Oid) -> Result<(), WorkspaceError> {
     let name = repo::branch_ref(branch)?;
     match commit_at(repo, &name) {

@@ -1,5 +1,5 @@
-//! Lock files that a killed process left on refs that only we write. Git itself never removes them: without this a branch
-//! or a salvage would be stuck for good.
+//! Removes lock files that a killed process left on refs that only the runner writes. Git itself never removes them, so a branch or a
+//! salvage would stay locked.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use super::error::WorkspaceError;
 
-/// A living process holds the lock of a ref for some milliseconds.
+/// Time between the two looks at a lock. A live process holds the lock of a ref for some milliseconds.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
-/// Removes the ref's lock if nobody has touched it between two looks. Blocks while it waits; only when there is one.
+/// Removes the ref's lock if it did not change between two looks. Blocks the thread while it waits, which happens only if there is a lock.
 pub(super) fn release_stale(git_dir: &Path, reference: &str) -> Result<(), WorkspaceError> {
     let lock = git_dir.join(format!("{reference}.lock"));
     let look = || match lock.symlink_metadata() {

@@ -1,7 +1,7 @@
-//! Worktrees, branches, salvage: everything under the workspace root.
+//! Everything under the workspace root: worktrees, branches, and salvage (uncommitted work that is saved before a tree is removed).
 //!
-//! One fresh worktree per run on the job's branch ([`Workspaces`]), or one lasting directory per ticket
-//! ([`directory::Directories`]). Nothing outside of the root is ever removed, nor work that is not safe in git.
+//! A run gets either a fresh worktree on its job's branch ([`Workspaces`]), or its ticket's lasting directory ([`directory::Directories`]).
+//! Nothing outside the root is ever removed, and no work that git does not hold safely.
 
 pub mod base;
 mod by_hand;
@@ -64,23 +64,23 @@ use filters::Filters;
 use git::Git;
 use repo::RepoPlace;
 
-/// Where worktrees are made, and from what.
+/// Where worktrees are made, and from which repository and base.
 #[derive(Debug, Clone)]
 pub struct WorkspaceConfig {
-    /// A repository, one of its directories, a bare one or a linked worktree.
+    /// Any directory of the repository. A bare repository or a linked worktree is fine, too.
     pub repo: PathBuf,
-    /// Must not be inside the repository.
+    /// The directory that holds the worktrees. Must not be inside the repository.
     pub root: PathBuf,
     pub branch_prefix: String,
     pub base: String,
     pub base_side: BaseSide,
-    /// Larger files are left out of a salvage and named.
+    /// Size limit of a file in bytes. Larger files are left out of a salvage, and the salvage lists them.
     pub salvage_limit: u64,
-    /// For each call of the user's git.
+    /// Limit for each call of the user's git.
     pub git_timeout: Duration,
-    /// How our own commits are made.
+    /// Author, sign-off and signing of the runner's own commits.
     pub commits: Commits,
-    /// The forge's repository, where we reach it with a credential of our own. Else the user's remotes are used as they are.
+    /// The forge's repository, reached with a credential of the runner. `None`: the user's remotes are used as they are configured.
     pub remote: Option<remote::Remote>,
 }
 
@@ -110,7 +110,7 @@ impl From<&WorkspaceSettings> for WorkspaceConfig {
     }
 }
 
-/// A run's tree on its job's branch.
+/// A run's worktree on its job's branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worktree {
     pub path: PathBuf,
@@ -121,7 +121,7 @@ pub struct Worktree {
     pub base: CommitId,
     /// The branch's head when the tree was made.
     pub head_before: CommitId,
-    /// Something that did not go as it should and did not stop it either (the base could not be fetched).
+    /// A problem that did not stop the preparation, for example that the base could not be fetched.
     pub warning: Option<String>,
 }
 
@@ -139,12 +139,12 @@ struct Shared {
     git: Git,
     fetcher: Fetcher,
     filters: Filters,
-    /// Branch and worktree administration is one at a time; checking files out is not.
+    /// Serialises changes of branches and worktree entries. Writing files into a worktree needs no lock.
     admin: Mutex<()>,
 }
 
 impl Workspaces {
-    /// Checks the repository, the root and the base. Makes the root if it is not there.
+    /// Checks the repository, the root and the base. Creates the root if it does not exist.
     pub fn open(config: WorkspaceConfig) -> Result<Self, WorkspaceError> {
         let place = RepoPlace::find(&config.repo)?;
         let planned = path::planned(&config.root);
@@ -162,22 +162,22 @@ impl Workspaces {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Finds out whether commits can be signed without a person, where they are to be signed at all.
+    /// Makes a test signature if commits are to be signed. Fails if git cannot sign without a person.
     pub async fn try_signing(&self) -> Result<(), WorkspaceError> {
         self.blocking("trying to sign", |shared| shared.config.commits.try_signing(&shared.place, &shared.root)).await
     }
 
-    /// The canonical root.
+    /// Returns the canonical root.
     pub fn root(&self) -> &Path {
         &self.shared.root
     }
 
-    /// The repository's common git directory.
+    /// Returns the repository's common git directory.
     pub fn git_dir(&self) -> &Path {
         &self.shared.place.git_dir
     }
 
-    /// Where `base` is now, without the network.
+    /// Returns the base's current commit, without using the network.
     pub async fn base_commit(&self, base: &str) -> Result<CommitId, WorkspaceError> {
         let base = base.to_owned();
         self.blocking("looking up the base", move |shared| {
@@ -187,7 +187,7 @@ impl Workspaces {
         .await
     }
 
-    /// Whether the base commit has something at this path.
+    /// Whether the base commit contains something at this path.
     pub async fn base_has(&self, base: &str, path: &str) -> Result<bool, WorkspaceError> {
         let (base, path) = (base.to_owned(), PathBuf::from(path.trim_start_matches("./")));
         self.blocking("looking into the base", move |shared| {
@@ -202,14 +202,14 @@ impl Workspaces {
         .await
     }
 
-    /// Where a local branch is now.
+    /// Returns the commit of a local branch. `None` if the branch does not exist.
     pub async fn branch_head(&self, branch: &str) -> Result<Option<CommitId>, WorkspaceError> {
         let name = repo::branch_ref(branch)?;
         self.blocking("looking up the branch", move |shared| Ok(commit_at(&shared.place.open()?, &name).map(commit_id)))
             .await
     }
 
-    /// Whether a commit is here already.
+    /// Whether the repository contains a commit.
     pub async fn has_commit(&self, commit: &CommitId) -> bool {
         let commit = commit.clone();
         let found = self.blocking("looking for a commit", move |shared| {
@@ -219,7 +219,7 @@ impl Workspaces {
         found.await.unwrap_or(false)
     }
 
-    /// Removes a local branch that is still at `expected` and checked out nowhere. One that is gone is a success.
+    /// Deletes a local branch that is still at `expected` and checked out nowhere. Succeeds if the branch does not exist.
     pub async fn delete_branch(
         &self,
         _permit: &Permit,
@@ -252,7 +252,7 @@ fn refuse_inside(place: &RepoPlace, root: &Path) -> Result<(), WorkspaceError> {
     Ok(())
 }
 
-/// Removes a branch by compare-and-swap. Shared with the local forge, where branch and forge are one place.
+/// Deletes a branch if it is still at `expected`. The local forge uses it, too: its branches are those of this repository.
 pub fn delete_branch(place: &RepoPlace, branch: &str, expected: &CommitId) -> Result<(), WorkspaceError> {
     let name = repo::branch_ref(branch)?;
     let repo = place.open()?;
@@ -273,7 +273,7 @@ pub fn delete_branch(place: &RepoPlace, branch: &str, expected: &CommitId) -> Re
     found.delete().map_err(failed)
 }
 
-/// The commit that a full ref name points at.
+/// Returns the commit that a full ref name points to.
 pub fn commit_at(repo: &git2::Repository, name: &str) -> Option<Oid> {
     repo.find_reference(name).ok()?.peel_to_commit().ok().map(|commit| commit.id())
 }

@@ -1,4 +1,4 @@
-//! Receipts as git notes under `refs/notes/dirigent`. Other notes there, and other words in the same note, stay as they are.
+//! Stores receipts as git notes under `refs/notes/dirigent`. Other notes there, and other text in the same note, stay as they are.
 
 use git2::{ErrorCode, Oid, Repository};
 
@@ -10,26 +10,26 @@ use crate::domain::ids::CommitId;
 use crate::domain::statement::note_with;
 
 pub const NOTES_REF: &str = "refs/notes/dirigent";
-/// Where the notes of two places are brought together.
+/// A temporary ref on which the notes of two repositories are joined.
 const JOINING_REF: &str = "refs/dirigent/notes-joining";
-/// How often somebody may write a note in the middle of ours.
+/// How often writing a note is tried while other processes write notes, too.
 const PATIENCE: u32 = 20;
-/// No receipt is that long; what somebody put there instead is not read.
+/// Limit of a note in bytes. A longer one is no receipt and is not read.
 const LONGEST_NOTE: usize = 4 << 20;
 
-/// The note of a commit, as text.
+/// Returns the note of a commit as text. `None` if there is none.
 pub fn note_of(place: &RepoPlace, commit: &CommitId) -> Result<Option<String>, WorkspaceError> {
     let failed = |source| WorkspaceError::libgit("read the note", &place.git_dir, source);
     let repo = place.open()?;
     read(&repo, NOTES_REF, oid(commit).map_err(failed)?).map_err(failed)
 }
 
-/// Where the notes are now.
+/// Returns the commit that the notes ref points to.
 pub fn notes_tip(place: &RepoPlace) -> Result<Option<CommitId>, WorkspaceError> {
     Ok(commit_at(&place.open()?, NOTES_REF).map(commit_id))
 }
 
-/// Puts the receipt into the note of its commit. One that is there already is a success.
+/// Puts a receipt into the note of its commit. An existing receipt counts as success.
 pub fn add_receipt(
     place: &RepoPlace,
     commits: &Commits,
@@ -52,7 +52,7 @@ pub fn add_receipt(
     .map_err(failed)
 }
 
-/// Takes in the notes of another place: both have every note afterwards, and where both have one for the same commit it has both texts.
+/// Joins the notes of another repository, at commit `theirs`, into the local ones. If both have a note for a commit, it gets both texts.
 pub fn take_in(place: &RepoPlace, commits: &Commits, theirs: &CommitId) -> Result<(), WorkspaceError> {
     let failed = |source| WorkspaceError::libgit("bring notes together", &place.git_dir, source);
     let repo = place.open()?;
@@ -72,7 +72,7 @@ pub fn take_in(place: &RepoPlace, commits: &Commits, theirs: &CommitId) -> Resul
     .map_err(failed)
 }
 
-/// A commit with the notes of both.
+/// Makes a commit with the notes of both sides.
 fn join(repo: &Repository, who: &git2::Signature<'_>, ours: Oid, theirs: Oid) -> Result<Oid, git2::Error> {
     let mine: Vec<(Oid, String)> = {
         let mut all = Vec::new();
@@ -111,7 +111,7 @@ fn read(repo: &Repository, notes: &str, about: Oid) -> Result<Option<String>, gi
     }
 }
 
-/// That somebody else writes a note at the same moment is no reason to fail, or to lose theirs.
+/// Retries a write while other processes write notes at the same moment, so that it neither fails nor loses their notes.
 fn in_spite_of_others(mut attempt: impl FnMut() -> Result<(), git2::Error>) -> Result<(), git2::Error> {
     for _ in 1..PATIENCE {
         match attempt() {

@@ -1,4 +1,4 @@
-//! A clone of our own, for a repository that the workflow names by its address: bare, with the base branch in it, made whole or not at all.
+//! Makes the runner's own bare clone of a repository that the workflow file gives by its address. The clone appears complete or not at all.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::git::Git;
 use super::remote::Remote;
 use super::repo::RepoPlace;
 
-/// A clone that is being made beside its place.
+/// A clone in progress, in a folder beside its final place.
 pub struct NewClone {
     place: PathBuf,
     folder: PathBuf,
@@ -19,7 +19,7 @@ pub struct NewClone {
 }
 
 impl NewClone {
-    /// Nothing where one is there already. What an earlier attempt left is made anew.
+    /// Starts a clone. Returns `None` if there is one already. What an interrupted attempt left is removed first.
     pub fn begin(place: &Path, url: &str) -> Result<Option<Self>, WorkspaceError> {
         if place.join("HEAD").is_file() {
             return Ok(None);
@@ -35,12 +35,12 @@ impl NewClone {
         Ok(Some(Self { place: place.to_owned(), folder, url: url.to_owned() }))
     }
 
-    /// The repository as it is so far.
+    /// Returns the folder of the unfinished clone.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Brings the base branch: with a credential of ours where there is one, else as the user's own git does.
+    /// Fetches the base branch and moves the clone to its place. Uses the runner's credential if there is a `remote`, else the user's git.
     pub async fn fill(self, base: &str, remote: Option<&Remote>, timeout: Duration) -> Result<(), WorkspaceError> {
         let upstream = Upstream::on_forge(base);
         let trouble = match remote {

@@ -1,19 +1,19 @@
-//! What a head has beyond its base, as text that somebody reads: bounded, whatever it is.
+//! What a head changes beyond its base, as text for people, limited in size.
 
 use git2::{DiffFormat, DiffOptions};
 
 use super::Workspaces;
 use super::error::WorkspaceError;
 
-/// A difference as it is shown.
+/// A diff between two commits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Patch {
     pub base: String,
     pub head: String,
     pub files: Vec<PatchedFile>,
-    /// In the form of `git diff`.
+    /// The diff in the format of `git diff`.
     pub text: String,
-    /// There is more than was asked for.
+    /// Whether the text was truncated at the limit.
     pub cut: bool,
 }
 
@@ -25,7 +25,7 @@ pub struct PatchedFile {
 }
 
 impl Workspaces {
-    /// From where `head` left `base`. Both are names that git knows; `limit` is in bytes of text.
+    /// Returns the diff from the commit where `head` left `base`. Both are names that git resolves; `limit` is in bytes of text.
     pub async fn patch(&self, base: &str, head: &str, limit: usize) -> Result<Patch, WorkspaceError> {
         let (base, head) = (base.to_owned(), head.to_owned());
         self.blocking("comparing commits", move |shared| {
@@ -60,7 +60,7 @@ impl Workspaces {
                 patch.text.push_str(&String::from_utf8_lossy(line.content()));
                 true
             });
-            // Stopping in the middle is an error to the library.
+            // libgit2 reports an error when the callback stops the output.
             printed.or_else(|error| if patch.cut { Ok(()) } else { Err(failed(error)) })?;
             Ok(patch)
         })

@@ -1,4 +1,4 @@
-//! Names and places under the workspace root: sanitised keys, containment on canonical paths.
+//! Names and paths under the workspace root: safe names for keys, and checks that a path is inside the root.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,12 @@ use sha2::{Digest, Sha256};
 
 use super::error::WorkspaceError;
 
-/// Longer keys are cut; the hash suffix keeps them apart.
+/// Longest name in bytes before the hash suffix. Longer keys are truncated; the suffix keeps them apart.
 const LONGEST: usize = 80;
 
-/// A name that is safe as one path component: `[A-Za-z0-9._-]`, never `.`, `..` or empty.
+/// Returns a name that is safe as one path component: `[A-Za-z0-9._-]`, never `.`, `..` or empty.
 ///
-/// If anything had to be changed, 64 bits of a hash of the original follow, so that two keys never share a name.
+/// If anything had to be changed, the name ends with 64 bits of a hash of the key, so that two keys never share a name.
 pub fn sanitise(key: &str) -> String {
     let mut name: String =
         key.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '_' }).collect();
@@ -31,7 +31,7 @@ pub fn sanitise(key: &str) -> String {
         name = format!("_{}", name.trim_matches(['.', '-']).replace("..", "__").replace(".lock", "_lock"));
         changed = true;
     }
-    // A key that looks like a changed one must not meet the one it looks like.
+    // A key that already looks like a changed one must not collide with the key that it looks like.
     if changed || looks_suffixed(key) {
         name.push('-');
         name.push_str(&hash(key));
@@ -49,13 +49,13 @@ fn looks_suffixed(key: &str) -> bool {
     })
 }
 
-/// The canonical root, made if it is not there.
+/// Creates the root if it does not exist, and returns its canonical path.
 pub fn open_root(root: &Path) -> Result<PathBuf, WorkspaceError> {
     std::fs::create_dir_all(root).map_err(|source| WorkspaceError::io("make the workspace root", root, source))?;
     root.canonicalize().map_err(|source| WorkspaceError::io("resolve the workspace root", root, source))
 }
 
-/// Where `root` will be, resolved as far as it exists: nothing is made before it is known to be allowed.
+/// Returns the canonical path that `root` will have, resolved as far as it exists. Nothing is created.
 pub fn planned(root: &Path) -> PathBuf {
     let mut missing = Vec::new();
     for ancestor in root.ancestors() {
@@ -68,16 +68,16 @@ pub fn planned(root: &Path) -> PathBuf {
     root.to_owned()
 }
 
-/// What is at a place under the root.
+/// What exists at a path under the root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Occupant {
     Nothing,
     Directory,
 }
 
-/// Checks that `path` is a direct child of the canonical `root` and is a real directory or nothing.
+/// Checks that `path` is a direct child of the canonical `root`, and a real directory or nothing.
 ///
-/// A symlink there, or anything else, is an error: it is never followed and never removed.
+/// A symlink or anything else is an error: it is never followed and never removed.
 pub fn contained(root: &Path, path: &Path) -> Result<Occupant, WorkspaceError> {
     let escape = |because: &str| WorkspaceError::Outside {
         path: path.to_owned(),

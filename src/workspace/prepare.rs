@@ -1,4 +1,4 @@
-//! A fresh worktree for a run, on its job's branch.
+//! Makes a fresh worktree for a run, on its job's branch.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -16,27 +16,27 @@ use crate::domain::permit::Permit;
 use crate::domain::time::Timestamp;
 use base::{BaseSide, Upstream};
 
-/// What is asked for.
+/// The parameters of a new worktree.
 struct Order {
     run: RunId,
     key: TicketKey,
     branch: String,
     base: String,
-    /// What went wrong with the fetch.
+    /// What went wrong with the fetch. `None` if nothing did.
     warning: Option<String>,
     upstream: Option<Upstream>,
 }
 
-/// What the administrative part made; the files are not there yet.
+/// A worktree that is linked to the repository but has no files yet.
 struct Made {
     worktree: Worktree,
-    /// The branch did not exist before.
+    /// Whether this call created the branch.
     new_branch: bool,
 }
 
 impl Workspaces {
-    /// Makes `<root>/<key>-<run>` on `branch`: a new branch starts at `base`, and so does one without a commit of its own; any
-    /// other is taken where it is.
+    /// Makes `<root>/<key>-<run>` on `branch`. A branch with commits of its own, here or at the remote, is used where it is. Any other
+    /// branch starts at the current `base`.
     pub async fn prepare(
         &self,
         _permit: &Permit,
@@ -74,7 +74,7 @@ impl Workspaces {
         Ok(made.worktree)
     }
 
-    /// Brings what the forge has of a branch and its base here, for a look at it.
+    /// Fetches a branch and its base from the forge, to show them. Failures are only logged.
     pub async fn fetch_branch(&self, branch: &str, base: &str) {
         let warning = match self.upstream_of(base).await {
             Ok(Some(upstream)) => self.fetch(&upstream, branch).await,
@@ -86,7 +86,7 @@ impl Workspaces {
         }
     }
 
-    /// Answers with what went wrong.
+    /// Fetches the base and the branch. Returns what went wrong, or `None`.
     async fn fetch(&self, upstream: &Upstream, branch: &str) -> Option<String> {
         let shared = &self.shared;
         match &shared.config.remote {
@@ -95,12 +95,12 @@ impl Workspaces {
         }
     }
 
-    /// The filters that may run when files are written.
+    /// Returns the settings that restrict which filters run when files are written.
     pub(super) async fn pinned_filters(&self) -> Result<Vec<(String, String)>, WorkspaceError> {
         self.blocking("reading the filters", |shared| Ok(shared.filters.pinned(&shared.place.open()?))).await
     }
 
-    /// Where the base is fetched from; nowhere when merges happen in this repository.
+    /// Returns where the base is fetched from. `None` if merges happen in this repository.
     async fn upstream_of(&self, base: &str) -> Result<Option<Upstream>, WorkspaceError> {
         let base = base.to_owned();
         self.blocking("looking up the base", move |shared| {
@@ -166,7 +166,7 @@ fn make(shared: &Shared, order: Order) -> Result<Made, WorkspaceError> {
     Ok(made)
 }
 
-/// Checks that nobody has the branch checked out; an entry of ours whose tree is gone is pruned.
+/// Checks that the branch is checked out nowhere. An entry of the runner whose tree is gone is removed.
 fn free_branch(shared: &Shared, repo: &Repository, branch: &str) -> Result<(), WorkspaceError> {
     while let Some(user) = shared.place.user_of_branch(repo, branch) {
         let ours = user.path.parent() == Some(shared.root.as_path());
@@ -182,11 +182,11 @@ pub(super) fn make_room(root: &Path, target: &Path) -> Result<(), WorkspaceError
     if path::contained(root, target)? == path::Occupant::Nothing {
         return Ok(());
     }
-    // Only an empty directory can be removed this way.
+    // `remove_dir` removes only an empty directory.
     std::fs::remove_dir(target).map_err(|_| WorkspaceError::Occupied { path: target.to_owned() })
 }
 
-/// Where the branch is, made if it is new, moved along if its remote is simply further.
+/// Returns the branch's head, whether the branch is new, and a warning. Creates a missing branch, and follows its remote if that is ahead.
 fn set_branch(
     place: &RepoPlace,
     repo: &Repository,
@@ -215,7 +215,7 @@ fn set_branch(
             warning = Some(warning.map_or(apart.clone(), |first| format!("{first}; {apart}")));
             local
         }
-        // Nothing of its own yet: begin again where the base is now.
+        // The branch has no commits of its own yet: start again at the current base.
         None if local != base && repo.graph_descendant_of(base, local).map_err(failed)? => {
             repo.reference_matching(&name, base, true, local, "dirigent: follow the base").map_err(failed)?;
             base
@@ -225,8 +225,9 @@ fn set_branch(
     Ok((head, false, warning))
 }
 
-/// Links an empty directory to the repository, as gitrepository-layout describes it. The tree comes first, so that nobody
-/// who prunes meanwhile takes the entry for a stale one. Its HEAD is still to be set; the files come from the user's own git: it knows their filters.
+/// Links an empty directory to the repository, as gitrepository-layout describes it. The tree comes first, so that a concurrent `git
+/// worktree prune` does not take the entry for a stale one. The caller still has to set its HEAD, and to write the files with the user's
+/// own git, which knows the user's filters.
 pub(super) fn link_worktree(place: &RepoPlace, name: &str, target: &Path) -> Result<PathBuf, WorkspaceError> {
     let git_dir = place.admin_dir(name);
     let make = |dir: &Path| fs::create_dir(dir).map_err(|source| WorkspaceError::io("make", dir, source));
@@ -242,7 +243,7 @@ pub(super) fn link_worktree(place: &RepoPlace, name: &str, target: &Path) -> Res
     Ok(git_dir)
 }
 
-/// Undoes a worktree that no agent has seen yet.
+/// Undoes a worktree that no agent has used yet.
 fn take_back(shared: &Shared, made: &Made) {
     let worktree = &made.worktree;
     let undone = remove::discard_unused(shared, &worktree.path);
@@ -256,7 +257,7 @@ pub(super) fn now() -> Timestamp {
     Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// The worktree's name under the root, which is also the name of its administrative entry.
+/// Returns the worktree's name under the root, which is also the name of its administrative entry.
 pub(super) fn name_of(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }

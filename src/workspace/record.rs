@@ -1,7 +1,7 @@
-//! One small file per worktree, beside the worktrees: whose it is, on which branch, from which base.
+//! One small file per worktree, under the workspace root: its run, ticket, branch and base.
 //!
-//! It is written before the worktree is made and removed after it is gone, so that a crash at any point leaves nothing
-//! that the next start cannot account for. It lies outside of what an agent works in.
+//! It is written before the worktree is made and deleted after the worktree is gone, so that the next start can account for everything that
+//! a crash left. It lies outside the directories that agents work in.
 
 use std::fs;
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use super::error::WorkspaceError;
 use crate::domain::ids::{CommitId, RunId, TicketKey};
 use crate::domain::time::Timestamp;
 
-/// The directory under the root that holds the records. A key never sanitises to a name with a leading dot.
+/// The directory under the root that holds the records. A sanitised key never begins with a dot.
 const RECORDS: &str = ".records";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,7 +54,7 @@ pub fn remove(root: &Path, name: &str) -> Result<(), WorkspaceError> {
     }
 }
 
-/// All records, by worktree name.
+/// Reads all records, sorted by worktree name.
 pub fn all(root: &Path) -> Vec<(String, WorktreeRecord)> {
     let Ok(entries) = fs::read_dir(root.join(RECORDS)) else { return Vec::new() };
     let mut found: Vec<_> = entries

@@ -1,4 +1,4 @@
-//! The end of a worktree: checked, salvaged if need be, then gone with its administrative entry.
+//! Removes worktrees: checks the path, salvages uncommitted work, then deletes the tree and its administrative entry.
 
 use std::fs;
 use std::io;
@@ -13,25 +13,25 @@ use super::{Shared, Workspaces, Worktree, record, salvage};
 use crate::domain::ids::RunId;
 use crate::domain::run::Salvage;
 
-/// What is on its way out lies here, so that a crash half-way never looks like work of an agent's.
+/// Trees are moved here before they are deleted, so that a crash half-way never looks like an agent's work.
 const TRASH: &str = ".trash";
 
-/// A worktree that is gone.
+/// The result of removing a worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Removal {
-    /// Work that was still uncommitted and was put aside first.
+    /// Uncommitted work that was saved first.
     pub salvage: Option<Salvage>,
 }
 
 impl Workspaces {
-    /// Removes the tree and its administrative entry. What is uncommitted is salvaged first; on any error all stays.
-    /// One that is gone already is a success.
+    /// Removes the tree and its administrative entry. Uncommitted work is salvaged first; if that fails, everything stays. Succeeds if the
+    /// tree is gone already.
     pub async fn remove(&self, worktree: &Worktree) -> Result<Removal, WorkspaceError> {
         let (path, run) = (worktree.path.clone(), worktree.run.clone());
         self.blocking("removing the worktree", move |shared| remove(shared, &path, &run)).await
     }
 
-    /// Leaves the tree for a person to look at, off its branch, so that the next run can have the branch.
+    /// Leaves the tree for a person to look at, but detaches it from its branch, so that the next run can use the branch.
     pub async fn keep(&self, worktree: &Worktree) -> Result<(), WorkspaceError> {
         let path = worktree.path.clone();
         self.blocking("keeping the worktree", move |shared| {
@@ -54,7 +54,7 @@ pub(super) fn remove(shared: &Shared, path: &Path, run: &RunId) -> Result<Remova
     Ok(Removal { salvage })
 }
 
-/// Only for a tree that no agent has seen.
+/// Removes a tree without salvaging. Only for a tree that no agent has used.
 pub(super) fn discard_unused(shared: &Shared, path: &Path) -> Result<(), WorkspaceError> {
     discard(shared, path)
 }
@@ -80,7 +80,7 @@ fn discard(shared: &Shared, path: &Path) -> Result<(), WorkspaceError> {
 pub(super) fn to_trash(root: &Path, path: &Path) -> Result<PathBuf, WorkspaceError> {
     let trash = root.join(TRASH);
     fs::create_dir_all(&trash).map_err(|source| WorkspaceError::io("make", &trash, source))?;
-    // A name of its own: the last removal of the same path may not be finished.
+    // A unique name, because the last removal of the same path may not be finished.
     let place = tempfile::Builder::new()
         .prefix("gone-")
         .tempdir_in(&trash)
@@ -99,7 +99,7 @@ pub(super) fn empty_trash(root: &Path) {
     }
 }
 
-/// Removes a linked worktree's entry; never anything but a real directory in `worktrees/`.
+/// Removes the entry of a linked worktree. Refuses anything but a real directory in `worktrees/`.
 pub(super) fn drop_admin_entry(git_dir: &Path) -> Result<(), WorkspaceError> {
     let in_worktrees = git_dir.parent().and_then(Path::file_name).is_some_and(|name| name == "worktrees");
     match git_dir.symlink_metadata() {
@@ -114,7 +114,7 @@ pub(super) fn drop_admin_entry(git_dir: &Path) -> Result<(), WorkspaceError> {
     }
 }
 
-/// Removes a tree without following links; directories that were made read-only are opened first.
+/// Removes a tree without following links. Read-only directories are made writable first.
 pub(super) fn remove_tree(path: &Path) -> Result<(), WorkspaceError> {
     let first = match fs::remove_dir_all(path) {
         Ok(()) => return Ok(()),

@@ -1,7 +1,7 @@
-//! The repository that worktrees are made from, and the administrative entries of its worktrees.
+//! The repository that worktrees are made from, and its administrative entries of worktrees.
 //!
-//! A worktree's own `.git` file and `commondir` may have been rewritten by an agent, so nothing here follows them: the
-//! repository's directory is found once, at the start, and every tree is looked at through it.
+//! An agent may have rewritten a worktree's own `.git` file and `commondir`, so nothing here follows them. The repository's directory is
+//! found once, at the start, and every worktree is read through it.
 
 use std::path::{Path, PathBuf};
 
@@ -14,14 +14,14 @@ use super::error::WorkspaceError;
 pub struct RepoPlace {
     /// The common git directory, canonical.
     pub git_dir: PathBuf,
-    /// The main work tree, canonical; none for a bare repository.
+    /// The main work tree, canonical. `None` for a bare repository.
     pub work_tree: Option<PathBuf>,
 }
 
 /// Where a worktree's `HEAD` points.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Head {
-    /// A ref by its full name; `None` while it has no commit.
+    /// A full ref name. `commit` is `None` while the ref does not exist.
     Ref {
         name: String,
         commit: Option<Oid>,
@@ -41,7 +41,7 @@ impl Head {
         matches!(self, Self::Ref { name, .. } if name.strip_prefix("refs/heads/") == Some(branch))
     }
 
-    /// For people.
+    /// Returns a description for people.
     pub fn describe(&self) -> String {
         match self {
             Self::Ref { name, .. } => format!("`{}`", name.strip_prefix("refs/heads/").unwrap_or(name)),
@@ -54,13 +54,13 @@ impl Head {
 #[derive(Debug, Clone)]
 pub struct CheckedOut {
     pub path: PathBuf,
-    /// Its own git directory: index, HEAD, unfinished operations.
+    /// The tree's own git directory with its index, HEAD and unfinished operations.
     pub git_dir: PathBuf,
     pub head: Option<Head>,
 }
 
 impl RepoPlace {
-    /// Finds the repository at `path`: also a bare one, a shallow one, or a linked worktree of another.
+    /// Finds the repository at `path`. It may be bare, shallow, or a linked worktree of another one.
     pub fn find(path: &Path) -> Result<Self, WorkspaceError> {
         let not_a_repository =
             |detail: String| WorkspaceError::NotARepository { path: path.to_owned(), detail: detail.trim().to_owned() };
@@ -75,30 +75,30 @@ impl RepoPlace {
         Ok(Self { git_dir, work_tree })
     }
 
-    /// Opens objects and refs; it has no work tree.
+    /// Opens the repository for objects and refs, without a work tree.
     pub fn open(&self) -> Result<Repository, WorkspaceError> {
         Repository::open_bare(&self.git_dir)
             .map_err(|source| WorkspaceError::libgit("open the repository", &self.git_dir, source))
     }
 
-    /// The same with `tree` as its work tree, whatever the tree's own `.git` says.
+    /// Opens the repository with `tree` as its work tree, no matter what the tree's own `.git` file says.
     pub fn open_on(&self, tree: &Path) -> Result<Repository, WorkspaceError> {
         let repo = self.open()?;
         repo.set_workdir(tree, false).map_err(|source| WorkspaceError::libgit("open the work tree", tree, source))?;
         Ok(repo)
     }
 
-    /// A directory in which git commands about the repository can run.
+    /// Returns a directory in which git commands about the repository can run.
     pub fn cwd(&self) -> &Path {
         self.work_tree.as_deref().unwrap_or(&self.git_dir)
     }
 
-    /// The administrative entry of the linked worktree called `name`.
+    /// Returns the administrative entry of the linked worktree called `name`.
     pub fn admin_dir(&self, name: &str) -> PathBuf {
         self.git_dir.join("worktrees").join(name)
     }
 
-    /// Every tree that has something checked out, the main one first.
+    /// Lists every tree that has something checked out, the main one first.
     pub fn checked_out(&self, repo: &Repository) -> Vec<CheckedOut> {
         let mut trees = Vec::new();
         if let Some(path) = &self.work_tree {
@@ -115,7 +115,7 @@ impl RepoPlace {
         trees
     }
 
-    /// The trees in which `branch` is checked out, or being rebased.
+    /// Lists the trees in which `branch` is checked out or being rebased.
     pub fn users_of_branch(&self, repo: &Repository, branch: &str) -> Vec<CheckedOut> {
         let uses = |tree: &CheckedOut| {
             tree.head.as_ref().is_some_and(|head| head.is_branch(branch))
@@ -124,13 +124,13 @@ impl RepoPlace {
         self.checked_out(repo).into_iter().filter(uses).collect()
     }
 
-    /// The first of [`RepoPlace::users_of_branch`].
+    /// Returns the first of [`RepoPlace::users_of_branch`].
     pub fn user_of_branch(&self, repo: &Repository, branch: &str) -> Option<CheckedOut> {
         self.users_of_branch(repo, branch).into_iter().next()
     }
 }
 
-/// A small regular file; a pipe planted in its place would block the reader for ever.
+/// Reads a small regular file. Anything else gives `None`: a planted pipe would block the reader forever.
 fn read_small(path: &Path) -> Option<String> {
     let found = path.symlink_metadata().ok()?;
     if !found.is_file() || found.len() > 64 * 1024 {
@@ -139,7 +139,7 @@ fn read_small(path: &Path) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }
 
-/// The work tree that an administrative entry belongs to.
+/// Returns the work tree that an administrative entry belongs to.
 pub fn linked_path(git_dir: &Path) -> Option<PathBuf> {
     let text = read_small(&git_dir.join("gitdir"))?;
     let dot_git = PathBuf::from(text.trim_end_matches(['\n', '\r']));
@@ -147,7 +147,7 @@ pub fn linked_path(git_dir: &Path) -> Option<PathBuf> {
     dot_git.parent().map(Path::to_owned)
 }
 
-/// Reads a worktree's `HEAD` file, resolving a branch through the repository.
+/// Reads a worktree's `HEAD` file. The commit of a branch is looked up in the repository.
 pub fn read_head(repo: &Repository, git_dir: &Path) -> Option<Head> {
     let text = read_small(&git_dir.join("HEAD"))?;
     let text = text.trim();
@@ -161,7 +161,7 @@ pub fn read_head(repo: &Repository, git_dir: &Path) -> Option<Head> {
     }
 }
 
-/// The branch that an unfinished rebase in this tree will write to.
+/// Returns the branch that an unfinished rebase in this tree will write to.
 fn rebased_branch(git_dir: &Path) -> Option<String> {
     ["rebase-merge/head-name", "rebase-apply/head-name"].iter().find_map(|file| {
         let text = read_small(&git_dir.join(file))?;
@@ -169,7 +169,7 @@ fn rebased_branch(git_dir: &Path) -> Option<String> {
     })
 }
 
-/// What was begun in this tree and not finished.
+/// Returns the name of a git operation that was begun in this tree and not finished, such as a merge.
 pub fn unfinished_operation(git_dir: &Path) -> Option<&'static str> {
     const MARKS: [(&str, &str); 5] = [
         ("rebase-merge", "rebase"),
@@ -200,7 +200,7 @@ fn write_head(git_dir: &Path, text: &str) -> Result<(), WorkspaceError> {
     Ok(())
 }
 
-/// A full branch ref, if `branch` can be one.
+/// Returns the full ref name of a branch, or an error if `branch` is not a valid name.
 pub fn branch_ref(branch: &str) -> Result<String, WorkspaceError> {
     let name = format!("refs/heads/{branch}");
     if git2::Branch::name_is_valid(branch).unwrap_or(false) && git2::Reference::is_valid_name(&name) {
@@ -213,7 +213,7 @@ pub fn branch_ref(branch: &str) -> Result<String, WorkspaceError> {
 pub const NAME: &str = "Dirigent";
 pub const EMAIL: &str = "dirigent@localhost";
 
-/// Who commits when the runner does: the repository's own user, else Dirigent.
+/// Returns the identity for the runner's commits: the repository's own user, else Dirigent.
 pub fn signature(repo: &Repository) -> Result<git2::Signature<'static>, git2::Error> {
     match repo.signature() {
         Ok(found) => Ok(found),

@@ -1,4 +1,4 @@
-//! Salvaged work, found again: listed, shown as a diff, put on a branch.
+//! Lists salvaged work, shows it as a diff, and puts it on a branch.
 
 use git2::{DiffFormat, Oid, Repository};
 
@@ -10,7 +10,7 @@ use crate::domain::ids::{CommitId, RunId};
 use crate::domain::permit::Permit;
 use crate::domain::time::Timestamp;
 
-/// One salvage, as a list shows it.
+/// One salvage in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SalvageEntry {
     pub run: RunId,
@@ -20,28 +20,28 @@ pub struct SalvageEntry {
     pub at: Timestamp,
 }
 
-/// Where salvaged work goes.
+/// The branch that salvaged work is put on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RestoreTo {
-    /// A branch that must not exist yet, from where the run had been.
+    /// A branch that must not exist yet. It starts at the commit that the run's tree was at.
     NewBranch(String),
-    /// One more commit on an existing branch that is checked out nowhere.
+    /// An existing branch that is checked out nowhere. It gets one more commit.
     Branch(String),
 }
 
 impl Workspaces {
-    /// Oldest first.
+    /// Lists all salvages, oldest first.
     pub async fn salvage_list(&self) -> Result<Vec<SalvageEntry>, WorkspaceError> {
         self.blocking("listing salvages", list).await
     }
 
-    /// The salvaged work as a patch against where the run began.
+    /// Returns the salvaged work as a patch against the commit that the run began at.
     pub async fn salvage_show(&self, run: &RunId) -> Result<String, WorkspaceError> {
         let run = run.clone();
         self.blocking("showing a salvage", move |shared| show(shared, &run)).await
     }
 
-    /// Puts the salvaged work on a branch; the salvage itself stays. Returns the branch's new head.
+    /// Puts the salvaged work on a branch and returns the branch's new head. The salvage itself stays.
     pub async fn salvage_restore(
         &self,
         _permit: &Permit,
@@ -118,7 +118,7 @@ fn restore(shared: &Shared, run: &RunId, to: &RestoreTo) -> Result<CommitId, Wor
             if commit_at(&repo, &name).is_some() {
                 return Err(WorkspaceError::BranchExists { branch: branch.clone() });
             }
-            // The first parent is where the run's tree was; the others only keep older salvages alive.
+            // The first parent is the commit that the run's tree was at. The others only keep older salvages reachable.
             let parent = salvage.parent(0).ok();
             let tree = salvage.tree().map_err(failed)?;
             let parents: Vec<&git2::Commit<'_>> = parent.iter().collect();
@@ -153,7 +153,7 @@ fn restore(shared: &Shared, run: &RunId, to: &RestoreTo) -> Result<CommitId, Wor
     }
 }
 
-/// The paths that an in-memory merge could not settle.
+/// Returns the paths in conflict after an in-memory merge.
 pub fn conflicting_files(index: &git2::Index) -> Result<Vec<String>, git2::Error> {
     let mut files: Vec<String> = index
         .conflicts()?

@@ -1,4 +1,4 @@
-//! Uncommitted work of a run that did not end well, put where git keeps it: `refs/dirigent/salvage/<run>`.
+//! Saves the uncommitted work of a run that did not end well as a commit under `refs/dirigent/salvage/<run>`.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::domain::run::Salvage;
 
 pub(super) const SALVAGE_REFS: &str = "refs/dirigent/salvage/";
 const LEFT_OUT: &str = "Left out: ";
-/// The commit that the salvaged work is shown against.
+/// The line of the message with the commit that the salvaged work is shown against.
 pub(super) const AGAINST: &str = "Dirigent-Against: ";
 
 pub(super) fn reference_of(run: &RunId) -> String {
@@ -23,15 +23,15 @@ pub(super) fn reference_of(run: &RunId) -> String {
 }
 
 impl Workspaces {
-    /// Keeps what is not committed, and commits that are not on the job's branch. `None` when there is nothing of either.
+    /// Saves uncommitted work, and commits that are not on the job's branch. Returns `None` if there is neither.
     ///
-    /// Asked again without new work it returns the same; with new work the earlier salvage stays reachable.
+    /// A repeated call without new work returns the same salvage. With new work, the earlier salvage stays reachable.
     pub async fn salvage(&self, worktree: &Path, run: &RunId) -> Result<Option<Salvage>, WorkspaceError> {
         let (worktree, run): (PathBuf, RunId) = (worktree.to_owned(), run.clone());
         self.blocking("salvaging", move |shared| salvage(shared, &worktree, &run)).await
     }
 
-    /// What was saved of this run earlier, for whoever could not write it down any more.
+    /// Reads an earlier salvage of this run, for a caller whose record of it was lost. `None` if there is none.
     pub async fn salvaged(&self, run: &RunId) -> Result<Option<Salvage>, WorkspaceError> {
         let run = run.clone();
         self.blocking("looking for saved work", move |shared| salvaged(shared, &run)).await
@@ -60,7 +60,7 @@ pub(super) fn salvage(shared: &Shared, tree_dir: &Path, run: &RunId) -> Result<O
     let git_dir = git_dir_of(&shared.place, tree_dir);
     let record = record::read(&shared.root, &name_of(tree_dir));
     let branch_head = record.as_ref().and_then(|record| commit_at(&repo, &format!("refs/heads/{}", record.branch)));
-    // An entry that the agent removed or broke: the work is compared with its branch instead.
+    // If the agent removed or broke the worktree's entry, the work is compared with its branch instead.
     let head = match repo::read_head(&repo, &git_dir) {
         Some(Head::Ref { commit: None, .. }) => None,
         Some(head) => head.commit().filter(|commit| repo.find_commit(*commit).is_ok()),
@@ -106,7 +106,7 @@ struct Found {
 
 fn is_dirty(taken: &Taken, head: Option<&git2::Commit<'_>>) -> bool {
     let Some(head) = head else { return taken.files > 0 || !taken.left_out.is_empty() };
-    // An index that merely stayed behind the last commit holds nothing new.
+    // An index that still equals the parent of the last commit contains nothing new.
     let behind = |staged: Oid| head.parent(0).is_ok_and(|parent| parent.tree_id() == staged);
     taken.tree != head.tree_id() || !taken.left_out.is_empty() || taken.staged.is_some_and(|staged| !behind(staged))
 }

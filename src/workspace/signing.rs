@@ -1,7 +1,7 @@
-//! Texts signed with the key that the user's git signs with, and such signatures checked: SSH, OpenPGP, X.509.
+//! Signs texts with the key that the user's git signs with, and checks such signatures. Supports SSH, OpenPGP and X.509.
 //!
-//! The key may be named by the repository; the programs that are run, and the keys that are believed, only by the user's own
-//! configuration: an agent can write the repository's.
+//! The repository's configuration may choose the key. The programs that run and the keys that are trusted come only from the user's own
+//! configuration, because an agent can write the repository's.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use super::error::WorkspaceError;
 use super::git::environment;
 use super::repo::RepoPlace;
 
-/// A signature takes a moment; longer means that somebody is being asked.
+/// Time limit of one call. A signature takes a moment; a longer call means that a program waits for a person.
 const LIMIT: Duration = Duration::from_secs(20);
 const OUTPUT_LIMIT: usize = 256 * 1024;
-/// What git itself signs under, so that the allowed signers of git are ours too.
+/// The namespace of SSH signatures. It is git's own, so that git's allowed signers apply.
 const NAMESPACE: &str = "git";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl Format {
     }
 }
 
-/// A setting of the user's own, not of the repository.
+/// Reads a setting from the user's configuration, not from the repository's.
 fn own_setting(key: &str) -> Option<String> {
     Config::open_default().ok()?.get_string(key).ok().filter(|value| !value.is_empty())
 }
@@ -81,7 +81,7 @@ pub struct SigningKey {
 }
 
 impl SigningKey {
-    /// `None` where git has none: `user.signingkey` is not set.
+    /// Reads the key from git's configuration. `None` if `user.signingkey` is not set.
     pub fn configured(place: &RepoPlace) -> Result<Option<Self>, SigningError> {
         let Ok(config) = place.open().map_err(|_| ()).and_then(|repo| repo.config().map_err(|_| ())) else {
             return Ok(None);
@@ -93,7 +93,7 @@ impl SigningKey {
         Ok(Some(Self { format, key }))
     }
 
-    /// Signs it without asking anybody. The signature is text that ends with a line break.
+    /// Signs the text without any prompt. The signature is text that ends with a line break.
     pub async fn sign(&self, payload: &str) -> Result<String, SigningError> {
         let program = self.format.program();
         let scratch = scratch()?;
@@ -118,7 +118,7 @@ impl SigningKey {
         Ok(format!("{}\n", signature.trim_end()))
     }
 
-    /// The file that names an SSH key, and whether only its agent has the key itself.
+    /// Returns the file of an SSH key, and whether the private key is only in an SSH agent.
     fn key_file(&self, scratch: &Path) -> Result<(PathBuf, bool), SigningError> {
         let literal = self.key.strip_prefix("key::").or_else(|| self.key.starts_with("ssh-").then_some(&*self.key));
         match literal {
@@ -130,7 +130,7 @@ impl SigningKey {
         }
     }
 
-    /// How an SSH key is shown: `SHA256:...`.
+    /// Returns the fingerprint of an SSH key: `SHA256:...`.
     async fn fingerprint(&self, scratch: &Path) -> Result<String, SigningError> {
         let (file, _) = self.key_file(scratch)?;
         let args = ["-l".into(), "-f".into(), file.into()].to_vec();
@@ -144,26 +144,26 @@ impl SigningKey {
     }
 }
 
-/// What a signature is worth.
+/// The result of checking a signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SignatureVerdict {
     Good {
         by: String,
     },
-    /// It was made over another text.
+    /// The signature belongs to another text.
     Bad,
-    /// It fits, and nobody here knows its key.
+    /// The signature fits the text, but its key is not trusted here.
     UnknownKey {
         key: String,
         because: String,
     },
-    /// It could not be looked at.
+    /// The signature could not be checked.
     Unreadable {
         because: String,
     },
 }
 
-/// Holds a signature against the text that it is said to be of.
+/// Checks a signature against the text that it is said to belong to.
 pub async fn check(place: &RepoPlace, payload: &str, signature: &str) -> Result<SignatureVerdict, SigningError> {
     let scratch = scratch()?;
     let file = put(scratch.path(), "signature", signature)?;
@@ -197,7 +197,7 @@ async fn check_ssh(
     let key = said.split_whitespace().find(|word| word.starts_with("SHA256:")).unwrap_or("a key without a name");
     let unknown = |because: String| SignatureVerdict::UnknownKey { key: key.to_owned(), because };
     let Some(allowed) = own_setting("gpg.ssh.allowedSignersFile").map(|path| expanded(&path)) else {
-        // Nobody is named as a signer; one's own key is known all the same.
+        // Without allowed signers, the user's own key is still trusted.
         return Ok(match SigningKey::configured(place) {
             Ok(Some(own)) if own.format == Format::Ssh => match own.fingerprint(scratch).await {
                 Ok(print) if print == key => SignatureVerdict::Good { by: format!("your own key {key}") },
@@ -283,7 +283,7 @@ fn put(folder: &Path, name: &str, text: &str) -> Result<PathBuf, SigningError> {
     Ok(path)
 }
 
-/// Git lets such a path begin with `~`.
+/// Expands a leading `~/`, as git does in such paths.
 fn expanded(path: &str) -> PathBuf {
     let home = || std::env::var_os("HOME").map(PathBuf::from);
     match path.strip_prefix("~/").and_then(|rest| home().map(|home| home.join(rest))) {
@@ -292,7 +292,7 @@ fn expanded(path: &str) -> PathBuf {
     }
 }
 
-/// Whether receipts will be signed, and why not: for the start and for `doctor`.
+/// Makes a test signature with the key for receipts. `None` if no key is configured. Used at the start and by `doctor`.
 pub async fn try_receipt_key(place: &RepoPlace) -> Result<Option<SigningKey>, SigningError> {
     let Some(key) = SigningKey::configured(place)? else { return Ok(None) };
     key.sign("Try to sign\n").await?;
@@ -300,12 +300,12 @@ pub async fn try_receipt_key(place: &RepoPlace) -> Result<Option<SigningKey>, Si
 }
 
 impl super::Workspaces {
-    /// See [`try_receipt_key`].
+    /// Makes a test signature with the key for receipts; see [`try_receipt_key`].
     pub async fn try_receipt_key(&self) -> Result<Option<SigningKey>, SigningError> {
         try_receipt_key(&self.shared.place).await
     }
 
-    /// Signs a text with the user's key, where there is one.
+    /// Signs a text with the user's key. `None` if no key is configured.
     pub async fn sign_receipt(&self, payload: &str) -> Result<Option<String>, SigningError> {
         match SigningKey::configured(&self.shared.place)? {
             Some(key) => key.sign(payload).await.map(Some),
@@ -317,7 +317,7 @@ impl super::Workspaces {
         check(&self.shared.place, payload, signature).await
     }
 
-    /// The note that carries the receipt of a commit.
+    /// Returns the note that contains the receipt of a commit.
     pub async fn receipt_note(&self, commit: &crate::domain::ids::CommitId) -> Result<Option<String>, WorkspaceError> {
         let commit = commit.clone();
         self.blocking("reading the note", move |shared| super::notes::note_of(&shared.place, &commit)).await

@@ -1,4 +1,4 @@
-//! Branches of tickets that are over: what of them the base does not have yet.
+//! Finds branches of finished tickets, and what they contain that the base does not.
 
 use git2::{Oid, Repository};
 
@@ -11,12 +11,12 @@ use crate::domain::ids::CommitId;
 pub struct StaleBranch {
     pub branch: String,
     pub head: CommitId,
-    /// Commits that bring something which the base does not have; none when it was merged, squashed or left empty.
+    /// Number of commits beyond the base. 0 if merging the branch would change nothing: it was merged, squashed or left empty.
     pub unmerged: usize,
 }
 
 impl Workspaces {
-    /// Those of these branches that exist, compared with `base`.
+    /// Compares those of these branches that exist with `base`.
     pub async fn stale_branches(&self, base: &str, branches: &[String]) -> Result<Vec<StaleBranch>, WorkspaceError> {
         let (base, branches) = (base.to_owned(), branches.to_vec());
         self.blocking("looking at branches", move |shared| stale_branches(shared, &base, &branches)).await
@@ -42,7 +42,7 @@ fn unmerged(repo: &Repository, base: Oid, head: Oid) -> Result<usize, git2::Erro
         return Ok(0);
     }
     let base = repo.find_commit(base)?;
-    // Two histories without a common beginning have nothing of one another.
+    // Histories without a common ancestor cannot be merged: everything on the branch counts.
     let Ok(mut merged) = repo.merge_commits(&base, &repo.find_commit(head)?, None) else { return Ok(ahead) };
     let adds_nothing = !merged.has_conflicts() && merged.write_tree_to(repo)? == base.tree_id();
     Ok(if adds_nothing { 0 } else { ahead })

@@ -1,5 +1,5 @@
-//! What in a tree is not committed, and a git tree object made of it. Plumbing only: an index of its own in a scratch
-//! directory, no hooks, no filters of a third party, the tree's own index untouched.
+//! Finds what is not committed in a tree, and stores it as a git tree object. It works on a copy of the index in a scratch directory, runs
+//! no hooks and only the user's own filters, and leaves the tree's own index untouched.
 
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
@@ -15,12 +15,12 @@ use super::scratch;
 const ASSUME_UNCHANGED: u16 = 0x8000;
 const SKIP_WORKTREE: u16 = 1 << 14;
 
-/// A repository inside the tree, or a submodule with changes of its own.
+/// What to do with a repository inside the tree, or with a submodule that has changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Embedded {
-    /// Its files become part of the tree that is written.
+    /// Its files become part of the stored tree.
     TakeFiles,
-    /// It stays out and is named.
+    /// It is left out and listed.
     Name,
 }
 
@@ -30,18 +30,18 @@ pub struct Look<'a> {
     head: Option<Oid>,
     repo: Repository,
     index: Index,
-    /// Deletions cannot be told from files that a sparse checkout never wrote.
+    /// The index was lost and checkout is sparse: deleted files cannot be told from files that were never checked out.
     sparse_unknown: bool,
     scratch: tempfile::TempDir,
     shared: &'a Shared,
     git_dir: &'a Path,
 }
 
-/// The tree as it lies there, as git objects.
+/// The current content of a tree, stored as git objects.
 #[derive(Debug)]
 pub struct Taken {
     pub tree: Oid,
-    /// What was staged, where that is neither the head's nor the final state.
+    /// The staged tree. `None` if it equals the head's tree or the stored tree.
     pub staged: Option<Oid>,
     pub files: u32,
     pub left_out: Vec<String>,
@@ -51,7 +51,7 @@ pub struct Taken {
 struct Change {
     path: PathBuf,
     what: What,
-    /// The content as the user's filter makes it, already stored.
+    /// The content after the user's filter, already stored. `None` if no filter applies.
     cleaned: Option<Oid>,
 }
 
@@ -65,7 +65,7 @@ enum What {
 }
 
 impl<'a> Look<'a> {
-    /// `git_dir` is the tree's own administrative directory: its index is copied, not used.
+    /// Opens a look. `git_dir` is the tree's own administrative directory; its index is copied, never changed.
     pub fn at(
         shared: &'a Shared,
         tree_dir: &'a Path,
@@ -90,7 +90,7 @@ impl<'a> Look<'a> {
         Ok(Self { tree_dir, head, repo, index, sparse_unknown: sparse && !own, scratch, shared, git_dir })
     }
 
-    /// The paths that differ from the head, staged or not, ignored ones left out.
+    /// Lists the paths that differ from the head, staged or not. Ignored files are not included.
     pub fn dirty(&self) -> Result<Vec<PathBuf>, WorkspaceError> {
         let mut paths: Vec<PathBuf> = self.unstaged()?.into_iter().map(|change| change.path).collect();
         let failed = |source| WorkspaceError::libgit("compare the index", self.tree_dir, source);
@@ -102,7 +102,7 @@ impl<'a> Look<'a> {
         Ok(paths)
     }
 
-    /// Writes the tree as it lies there. Files over `limit` bytes stay out and are named.
+    /// Stores the current content of the tree. Files over `limit` bytes are left out and listed.
     pub fn take(mut self, limit: u64, embedded: Embedded) -> Result<(Taken, ScratchIndex), WorkspaceError> {
         let tree_dir = self.tree_dir;
         let failed = |source| WorkspaceError::libgit("write the tree", tree_dir, source);
@@ -160,7 +160,7 @@ impl<'a> Look<'a> {
         Ok(self.through_filters(changes))
     }
 
-    /// Drops what only looks changed because libgit2 does not run the user's filters.
+    /// Drops changes that only exist because libgit2 does not run the user's filters.
     fn through_filters(&self, mut changes: Vec<Change>) -> Vec<Change> {
         let tree = CheckedOut { path: self.tree_dir.to_owned(), git_dir: self.git_dir.to_owned(), head: None };
         for change in changes.iter_mut().filter(|change| change.what == What::Content) {
@@ -221,7 +221,7 @@ impl<'a> Look<'a> {
         Ok(())
     }
 
-    /// What cannot be taken is named: one bad file must not cost the others.
+    /// Adds one path. A path that cannot be added is listed in `left_out`, so that one bad file does not cost the others.
     fn take_path(&mut self, path: &Path, limit: u64, embedded: Embedded, left_out: &mut Vec<String>) {
         let full = self.tree_dir.join(path);
         let shown = path.display().to_string();
@@ -274,21 +274,21 @@ impl<'a> Look<'a> {
     }
 }
 
-/// The index that matches a taken tree, until it is dropped.
+/// The index that matches a stored tree. Its file is deleted when this is dropped.
 pub struct ScratchIndex {
     path: Option<PathBuf>,
     _dir: tempfile::TempDir,
 }
 
 impl ScratchIndex {
-    /// Puts it where the tree's own index is, unless somebody holds that one.
+    /// Replaces the tree's own index with this one, unless another process has locked it.
     pub fn install(&self, git_dir: &Path) -> Result<(), WorkspaceError> {
         let target = git_dir.join("index");
         let lock = git_dir.join("index.lock");
         let Some(path) = &self.path else { return Ok(()) };
         let mut held = match std::fs::File::create_new(&lock) {
             Ok(held) => held,
-            // The tree goes soon; an index behind the branch does not matter.
+            // The tree is removed soon; an index that is behind the branch does no harm.
             Err(_) => return Ok(()),
         };
         let moved = std::fs::File::open(path)

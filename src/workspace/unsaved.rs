@@ -1,4 +1,5 @@
-//! Work in a directory that is nowhere else: uncommitted, or committed and not pushed. Anything that cannot be told counts as such.
+//! Finds work in a directory that exists nowhere else: uncommitted changes, and commits that are not pushed. What cannot be determined
+//! counts as such work.
 
 use std::collections::HashSet;
 use std::fs;
@@ -6,14 +7,14 @@ use std::path::Path;
 
 use git2::{Oid, Repository, StatusOptions};
 
-/// How deep repositories are looked for. Deeper ones keep the directory too: they were not looked at.
+/// How many levels deep repositories are looked for. A deeper tree is kept, because it was not looked at.
 const DEEPEST: usize = 32;
 
-/// Why a directory must stay.
+/// Why a directory must be kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Unsaved {
     pub because: String,
-    /// Where the commits may have been pushed to without anybody noting it.
+    /// Addresses of the repository's remotes, to which the commits may have been pushed without the repository recording it.
     pub remotes: Vec<String>,
 }
 
@@ -23,7 +24,7 @@ impl Unsaved {
     }
 }
 
-/// `pushed` are commits that some remote is known to have.
+/// Returns why `dir` must be kept, or `None`. `pushed` lists commits that some remote is known to have.
 pub(super) fn unsaved_work(dir: &Path, pushed: &[Oid]) -> Option<Unsaved> {
     look(dir, pushed, DEEPEST)
 }
@@ -53,7 +54,7 @@ fn look(dir: &Path, pushed: &[Oid], depth: usize) -> Option<Unsaved> {
 }
 
 fn in_repository(dir: &Path, dot_git: &Path, pushed: &[Oid]) -> Result<Option<Unsaved>, git2::Error> {
-    // The work tree is the directory itself, whatever the repository's own configuration says.
+    // The directory itself is the work tree, no matter what the repository's configuration says.
     let repo = if dot_git.is_dir() { Repository::open_bare(dot_git)? } else { Repository::open(dir)? };
     repo.set_workdir(dir, false)?;
     let mut options = StatusOptions::new();
@@ -81,8 +82,8 @@ fn in_repository(dir: &Path, dot_git: &Path, pushed: &[Oid]) -> Result<Option<Un
     Ok(None)
 }
 
-/// These commits and everything before them, as far as it is here: the history of a shallow clone ends somewhere, which libgit2's own walk
-/// takes for an error.
+/// Returns these commits and all their ancestors that the repository contains. A shallow clone lacks some parents, which libgit2's own walk
+/// reports as an error.
 pub(super) fn history(repo: &Repository, from: &[Oid]) -> HashSet<Oid> {
     let mut seen: HashSet<Oid> = HashSet::new();
     let mut next = from.to_vec();

@@ -1,4 +1,4 @@
-//! What git shows of a run's work, and the commit of what was left uncommitted on success.
+//! Reads what a run left in its worktree and on its branch, and commits the uncommitted rest of a successful run.
 
 use std::path::PathBuf;
 
@@ -11,22 +11,22 @@ use super::uncommitted::{Embedded, Look};
 use super::{Shared, Workspaces, Worktree, commit_at, commit_id, oid, path};
 use crate::domain::ids::CommitId;
 
-/// The facts about a worktree and its branch.
+/// The state of a worktree and its branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkStatus {
-    /// The branch's head; `None` when somebody deleted the branch.
+    /// The branch's head. `None` if the branch was deleted.
     pub head: Option<CommitId>,
-    /// Commits on the branch beyond the base.
+    /// Number of commits on the branch beyond the base.
     pub commits_ahead: u32,
-    /// Uncommitted paths, staged or not; ignored ones are not among them.
+    /// Uncommitted paths, staged or not. Ignored files are not included.
     pub dirty: Vec<PathBuf>,
-    /// The branch and the base have a common ancestor and merge without a conflict.
+    /// Whether the branch and the base have a common ancestor and merge without a conflict.
     pub merge_base_clean: bool,
-    /// Where the tree is instead, when the agent moved it off its branch.
+    /// The commit that the tree is at, if the agent moved it off its branch.
     pub stray_head: Option<CommitId>,
 }
 
-/// What was committed on the branch.
+/// The commit of the uncommitted rest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommittedRest {
     pub commit: CommitId,
@@ -40,9 +40,9 @@ impl Workspaces {
         self.blocking("looking at the worktree", move |shared| work_status(shared, &worktree)).await
     }
 
-    /// Commits uncommitted and untracked work on the job's branch. `None` when there is none.
+    /// Commits uncommitted and untracked work on the job's branch. Returns `None` if there is none.
     ///
-    /// Commits that the agent made off the branch, on top of it, are brought onto it.
+    /// If the agent made commits on top of the branch but not on it, the branch is moved to them.
     pub async fn commit_dirty(
         &self,
         worktree: &Worktree,

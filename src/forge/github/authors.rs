@@ -1,4 +1,5 @@
-//! Who made the commits that a squash melts into one. GitHub names them itself only where we write no message of our own.
+//! `Co-authored-by` lines for squash merges: the authors of the commits that a squash turns into one. GitHub adds these lines itself only
+//! if the runner sends no commit message of its own.
 
 use git2::Repository;
 
@@ -6,11 +7,11 @@ use super::{Inner, blocking};
 use crate::domain::ids::CommitId;
 use crate::forge::ForgeError;
 
-/// More names than this are a list that nobody reads.
+/// Limit of `Co-authored-by` lines; nobody reads a longer list.
 const MOST: usize = 20;
 
 impl Inner {
-    /// One line per person beside the account that merges. What cannot be found out holds no merge up.
+    /// Returns one line per author besides the account that merges. On an error it returns no lines: the merge does not wait for them.
     pub(super) async fn co_authors(&self, head: &CommitId, base: &str) -> Vec<String> {
         let found = self.authors_between(base, head).await;
         let found = found.inspect_err(|error| tracing::debug!(%error, "the authors of a squash are not known"));
@@ -22,7 +23,7 @@ impl Inner {
         let (place, head, shared) = (self.remote.place().clone(), head.clone(), !self.settings.own_account);
         blocking(move || {
             let repo = place.open()?;
-            // With a person's own account the squash is theirs already.
+            // With a person's own account the squash commit has that person as its author already.
             let ourselves = repo.signature().ok().filter(|_| shared);
             let mail = ourselves.as_ref().and_then(|who| who.email().ok()).map(str::to_owned);
             authors(&repo, &base, &head, mail.as_deref()).map_err(|error| super::errors::libgit(&error))

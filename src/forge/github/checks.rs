@@ -1,4 +1,4 @@
-//! Checks: what ran on a commit, why it failed, and running it again.
+//! Checks of a commit: reading their status, reading why one failed, and running one again.
 
 use std::collections::HashMap;
 use std::sync::{MutexGuard, PoisonError};
@@ -14,16 +14,17 @@ use crate::domain::pr::{Check, CheckStatus};
 use crate::forge::{CommitStatus, ForgeError};
 use crate::github::{GithubError, Purpose, with_query};
 
-/// A check's id says where its log is: a check run (which is a job of Actions, or not), or the description of a status.
+/// Prefixes of a check's id. They tell where its log is: `run:` is a check run (often a job of Actions), `status:` a commit status, whose
+/// description is the log.
 const RUN: &str = "run:";
 const STATUS: &str = "status:";
 
-/// As much of a log as a prompt should hold.
+/// How many lines (and bytes) of a log a prompt gets.
 const TAIL_LINES: usize = 120;
 const TAIL_BYTES: usize = 12_000;
-/// Longer logs are not fetched in whole.
+/// Longer logs are not downloaded in full, in bytes.
 const LONGEST_LOG: usize = 32 * 1024 * 1024;
-/// Ends of logs that are remembered.
+/// How many logs are kept in memory.
 const MOST_LOGS: usize = 200;
 
 #[derive(Deserialize)]
@@ -87,7 +88,7 @@ struct Jobs {
     jobs: Vec<Job>,
 }
 
-/// A check of the graph. One that waits for a person is told with its name.
+/// Turns a check of the GraphQL API into a `Check`. The flag tells that the check waits for a person. `None` for unknown kinds of checks.
 pub fn read(check: GraphCheck, head: &CommitId) -> Option<(Check, bool)> {
     match check {
         GraphCheck::CheckRun { database_id, name, status, conclusion, details_url, permalink } => {
@@ -107,14 +108,14 @@ pub fn read(check: GraphCheck, head: &CommitId) -> Option<(Check, bool)> {
     }
 }
 
-/// The graph has no number for ids beyond 32 bits; the addresses have.
+/// Returns the id in a check's address. The GraphQL API has no number for ids beyond 32 bits; the addresses have.
 fn id_in(url: &str) -> Option<u64> {
     let path = url.split(['?', '#']).next().unwrap_or(url);
     let (_, id) = path.rsplit_once("/job/").or_else(|| path.rsplit_once("/runs/"))?;
     id.parse().ok()
 }
 
-/// A word that we do not know is not a pass.
+/// Maps the status of a check run. An unknown word never counts as passed.
 fn run_status(status: &str, conclusion: Option<&str>) -> CheckStatus {
     if !status.eq_ignore_ascii_case("completed") {
         return CheckStatus::Pending;
@@ -122,10 +123,10 @@ fn run_status(status: &str, conclusion: Option<&str>) -> CheckStatus {
     match conclusion.map(str::to_lowercase).as_deref() {
         Some("success") => CheckStatus::Passed,
         Some("neutral" | "skipped") => CheckStatus::Neutral,
-        // It neither failed nor runs: somebody has to let it.
+        // It neither failed nor runs: a person has to let it run.
         Some("action_required") => CheckStatus::Neutral,
         Some("failure" | "timed_out" | "cancelled" | "startup_failure") => CheckStatus::Failed,
-        // Superseded by a newer one, or a word of tomorrow.
+        // Superseded by a newer run ("stale"), or a word that this version does not know.
         _ => CheckStatus::Pending,
     }
 }
@@ -138,7 +139,7 @@ fn word_status(state: &str) -> CheckStatus {
     }
 }
 
-/// Several runs of one name: the graph shows the newest of each App, REST shows all.
+/// Keeps the last check of each name. The GraphQL API shows only the newest run of each App; the REST API shows all, oldest first here.
 fn newest(checks: Vec<Check>) -> Vec<Check> {
     let mut found: Vec<Check> = Vec::new();
     for check in checks {
@@ -151,7 +152,7 @@ fn newest(checks: Vec<Check>) -> Vec<Check> {
 }
 
 impl Inner {
-    /// What a fine-grained token can see: statuses, and the jobs of Actions. Check runs of other Apps stay unknown.
+    /// Reads the checks that a fine-grained token can see: commit statuses and the jobs of Actions. Check runs of other Apps stay unknown.
     pub(super) async fn checks_without_check_runs(&self, head: &CommitId) -> Result<Vec<Check>, GithubError> {
         let path = self.path(&format!("/commits/{head}/status?per_page=100"));
         let combined: Combined = self.github.get(Purpose::Look, &path).await?;
@@ -182,7 +183,7 @@ impl Inner {
         Ok(checks)
     }
 
-    /// The step that failed, and the end of what it printed. Asked for once.
+    /// Returns the name of the failed step and the end of its log. Each log is requested once and then remembered.
     pub(super) async fn check_log(&self, check: &str) -> Result<String, ForgeError> {
         if let Some(known) = self.logs().get(check) {
             return Ok(known.clone());
@@ -222,7 +223,7 @@ impl Inner {
             self.github.download(Purpose::Look, &self.path(&format!("/actions/jobs/{id}/logs")), LONGEST_LOG).await;
         let log = match log {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-            // Expired, or not written yet.
+            // The log has expired or is not written yet.
             Err(GithubError::NotFound(_) | GithubError::Gone(_)) => String::new(),
             Err(error) => return Err(error.into()),
         };
@@ -275,7 +276,7 @@ impl Inner {
     }
 }
 
-/// The end of a log, without the time before each line.
+/// Returns the end of a log, without the time before each line.
 fn tail_of(log: &str) -> String {
     let lines: Vec<&str> = log.lines().map(without_time).collect();
     let text = lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n");
@@ -286,7 +287,7 @@ fn tail_of(log: &str) -> String {
     text[start..].to_owned()
 }
 
-/// Actions writes `2026-01-01T00:00:00.0000000Z ` before each line.
+/// Removes the time that Actions writes before each line: `2026-01-01T00:00:00.0000000Z `.
 fn without_time(line: &str) -> &str {
     match line.split_once(' ') {
         Some((time, rest)) if time.len() >= 20 && time.ends_with('Z') && time.as_bytes().get(10) == Some(&b'T') => rest,

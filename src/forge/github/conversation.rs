@@ -1,4 +1,4 @@
-//! What we say on a pull request: comments, answers in conversations, requests for a review. Each is looked for before it is written.
+//! What the runner writes on a pull request: comments, replies, review requests. Each call first looks whether it was written already.
 
 use http::Method;
 use serde::Deserialize;
@@ -14,7 +14,7 @@ use crate::forge::markers::mark;
 use crate::forge::{ForgeError, RemarkPresence};
 use crate::github::{GithubError, Purpose};
 
-/// GitHub takes no longer text; ours are cut with a word about it.
+/// GitHub's limit for a text. Longer texts are truncated, with a note about it.
 const LONGEST_TEXT: usize = 65_536;
 
 #[derive(Deserialize)]
@@ -69,7 +69,7 @@ struct Count {
 }
 
 impl Inner {
-    /// The account that we write as.
+    /// Returns the login of the account that the runner writes as.
     pub(super) async fn viewer(&self) -> Result<&str, GithubError> {
         let login = self.viewer.get_or_try_init(|| async {
             let answer = self.github.query::<Viewer>(Purpose::Look, VIEWER, &json!({})).await?;
@@ -156,7 +156,7 @@ impl Inner {
         resolved.map(|_| ()).map_err(|error| no_conversation(thread, error))
     }
 
-    /// GitHub keeps one reaction of a kind per account: the same again changes nothing.
+    /// Adds a reaction. GitHub keeps one reaction of a kind per account, so repeating the call changes nothing.
     pub(super) async fn react(&self, comment: &CommentId, how: Acknowledgement) -> Result<(), ForgeError> {
         let content = match how {
             Acknowledgement::Seen => "EYES",
@@ -171,7 +171,7 @@ impl Inner {
         }
     }
 
-    /// People by their login, teams as `org/team`.
+    /// Requests reviews from those who are not requested yet: people by their login, teams as `org/team`.
     pub(super) async fn request_reviews(&self, number: PrNumber, reviewers: &[String]) -> Result<(), ForgeError> {
         let path = self.path(&format!("/pulls/{}/requested_reviewers", number.0));
         let known: Requested = self.github.get(Purpose::Write, &path).await.map_err(about(number))?;
@@ -195,7 +195,7 @@ impl Inner {
             Err(GithubError::Refused(refusal)) if wanted.len() > 1 => refusal,
             answer => return Ok(answer?),
         };
-        // One who cannot review it makes GitHub refuse them all, and does not say who it is.
+        // One reviewer who may not review makes GitHub refuse all of them without saying who it is: request them one by one.
         let mut last = Err(GithubError::Refused(refusal));
         for one in wanted {
             match ask(&[one]).await {
@@ -218,7 +218,7 @@ impl Inner {
         Ok(match found.nodes.into_iter().next().flatten() {
             Some(KnownNode { comments: Some(count) }) if count.total_count == 0 => RemarkPresence::Gone,
             Some(_) => RemarkPresence::There,
-            // Only where the pull request itself is there for us does a missing remark say something.
+            // A missing remark is gone only if the pull request itself is visible to the account.
             None if visible => RemarkPresence::Gone,
             None => RemarkPresence::NotVisible,
         })
@@ -232,13 +232,13 @@ fn no_conversation(thread: &CommentId, error: GithubError) -> ForgeError {
     }
 }
 
-/// A text of ours with its mark, not longer than GitHub takes.
+/// Returns `body` with its marker, truncated to the length that GitHub accepts.
 fn marked(body: &str, key: &str) -> String {
     let sign = mark(key);
     format!("{}\n{sign}", cut(body, LONGEST_TEXT - sign.len() - 1))
 }
 
-/// GitHub counts characters; bytes are never fewer.
+/// Truncates `text` to `longest` bytes. GitHub counts characters, and there are never fewer bytes than characters.
 pub fn cut(text: &str, longest: usize) -> String {
     const POINTER: &str =
         "\n\n*(The rest is too long for GitHub. `dirigent explain` and the run's own folder have it.)*";

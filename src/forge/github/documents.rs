@@ -1,9 +1,9 @@
-//! What is asked of GitHub's graph. Every document is held against the published schema by the tests that send it.
+//! The queries and mutations that are sent to GitHub's GraphQL API. The tests that send them check each one against the published schema.
 
-/// As many pull requests as one question asks for.
+/// Limit of pull requests in one query.
 pub const BATCH: usize = 25;
 
-/// One question about several pull requests, each with a name of its own.
+/// Returns a query for `count` pull requests, which have the aliases `p0`, `p1`, ...
 pub fn look(count: usize) -> String {
     let variables: String = (0..count).map(|at| format!(", $n{at}: Int!")).collect();
     let parts: String =
@@ -86,7 +86,7 @@ query MoreChecks($id: ID!, $after: String) {
     pageInfo { hasNextPage endCursor } } } } }
 }";
 
-/// What is read right before a merge, and right after it.
+/// What is read right before a merge, and again right after it.
 pub const STANDING: &str = "
 query Standing($owner: String!, $name: String!, $number: Int!) {
   repository(owner: $owner, name: $name) { pull: pullRequest(number: $number) {

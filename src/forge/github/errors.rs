@@ -1,4 +1,4 @@
-//! What a failure of the API or of git means to a forge.
+//! Turns errors of the API, of git and of the workspace into errors of a forge.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ pub fn libgit(error: &git2::Error) -> ForgeError {
     ForgeError::Git(error.message().to_owned())
 }
 
-/// 404 to a question about a pull request: there is no such one.
+/// Maps a 404 or 410 in response to a request about a pull request to "this pull request does not exist".
 pub fn about(number: PrNumber) -> impl Fn(GithubError) -> ForgeError {
     move |error| match error {
         GithubError::NotFound(_) | GithubError::Gone(_) => ForgeError::NotFound(number),

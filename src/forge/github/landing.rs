@@ -1,4 +1,4 @@
-//! Merges, the merge queue, and the base brought into a branch.
+//! Merging pull requests, GitHub's merge queue, and merging the base into a branch.
 
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ use crate::forge::combine;
 use crate::forge::{ForgeError, MergeOrder, Merged, Updated};
 use crate::github::{GithubError, Purpose};
 
-/// How long an update of a branch may take to show in git. GitHub does it after it has answered.
+/// How long the runner waits for an updated branch to show in git. GitHub updates it only after it has sent its response.
 const UPDATE_SHOWS_WITHIN: Duration = Duration::from_secs(40);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
-/// How a pull request stands right now.
+/// The state of a pull request right before or after a merge.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Standing {
@@ -59,7 +59,7 @@ impl Inner {
         }
     }
 
-    /// The branch of the pull request, its base, and the commit that git has for the branch.
+    /// Returns the branch of the pull request, its base branch, and the commit that git has for the branch.
     pub(super) async fn ends(&self, number: PrNumber) -> Result<(String, String, Option<CommitId>), ForgeError> {
         let standing = self.standing(number).await?;
         let head = self.remote.head(&standing.head_ref_name).await?;
@@ -94,7 +94,7 @@ impl Inner {
             return self.enqueue(number, &standing, &order.expected_head).await;
         }
         let merged = self.merge_by_some_method(order, &standing).await?;
-        // GitHub knows no merge "into this base": whether it was still the one is seen afterwards.
+        // GitHub has no merge "into this base only": whether the base branch was still the expected one is checked afterwards.
         let after = self.standing(number).await;
         if let Ok(after) = after {
             same_base(order, &after)?;
@@ -102,7 +102,7 @@ impl Inner {
         Ok(merged)
     }
 
-    /// The method that is asked for, and where the repository forbids it, the next one that it allows.
+    /// Merges by the wanted method. If the repository forbids it, tries the next method that the repository allows.
     async fn merge_by_some_method(&self, order: &MergeOrder, standing: &Standing) -> Result<Merged, ForgeError> {
         let mut methods = vec![order.method];
         methods.extend(
@@ -152,7 +152,7 @@ impl Inner {
         Ok(merged.sha.map(CommitId::new))
     }
 
-    /// What a refused merge means: moved, in conflict, in the way for now.
+    /// Finds out what a refused merge means: merged already, head moved, a conflict, or refused for now.
     async fn refusal(
         &self,
         order: &MergeOrder,
@@ -165,7 +165,7 @@ impl Inner {
         }
         let now = self.standing(order.number).await?;
         if now.state == "MERGED" {
-            // Somebody was faster, or our own earlier try was.
+            // Another merge, or an earlier try of the runner, was faster.
             return Ok(done(&now));
         }
         self.same_head(&standing.head_ref_name, &order.expected_head).await?;
@@ -267,7 +267,7 @@ impl Inner {
         Err(ForgeError::MaybeDone("GitHub said that it updates the branch, and git does not show it yet".to_owned()))
     }
 
-    /// The base branch as git has it, fetched together with `head`.
+    /// Returns the base branch's commit as the git remote has it. The base and `head` are fetched.
     pub(super) async fn base_here(&self, base: &str, head: &CommitId) -> Result<CommitId, ForgeError> {
         let fetched = self.remote.fetch(&[base]).await?;
         self.remote.fetch_commit(head).await?;
@@ -280,7 +280,7 @@ impl Inner {
         blocking(move || Ok(is_in(&place.open()?, &base, &head).unwrap_or(false))).await
     }
 
-    /// GitHub says that there is a conflict, and not where: git finds out.
+    /// Returns the files in conflict between `head` and the base. GitHub only tells that there is a conflict, so git computes where.
     pub(super) async fn conflicting_files(
         &self,
         number: PrNumber,

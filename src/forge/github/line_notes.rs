@@ -1,4 +1,4 @@
-//! Notes on lines of a pull request, each the beginning of a conversation. All that are new are one review, so that people hear of it once.
+//! Notes on lines of a pull request, each the start of a conversation. All new notes are sent as one review: people get one message.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use crate::forge::markers::mark;
 use crate::forge::{ForgeError, LineNote};
 use crate::github::{GithubError, Purpose};
 
-/// GitHub shows so many lines around a change, and takes no note on another one.
+/// How many lines GitHub shows around a change. It rejects notes on lines further away.
 const AROUND: u32 = 3;
 const LONGEST: usize = 60_000;
 
@@ -63,7 +63,7 @@ impl Inner {
         let path = self.path(&format!("/pulls/{}/reviews", number.0));
         match self.github.write::<NodeId>(Purpose::Write, Method::POST, &path, Some(&body)).await {
             Ok(_) => Ok(count),
-            // It sees other lines than git does. The comment about the review has them all the same.
+            // GitHub shows other lines than git computed. The comment about the review contains these notes all the same.
             Err(GithubError::Refused(refusal)) if refusal.status == 422 => {
                 tracing::warn!(%branch, words = refusal.message, "GitHub takes no notes on these lines");
                 Ok(0)
@@ -72,7 +72,7 @@ impl Inner {
         }
     }
 
-    /// The lines of the head that the change shows, by file.
+    /// Returns the line numbers of the head that GitHub shows as part of the change, by file.
     async fn shown_lines(&self, base: &str, head: &CommitId) -> Result<BTreeMap<String, BTreeSet<u32>>, ForgeError> {
         let base = self.base_here(base, head).await?;
         let (place, head) = (self.remote.place().clone(), head.clone());

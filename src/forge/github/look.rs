@@ -1,4 +1,4 @@
-//! Looks at pull requests: one question for many, each with a result of its own, and the heads as git has them.
+//! Looks at pull requests: one query for many of them, each with its own result, plus the heads as git has them.
 
 use std::collections::HashMap;
 use std::sync::PoisonError;
@@ -15,11 +15,12 @@ use crate::domain::ids::{CommitId, PrNumber};
 use crate::forge::{ForgeError, PrLook};
 use crate::github::{GraphqlAnswer, GraphqlFault, Purpose};
 
-/// Looks come many at a time: so long the first one waits for the others.
+/// How long the first look waits for others, because looks are usually requested several at a time.
 const GATHERED_FOR: Duration = Duration::from_millis(20);
 
 impl Inner {
-    /// Looks that are wanted at the same time are one question: whoever comes while one is under way waits, and then asks for all who wait.
+    /// Looks at pull requests. Looks that are requested at the same time share one query: a caller who comes while a query is under way
+    /// waits for it, and the next query covers all callers who still wait.
     pub(super) async fn look_at(&self, numbers: &[PrNumber]) -> Vec<(PrNumber, Result<PrLook, ForgeError>)> {
         let mut answers = Vec::with_capacity(numbers.len());
         for number in numbers {
@@ -29,7 +30,7 @@ impl Inner {
         }
         {
             let _one_at_a_time = self.asking.lock().await;
-            // Whoever was asked for by somebody else meanwhile leaves the next question to those who still wait.
+            // If another caller's query has answered all of these meanwhile, there is nothing left to query here.
             if answers.iter().any(|(_, answer)| answer.is_empty()) {
                 tokio::time::sleep(GATHERED_FOR).await;
                 let wanted = std::mem::take(&mut *self.wanted.lock().unwrap_or_else(PoisonError::into_inner));
@@ -57,7 +58,7 @@ impl Inner {
         }
         for (number, sender) in wanted {
             if let Some(look) = looks.get(&number) {
-                // Who does not wait any more has given up.
+                // A closed receiver means that the caller has given up.
                 let _ = sender.send(look.clone());
             }
         }
@@ -91,7 +92,7 @@ impl Inner {
         Ok(Asked { pulls, viewer: data.viewer.map(|viewer| viewer.login) })
     }
 
-    /// The parts that one question does not answer.
+    /// Adds what the one query does not return: further pages, and the commits that git has for the branches.
     async fn complete(&self, asked: Asked) -> Vec<(PrNumber, Result<PrLook, ForgeError>)> {
         let begun = Instant::now();
         let mut branches: Vec<&str> = Vec::new();
@@ -134,10 +135,10 @@ impl Inner {
     }
 }
 
-/// A look that somebody waits for.
+/// A pull request to look at, and the channel to the caller who waits for the result.
 pub type Wanted = (PrNumber, oneshot::Sender<Result<PrLook, ForgeError>>);
 
-/// A pull request, and what of it could not be read.
+/// A pull request, and the errors about parts of it that could not be read.
 type Answered = (GraphPull, Vec<GraphqlFault>);
 
 struct Asked {

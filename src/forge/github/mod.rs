@@ -1,6 +1,6 @@
-//! Pull requests on GitHub. Branches travel by git, with a credential of ours; everything else through the API.
+//! Pull requests on GitHub. Branches are pushed and fetched with git, using a credential of the runner; everything else uses the API.
 //!
-//! Every write looks first whether it is done already, so that one whose answer was lost is not done twice.
+//! Every write first looks whether it was done already, so that a write whose response was lost is not done twice.
 
 mod authors;
 mod checks;
@@ -43,18 +43,18 @@ pub use probe::{Missing, Probe};
 use people::KnownPeople;
 use rules::RuleBook;
 
-/// What is known about the repository from the settings.
+/// Settings of the repository and the account.
 #[derive(Debug, Clone)]
 pub struct GithubSettings {
     /// `owner/name`.
     pub slug: String,
-    /// The account is ours alone: what it writes is never a person's word.
+    /// Whether the account belongs to the runner alone: what it writes never counts as the word of a person.
     pub own_account: bool,
-    /// An open pull request that the branch already has is used.
+    /// Whether an open pull request that the branch already has, and that the runner did not open, is used.
     pub reuse: bool,
 }
 
-/// Cheap to clone.
+/// The GitHub adapter of the forge. Cheap to clone.
 #[derive(Clone)]
 pub struct GithubForge {
     inner: Arc<Inner>,
@@ -66,22 +66,22 @@ struct Inner {
     remote: Remote,
     people: KnownPeople,
     rules: RuleBook,
-    /// Our own login. A GitHub App's installation has none to ask for by REST; GraphQL tells it.
+    /// The login of the runner's own account. An App's installation cannot read it through REST, so GraphQL is used.
     viewer: OnceCell<String>,
-    /// Looks that wait for their turn, and the turn.
+    /// Looks that wait to be sent.
     wanted: Mutex<Vec<look::Wanted>>,
     asking: tokio::sync::Mutex<()>,
-    /// One opening at a time: two for the same branch would both find nothing.
+    /// Serialises the opening of pull requests: two calls for the same branch would both find none.
     opening: tokio::sync::Mutex<()>,
-    /// One landing at a time.
+    /// Serialises merges and branch updates.
     landing: tokio::sync::Mutex<()>,
-    /// The files that a head and a base contradict each other in. GitHub does not tell them.
+    /// The conflicting files between a head and its base, by pull request. GitHub does not report them.
     conflicts: Mutex<HashMap<PrNumber, Conflict>>,
-    /// The ends of logs by check: one that is over prints nothing more, and every look wants it.
+    /// The ends of logs, by check id. The log of a finished check does not change, and every look needs it.
     logs: Mutex<HashMap<String, String>>,
 }
 
-/// What was found out about one pair of commits.
+/// The conflicting files of one pair of commits.
 struct Conflict {
     head: CommitId,
     base: CommitId,
@@ -110,7 +110,7 @@ impl GithubForge {
 }
 
 impl Inner {
-    /// A path below the repository.
+    /// Returns the API path of something below the repository.
     fn path(&self, rest: &str) -> String {
         format!("/repos/{}{rest}", self.settings.slug)
     }
@@ -124,7 +124,7 @@ impl Inner {
     }
 }
 
-/// The token of the API is git's credential, too.
+/// Uses the API token as git's credential, too.
 #[async_trait]
 impl CredentialSource for Github {
     async fn git_secret(&self) -> Result<SecretString, RemoteError> {
@@ -137,7 +137,7 @@ impl CredentialSource for Github {
     }
 }
 
-/// Work with libgit2, away from the threads that everything else runs on.
+/// Runs libgit2 work on a thread of its own, so that it does not block the async runtime.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ForgeError> + Send + 'static,
 ) -> Result<T, ForgeError> {

@@ -1,4 +1,4 @@
-//! Pull requests found, opened, brought back and changed.
+//! Finds, opens, reopens and changes pull requests.
 
 use http::Method;
 use serde_json::json;
@@ -16,7 +16,7 @@ use crate::forge::markers::{our_body, with_our_body};
 use crate::forge::{ForgeError, PrChange};
 use crate::github::{GithubError, Purpose, with_query};
 
-/// A little less than GitHub takes, for what people add.
+/// A little less than GitHub's limit, in bytes, to leave room for what people add.
 const LONGEST_BODY: usize = 60_000;
 const LONGEST_TITLE: usize = 250;
 
@@ -27,7 +27,7 @@ impl Inner {
         Ok(open.or_else(|| found.iter().max_by_key(|pull| pull.number)).map(|pull| shown(pull.clone())))
     }
 
-    /// All pull requests of a branch of this repository; those of forks have branches of the same name.
+    /// Lists all pull requests of a branch of this repository. Forks may have branches of the same name; those are left out.
     async fn pulls_of(&self, branch: &str) -> Result<Vec<RestPull>, ForgeError> {
         let head = format!("{}:{branch}", self.owner());
         let query = [("head", head.as_str()), ("state", "all"), ("per_page", "100")];
@@ -54,7 +54,7 @@ impl Inner {
         self.add_labels(number, &pull, &new.labels).await?;
         if !new.reviewers.is_empty() {
             match self.request_reviews(number, &new.reviewers).await {
-                // Somebody who cannot review it holds nothing up.
+                // A reviewer whom GitHub refuses does not stop the pull request from being opened.
                 Err(ForgeError::Refused(why)) => {
                     tracing::warn!(%number, why, "GitHub does not take all of pr.reviewers");
                 }
@@ -87,7 +87,7 @@ impl Inner {
                 .ok_or_else(|| ForgeError::NotNow("GitHub has the pull request and does not show it yet".to_owned()));
         }
         if refusal.fields.iter().any(|fault| fault.field == "head" && fault.code == "invalid") {
-            // We have just pushed it: some replica has not heard of it yet.
+            // The branch was pushed a moment ago, and a replica of GitHub does not have it yet.
             return Err(ForgeError::NotNow(format!("GitHub does not see the branch `{}` yet", new.head_branch)));
         }
         if refusal.message.contains("Draft pull requests are not supported")
@@ -156,7 +156,7 @@ fn is_ours(pull: &RestPull) -> bool {
     pull.body.as_deref().is_some_and(|body| body.contains("<!-- dirigent:body -->"))
 }
 
-/// What a list or the answer to an opening shows; the rest is unknown until somebody looks.
+/// Converts what a list or a created pull request shows. The rest stays unknown until the next look.
 fn shown(pull: RestPull) -> PullRequest {
     let state = match (&pull.merged_at, pull.state.as_str()) {
         (Some(_), _) => PrState::Merged { commit: None },

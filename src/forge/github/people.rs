@@ -1,5 +1,5 @@
-//! How accounts stand to the repository. Trust is a permission, asked for and remembered for ten minutes; whoever
-//! approves something is asked about anew, because a merge may follow from it.
+//! How far accounts are trusted. Trust follows from a permission in the repository, which is read and remembered for ten minutes. For
+//! approvals and commands it is read anew, because a merge may follow from them.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -13,7 +13,7 @@ use crate::domain::comment::{Author, TrustLevel};
 use crate::github::{GithubError, Purpose, segment};
 
 const REMEMBERED: Duration = Duration::from_secs(10 * 60);
-/// An account that was deleted.
+/// GitHub's name for a deleted account.
 const NOBODY: &str = "ghost";
 
 #[derive(Default)]
@@ -28,12 +28,12 @@ struct Permission {
 }
 
 impl Inner {
-    /// Who wrote something. Not to know what somebody may do is an error: it is neither a stranger's word nor a friend's.
+    /// Returns who wrote something. Fails if the permission cannot be read: without it the author is neither a stranger nor trusted.
     pub(super) async fn author(&self, actor: Option<&GraphActor>, viewer: Option<&str>) -> Result<Author, GithubError> {
         self.author_since(actor, viewer, None).await
     }
 
-    /// The same for whoever approves: what was learnt before `since`, the beginning of the look, does not count.
+    /// Like `author`, for approvals and commands: permissions that were read before `since`, the start of the look, do not count.
     pub(super) async fn approver(
         &self,
         actor: Option<&GraphActor>,
@@ -71,7 +71,7 @@ impl Inner {
         let path = self.path(&format!("/collaborators/{}/permission", segment(login)));
         let trust = match self.github.get::<Permission>(Purpose::Look, &path).await {
             Ok(found) => level(found.role_name.as_deref().unwrap_or(&found.permission), &found.permission),
-            // Not somebody who could be one, or somebody whom we may not ask about: their words do not count.
+            // The account is no collaborator, or the token may not read its permission: what it writes does not count.
             Err(GithubError::NotFound(_) | GithubError::Refused(_)) => TrustLevel::Stranger,
             Err(error) => return Err(error),
         };
@@ -82,7 +82,7 @@ impl Inner {
     }
 }
 
-/// A role of the organisation's own making counts as the plain permission that it is built on.
+/// Maps a role to a trust level. A custom role of the organisation counts as the plain permission that it is built on.
 fn level(role: &str, permission: &str) -> TrustLevel {
     let named = |name: &str| match name {
         "admin" => Some(TrustLevel::Admin),

@@ -1,4 +1,4 @@
-//! What our access can do in the repository, for `doctor`.
+//! Finds out for `doctor` what the runner's account may do in the repository.
 
 use serde::Deserialize;
 
@@ -6,7 +6,7 @@ use super::GithubForge;
 use crate::forge::ForgeError;
 use crate::github::{GithubError, Purpose};
 
-/// What was found out, and what is not there.
+/// The result of a probe: a summary line, and the permissions or settings that are missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
     pub words: String,

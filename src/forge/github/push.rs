@@ -1,4 +1,4 @@
-//! A branch brought to GitHub, and taken away after its merge.
+//! Pushes branches and receipts to GitHub, and deletes branches after their merge.
 
 use super::{Inner, blocking};
 use crate::domain::ids::CommitId;
@@ -8,7 +8,7 @@ use crate::workspace::notes::{self, NOTES_REF};
 use crate::workspace::remote::{Deletion, Lease, RemoteError, local_head};
 use crate::workspace::{self, Joined};
 
-/// How often somebody may push in the middle of our push before it waits for its next turn.
+/// How often a push is tried if the remote ref keeps moving. After that it waits for its next turn.
 const PATIENCE: u32 = 4;
 
 impl Inner {
@@ -23,7 +23,7 @@ impl Inner {
             let (commit, lease) = match there {
                 Some(there) if there == *head => return Ok(Pushed::AsAsked),
                 None => (head.clone(), Lease::Nothing),
-                // Nobody but us pushed: a run may have rewritten its own commits.
+                // Only the runner pushed: a run may have rewritten its own commits.
                 Some(there) if pushed == Some(&there) => (head.clone(), Lease::At(there)),
                 Some(theirs) => match self.join(branch, head, &theirs).await? {
                     Joined::Ours => (head.clone(), Lease::At(theirs)),
@@ -49,7 +49,7 @@ impl Inner {
         blocking(move || Ok(workspace::join(&place, &branch, &ours, &theirs)?)).await
     }
 
-    /// Writes the note here and brings the notes of both places together there.
+    /// Writes the receipt as a local git note, joined with the notes on GitHub, and pushes the notes.
     pub(super) async fn keep_receipt(
         &self,
         commit: &CommitId,
@@ -81,7 +81,7 @@ impl Inner {
         Err(ForgeError::NotNow(format!("`{NOTES_REF}` keeps moving on GitHub; it is tried again")))
     }
 
-    /// Only at the head that was merged; what came after it is somebody's work.
+    /// Deletes the branch only if it is at the merged head. Commits that came after it are another person's work.
     pub(super) async fn delete_branch(&self, branch: &str, head: &CommitId) -> Result<(), ForgeError> {
         if let Deletion::Elsewhere(actual) = self.remote.delete(branch, head).await? {
             return Err(ForgeError::HeadMoved { expected: head.clone(), actual });

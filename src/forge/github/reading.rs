@@ -1,4 +1,4 @@
-//! A pull request of the graph as ours. A part that was not read to the last page is unknown.
+//! Converts a pull request of the GraphQL API into `PullRequest`. A part that was not read to its last page is unknown (`None`).
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -17,12 +17,12 @@ use crate::domain::pr::{Check, CheckStatus, Mergeability, PrState, PullRequest, 
 use crate::domain::ticket::normalise_labels;
 use crate::github::{GithubError, GraphqlFault, Purpose};
 
-/// More pages than this are nobody's pull request.
+/// Limit of pages that are read of one list.
 const MOST_PAGES: usize = 50;
 
-/// What else is known when an answer is read.
+/// What else is known when a pull request is converted.
 pub struct Facts<'a> {
-    /// `None`: git could not be asked.
+    /// The commits that git has for branches. `None` if git could not be queried.
     pub heads: Option<&'a HashMap<String, CommitId>>,
     pub viewer: Option<&'a str>,
     pub faults: &'a [GraphqlFault],
@@ -42,10 +42,10 @@ struct OfRollup {
     status_check_rollup: Option<OfNode<GraphCheck>>,
 }
 
-/// Checks with what they say beyond their status.
+/// The checks of a head.
 struct ChecksRead {
     checks: Option<Vec<Check>>,
-    /// Names of checks that somebody has to let run.
+    /// Names of checks that a person has to let run. Their conclusion is `ACTION_REQUIRED`.
     waiting_for_people: Vec<String>,
 }
 
@@ -72,7 +72,7 @@ impl Inner {
             PrState::Open => self.mergeability(&pull, &head, &demands, &read, threads.as_deref()).await,
             _ => Mergeability::Unknown,
         };
-        // It is not known to be nobody's: our own look must not fail for the sake of a name.
+        // An unreadable permission leaves the author unknown. It must not make the whole look fail.
         let author = self.author(pull.author.as_ref(), facts.viewer).await.ok();
         PullRequest {
             number,
@@ -136,7 +136,7 @@ impl Inner {
                 comments: self.said(said, facts).await?,
             });
         }
-        // A conversation without a word is one whose comments were all deleted.
+        // A conversation without comments is one whose comments were all deleted or hidden.
         threads.retain(|thread| !thread.comments.is_empty());
         Ok(threads)
     }
@@ -168,7 +168,7 @@ impl Inner {
         let about_checks = |fault: &GraphqlFault| fault.path.iter().any(|step| step == "statusCheckRollup");
         let forbidden = facts.faults.iter().any(about_checks);
         let all = match pull.status_check_rollup.take() {
-            // Nothing has run on this head, or it may not be read.
+            // No checks have run on this head.
             None if !forbidden => Ok(Vec::new()),
             Some(rollup) if !forbidden => self.whole_checks(rollup.contexts, &pull.id).await,
             _ => {
@@ -190,8 +190,8 @@ impl Inner {
         ChecksRead { checks: Some(read.into_iter().map(|(check, _)| check).collect()), waiting_for_people }
     }
 
-    /// Our token cannot read check runs. What it sees counts where something failed, where GitHub itself finds everything well, or where
-    /// the required ones are named; else the checks are unknown, and unknown is never merged.
+    /// Reads the checks with a token that cannot read check runs. The visible ones are used only if one of them failed, if GitHub itself
+    /// finds everything well, or if the required checks are known by name. Otherwise the checks are unknown and nothing is merged.
     async fn partial_checks(&self, pull: &GraphPull, head: &CommitId, demands: &Demands) -> Option<Vec<Check>> {
         let seen = self.checks_without_check_runs(head).await.map_err(unread("checks", PrNumber(pull.number))).ok()?;
         let failed = seen.iter().any(|check| check.status == CheckStatus::Failed);
@@ -216,7 +216,7 @@ impl Inner {
         Err(GithubError::Pages("there is no end of checks".to_owned()))
     }
 
-    /// All pages of a list, or an error.
+    /// Reads all pages of a list. Fails if a page or an item cannot be read.
     async fn whole<T: DeserializeOwned>(
         &self,
         first: Option<Page<T>>,
@@ -277,9 +277,9 @@ impl Inner {
                 };
                 Mergeability::Refused { because: rules::because(demands, &pull.base_ref_name, &standing) }
             }
-            // What is not required may fail, and a draft is told apart.
+            // Checks that are not required may fail ("UNSTABLE"), and a draft is reported separately.
             "CLEAN" | "UNSTABLE" | "HAS_HOOKS" | "DRAFT" => Mergeability::Clean,
-            // A word of tomorrow.
+            // A word that this version does not know.
             _ => Mergeability::Unknown,
         }
     }
@@ -304,7 +304,7 @@ fn taken<T>(page: Page<T>) -> Result<(Vec<T>, Option<String>), GithubError> {
     Ok((items, page.page_info.end_cursor.filter(|_| page.page_info.has_next_page)))
 }
 
-/// What a review says; nothing for one that is not submitted, or in a word that we do not know.
+/// Returns the verdict of a review. `None` if the review is not submitted or its state is an unknown word.
 fn verdict(review: &GraphReview) -> Option<Verdict> {
     Some(match review.state.as_str() {
         "APPROVED" => Verdict::Approved,

@@ -1,4 +1,4 @@
-//! What a branch demands before something is merged into it: rulesets, and what everybody may see of classic protection.
+//! What GitHub requires before something is merged into a branch: rulesets, and the readable part of classic branch protection.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -17,10 +17,10 @@ pub struct RuleBook {
     known: Mutex<HashMap<String, (Instant, Demands)>>,
 }
 
-/// What is demanded, as far as our token can read it.
+/// The requirements of a branch, as far as the token can read them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Demands {
-    /// `None`: they could not be read.
+    /// Names of the required checks. `None` if they could not be read.
     pub checks: Option<Vec<String>>,
     pub reviews: u64,
     pub code_owners: bool,
@@ -77,7 +77,7 @@ impl Inner {
         for rule in rules.iter().flatten() {
             demands.take_in(rule);
         }
-        // Older Enterprise servers know no rulesets, and a private repository of a free account has none: there is nothing to read then.
+        // Older Enterprise servers have no rulesets, and neither have private repositories of free accounts: there is nothing to read then.
         let ruled = match &rules {
             Ok(_) | Err(GithubError::NotFound(_)) => true,
             Err(GithubError::Refused(refusal)) => refusal.message.contains("Upgrade to GitHub"),
@@ -120,7 +120,7 @@ impl Demands {
     }
 }
 
-/// The rules that stand in the way, in words for people.
+/// Describes the rules that block a merge, for people.
 pub fn because(demands: &Demands, branch: &str, found: &RuledFacts<'_>) -> String {
     let mut reasons = Vec::new();
     match found.review_decision {
@@ -153,10 +153,10 @@ pub fn because(demands: &Demands, branch: &str, found: &RuledFacts<'_>) -> Strin
     reasons.join("; ")
 }
 
-/// What a look shows of the things that rules are about.
+/// The facts of a look that rules are about.
 pub struct RuledFacts<'a> {
     pub review_decision: Option<&'a str>,
-    /// Who began each of them.
+    /// Who began each open conversation.
     pub open_conversations: Vec<&'a str>,
     pub missing_checks: Vec<String>,
 }

@@ -1,17 +1,17 @@
-//! The repository's own template for pull requests, read from the base branch.
+//! The repository's own pull request template, read from the base branch.
 
 use git2::Repository;
 
 use crate::workspace::repo::RepoPlace;
 
-/// Where GitHub looks for one, in its order.
+/// The folders in which GitHub looks for a template, in GitHub's order.
 const FOLDERS: [&str; 3] = [".github", "", "docs"];
 const NAMES: [&str; 2] = ["pull_request_template.md", "pull_request_template"];
-/// Where a template wants our part to be.
+/// The marker in a template that the runner's text replaces.
 const OUR_PLACE: &str = "<!-- dirigent -->";
 const LONGEST: usize = 20_000;
 
-/// The template on a branch, if the repository has one.
+/// Returns the template on a branch. `None` if there is none, or if it is empty or too long.
 pub fn of_base(place: &RepoPlace, base: &str) -> Option<String> {
     let repo = place.open().ok()?;
     let tree = tree_of(&repo, base)?;
@@ -40,7 +40,7 @@ fn tree_of<'a>(repo: &'a Repository, base: &str) -> Option<git2::Tree<'a>> {
     commit.tree().ok()
 }
 
-/// Our part in its place: where the template says, else before it.
+/// Puts the runner's text in place of the template's marker, or before the template if it has no marker.
 pub fn filled(template: Option<&str>, ours: &str) -> String {
     match template {
         None => ours.to_owned(),

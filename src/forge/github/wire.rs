@@ -1,4 +1,4 @@
-//! GitHub's answers, as far as they are read. What may be missing is optional, and unknown words are kept as words.
+//! The parts of GitHub's responses that are read. Fields that may be missing are optional, and unknown words stay strings.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -9,7 +9,7 @@ pub fn time(text: &str) -> Option<Timestamp> {
     text.parse::<jiff::Timestamp>().ok().map(|at| Timestamp(at.as_millisecond()))
 }
 
-/// A pull request by REST.
+/// A pull request of the REST API.
 #[derive(Debug, Clone, Deserialize)]
 pub struct RestPull {
     pub number: u64,
@@ -64,11 +64,11 @@ pub struct NodeId {
     pub node_id: String,
 }
 
-/// One page of a list in the graph.
+/// One page of a list of the GraphQL API.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", bound = "T: serde::de::DeserializeOwned")]
 pub struct Page<T> {
-    /// An item that is null could not be read.
+    /// The items; one that is null could not be read.
     pub nodes: Option<Vec<Option<T>>>,
     pub page_info: GraphPageInfo,
 }
@@ -103,7 +103,7 @@ pub struct RepositoryName {
     pub name_with_owner: String,
 }
 
-/// A pull request in the graph.
+/// A pull request of the GraphQL API.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GraphPull {
@@ -166,7 +166,7 @@ pub struct GraphComment {
     pub updated_at: Option<String>,
     #[serde(default)]
     pub is_minimized: bool,
-    /// Only of comments in a conversation.
+    /// The review that a comment belongs to; only comments in conversations on lines have one.
     pub pull_request_review: Option<Id>,
 }
 
@@ -199,14 +199,14 @@ pub enum GraphCheck {
     Unknown,
 }
 
-/// What a question about one repository is answered with; its parts have names of our own.
+/// The response to a query about one repository. The keys of `repository` are aliases that the query chose.
 #[derive(Debug, Deserialize)]
 pub struct InRepository {
     pub viewer: Option<PullUser>,
     pub repository: Option<serde_json::Map<String, Value>>,
 }
 
-/// A question about one object by its id.
+/// The response to a query about one object by its id.
 #[derive(Debug, Deserialize)]
 #[serde(bound = "T: serde::de::DeserializeOwned")]
 pub struct ByNode<T> {

@@ -1,4 +1,4 @@
-//! What two commits are to each other never changes: it is worked out once per pair.
+//! A cache of comparisons between two commits. Commits never change, so each pair is compared once.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,10 +7,10 @@ use git2::{Error, Oid, Repository};
 
 use crate::forge::combine;
 
-/// As many pairs as many waiting pull requests need; beyond that everything is worked out anew.
+/// Limit of remembered pairs. When it is reached, the cache is emptied.
 const MOST: usize = 2048;
 
-/// A pair of a commit and the base that it is compared with.
+/// A commit, and the base that it is compared with.
 type Pair = (Oid, Oid);
 
 #[derive(Default)]
@@ -20,14 +20,14 @@ pub struct Comparisons {
 }
 
 impl Comparisons {
-    /// Whether the base has everything of the commit, as it is or in other commits.
+    /// Whether the base contains the work of the commit, as the same commit or under other ones (a squash, a rebase).
     pub fn is_contained(&self, repo: &Repository, commit: Oid, base: Oid) -> bool {
         let work_out = || Ok(combine::is_in(repo, commit, base)? || combine::is_in_otherwise(repo, commit, base)?);
-        // What cannot be told now may be told later.
+        // An error is not remembered: the next call may succeed.
         remember(&self.contained, (commit, base), work_out).unwrap_or(false)
     }
 
-    /// The files in which the two contradict each other.
+    /// Returns the files in which the head and the base conflict.
     pub fn conflicts(&self, repo: &Repository, base: Oid, head: Oid) -> Result<Vec<String>, Error> {
         remember(&self.conflicts, (head, base), || combine::conflicts(repo, base, head))
     }

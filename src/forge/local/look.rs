@@ -1,4 +1,4 @@
-//! One look at a pull request: what git says now, and what is written down about it.
+//! Looks at a pull request: the current state in git, and the record in the ledger file.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use crate::forge::ForgeError;
 use crate::forge::combine;
 
 impl Inner {
-    /// Settles a merge that happened without being recorded: ours before a crash, or a person's own.
+    /// Records a merge that happened but was not recorded: the runner's own before a crash, or a person's.
     pub(super) fn settle(&self, repo: &Repository, record: PrRecord) -> Result<PrRecord, ForgeError> {
         if record.merged {
             return Ok(record);
@@ -25,7 +25,7 @@ impl Inner {
             self.store.merged(record.number, &landing.head, &landing.new).map_err(|error| recorded(&error))?;
             return self.record(record.number);
         }
-        // The record's head was beyond the base when it was written.
+        // When it was recorded, this head was not in the base. If the base contains it now, somebody merged it.
         let seen = oid(&record.head)?;
         let contained = |commit| self.comparisons.is_contained(repo, commit, base);
         if contained(seen) && head_of(repo, &record.head_branch).is_none_or(contained) {
@@ -35,7 +35,7 @@ impl Inner {
         Ok(record)
     }
 
-    /// Whether the base has gone on, and the gates have to see the two together.
+    /// Whether the base has commits that the head lacks, and gates have to check both together.
     fn lacks_base(&self, repo: &Repository, base: git2::Oid, head: git2::Oid) -> Result<bool, ForgeError> {
         if !self.wants_base.load(Ordering::Relaxed) {
             return Ok(false);
@@ -49,7 +49,7 @@ impl Inner {
         let live = head_of(&repo, &record.head_branch);
         let base = head_of(&repo, &record.base_branch);
         if let Some(live) = live.filter(|live| !record.merged && live.to_string() != record.head.as_str()) {
-            // A branch that was set back into the base is shown, but not remembered: it would look like a merged one.
+            // A branch that was set back into the base is shown but not recorded: it would look like a merged one.
             if base.is_none_or(|base| !combine::is_in(&repo, live, base).unwrap_or(true)) {
                 self.store.see_head(record.number, &commit_id(live), now()).map_err(|error| recorded(&error))?;
                 record = self.record(record.number)?;
@@ -59,7 +59,7 @@ impl Inner {
         let state = match (record.merged, live) {
             (true, _) => PrState::Merged { commit: record.merge_commit.clone() },
             (false, Some(_)) => PrState::Open,
-            // Somebody deleted the branch: there is nothing left to merge.
+            // The branch was deleted: there is nothing left to merge.
             (false, None) => PrState::Closed,
         };
         let mergeability = match (&state, live, base) {

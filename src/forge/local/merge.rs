@@ -1,6 +1,6 @@
-//! The merge itself: compute, write down, move the user's tree, swap the ref, record.
+//! The merge of the local forge: compute it, write down the landing, update the user's work tree, move the ref, record the merge.
 //!
-//! A crash after any of these steps is healed by the next call: what was written down is finished or taken back.
+//! After a crash at any of these steps, the next call finishes or takes back the landing that was written down.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::forge::combine::{self, Combined, Wanted};
 use crate::forge::{ForgeError, MergeOrder, Merged};
 use crate::workspace::repo::{CheckedOut, branch_ref};
 
-/// What to do, decided without changing anything but the record.
+/// What to do next. Making a plan changes only the record.
 enum Plan {
-    /// It is merged, as far as it will ever be.
+    /// There is nothing left to do: the pull request is merged.
     Over(Merged),
-    /// An earlier landing on this base was interrupted before its ref moved, and is not wanted any more.
+    /// An earlier landing on this base was interrupted before its ref moved, and is no longer wanted.
     TakeBack(Landing),
     Go {
         landing: Landing,
@@ -25,12 +25,12 @@ enum Plan {
     },
 }
 
-/// How often the base may move in the middle of one merge before it waits for its next turn.
+/// How often the base may move during one merge before the merge waits for its next turn.
 const PATIENCE_WITH_COMMITS: u32 = 5;
 
 enum Put {
     InPlace(Merged),
-    /// The base moved meanwhile, and everything is as it was before.
+    /// The base moved in between. Everything was put back as it was before.
     Overtaken,
 }
 
@@ -105,7 +105,7 @@ fn plan(inner: &Inner, order: &MergeOrder) -> Result<Plan, ForgeError> {
     Ok(Plan::Go { landing, resumed: false })
 }
 
-/// What an earlier landing on the same base left, if anything.
+/// Handles what an interrupted landing on the same base left. `None`: nothing is left, and a new landing can begin.
 fn interrupted(
     inner: &Inner,
     repo: &Repository,
@@ -123,7 +123,7 @@ fn interrupted(
         return Ok(None);
     }
     if landing.old.as_str() != base.to_string() || repo.find_commit(new).is_err() {
-        // The base went on without it: there is nothing to finish.
+        // The base moved on without this landing: there is nothing to finish.
         inner.store.end_landing(&record.base_branch).map_err(|error| recorded(&error))?;
         return Ok(None);
     }
@@ -142,7 +142,7 @@ async fn put_in_place(inner: &Arc<Inner>, landing: Landing, resumed: bool) -> Re
         }
         if let Err(error) = update_worktree::follow(&inner.git, &inner.place, tree, step).await {
             let moved: Vec<CheckedOut> = trees.iter().take(done).cloned().collect();
-            // A landing that stays written down is taken up by the next call.
+            // A resumed landing stays written down, and the next call continues it.
             if take_back(inner, &moved, step).await.is_ok() && !resumed {
                 inner.store.end_landing(&landing.base_branch).map_err(|error| recorded(&error))?;
             }
@@ -170,7 +170,7 @@ async fn put_in_place(inner: &Arc<Inner>, landing: Landing, resumed: bool) -> Re
     Ok(Put::InPlace(Merged::Done { commit: Some(new) }))
 }
 
-/// Whether the base moved to the new commit; not when somebody else moved it first.
+/// Moves the base branch to the new commit. Returns `false` if something else moved it first.
 fn swap(inner: &Inner, landing: &Landing, step: Step) -> Result<bool, ForgeError> {
     let repo = inner.repo()?;
     let name = branch_ref(&landing.base_branch).map_err(|error| ForgeError::Git(error.to_string()))?;
@@ -189,7 +189,7 @@ async fn take_back(inner: &Arc<Inner>, trees: &[CheckedOut], step: Step) -> Resu
     Ok(())
 }
 
-/// The trees that have the base checked out, or are rebasing it.
+/// Lists the work trees that have the base checked out, or are rebasing it.
 async fn trees_on(inner: &Arc<Inner>, branch: &str) -> Result<Vec<CheckedOut>, ForgeError> {
     let (inner, branch) = (Arc::clone(inner), branch.to_owned());
     blocking(move || {

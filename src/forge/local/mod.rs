@@ -1,5 +1,5 @@
-//! The forge without a forge: a pull request is a branch of this repository and a record in the ledger; its checks are
-//! the gate results recorded for its head; merging moves the base branch, and the user's tree with it.
+//! The local forge, for a repository without a remote one: a pull request is a branch of this repository and a record in the ledger file.
+//! Its checks are the gate results recorded for its head. Merging moves the base branch, and the user's work tree with it.
 
 mod comparisons;
 mod look;
@@ -37,7 +37,7 @@ use crate::workspace::{self, Joined, WorkspaceError, commit_at, notes};
 
 const KIND: &str = "local";
 
-/// Cheap to clone.
+/// The local adapter of the forge. Cheap to clone.
 #[derive(Clone)]
 pub struct LocalForge {
     inner: Arc<Inner>,
@@ -47,13 +47,13 @@ struct Inner {
     place: RepoPlace,
     store: PrBook,
     git: Git,
-    /// One landing at a time.
+    /// Serialises merges.
     landing: tokio::sync::Mutex<()>,
-    /// Held from looking for a pull request of a branch until there is one.
+    /// Held from looking for a pull request of a branch until one is recorded.
     opening: Mutex<()>,
-    /// The gates whose results count. Unset: all of them.
+    /// The names of the gates whose results count. `None`: all of them.
     counting: RwLock<Option<Vec<String>>>,
-    /// What is merged has to hold the base, so that the gates have seen the result.
+    /// Whether a branch must contain its base before it is merged, so that the gates have seen the merged result.
     wants_base: AtomicBool,
     commits: RwLock<Commits>,
     comparisons: Comparisons,
@@ -66,7 +66,7 @@ impl Inner {
 }
 
 impl LocalForge {
-    /// `repo` is any directory of the repository, `ledger` the SQLite file that also holds the records.
+    /// Opens the forge. `repo` is any directory of the repository, `ledger` the SQLite file that also holds the records of pull requests.
     pub fn open(repo: &Path, ledger: &Path, git_timeout: Duration) -> Result<Self, ForgeError> {
         let place = RepoPlace::find(repo).map_err(|error| ForgeError::Git(error.to_string()))?;
         let store = PrBook::open(ledger).map_err(|error| recorded(&error))?;
@@ -85,22 +85,22 @@ impl LocalForge {
         })
     }
 
-    /// The results of gates that were taken out of the workflow count no longer.
+    /// Limits the checks to these gates. Results of gates that were removed from the workflow file no longer count.
     pub fn count_only(&self, gates: Vec<String>) {
         *self.inner.counting.write().unwrap_or_else(PoisonError::into_inner) = Some(gates);
     }
 
-    /// Whether a branch has to hold its base before it is merged: where gates judge it, and one merge waits for the other.
+    /// Sets whether a branch must contain its base before it is merged. It is needed where gates judge the branch and merges go one by one.
     pub fn want_base(&self, wants: bool) {
         self.inner.wants_base.store(wants, Ordering::Relaxed);
     }
 
-    /// How merges are committed from now on.
+    /// Sets the author and the signing of merge commits from now on.
     pub fn commit_as(&self, commits: Commits) {
         *self.inner.commits.write().unwrap_or_else(PoisonError::into_inner) = commits;
     }
 
-    /// The gate results of one head become its checks.
+    /// Stores the gate results of one head as its checks.
     pub async fn record_checks(&self, head: &CommitId, results: Vec<GateResult>) -> Result<(), ForgeError> {
         let head = head.clone();
         self.run(move |inner| inner.store.record_checks(&head, &results).map_err(|error| recorded(&error))).await
@@ -152,7 +152,7 @@ impl Forge for LocalForge {
         looks
     }
 
-    /// What a gate printed is part of its result.
+    /// Always empty: the output of a gate is part of its result.
     async fn check_log(&self, _check: &str) -> Result<String, ForgeError> {
         Ok(String::new())
     }
@@ -166,7 +166,7 @@ impl Forge for LocalForge {
         Ok(RemarkPresence::Gone)
     }
 
-    /// Branch and forge are one place: what a person moved the branch to meanwhile is joined with what the run made.
+    /// Joins the branch with `head`. Branch and forge are the same repository here, so a person may have moved the branch in between.
     async fn push_branch(
         &self,
         _permit: &Permit,
@@ -315,7 +315,7 @@ impl Inner {
         Ok(pushed)
     }
 
-    /// The branch was moved away from what the run made.
+    /// Joins the run's commits with a branch that a person moved elsewhere.
     fn join(
         &self,
         repo: &Repository,
@@ -323,7 +323,7 @@ impl Inner {
         ours: &CommitId,
         theirs: &CommitId,
     ) -> Result<CommitId, ForgeError> {
-        // What a run made and nobody has is not a side: the branch was set back, and that is a person's word.
+        // The branch was set back to an ancestor of the run's head. A person wanted that, so the run's commits are not put back.
         if combine::is_in(repo, oid(theirs)?, oid(ours)?).map_err(|error| libgit(&error))? {
             return Err(ForgeError::HeadMoved { expected: ours.clone(), actual: theirs.clone() });
         }

@@ -1,4 +1,4 @@
-//! What is done to a pull request short of merging it: opened, brought back, brought up to date with its base.
+//! Operations on a pull request other than merging: opening, reopening, and merging the base into its branch.
 
 use std::sync::PoisonError;
 
@@ -32,7 +32,7 @@ impl Inner {
         self.look(&self.record(number)?)
     }
 
-    /// A pull request is closed when its branch is gone: the branch comes back where it was.
+    /// Reopens a pull request. One is closed when its branch is deleted, so the branch is created again at its last known head.
     pub(super) fn reopen(&self, number: PrNumber) -> Result<(), ForgeError> {
         let repo = self.repo()?;
         let record = self.settle(&repo, self.record(number)?)?;

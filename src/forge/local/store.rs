@@ -1,4 +1,4 @@
-//! The pull requests of the local forge, their checks, and the landing under way: tables of their own in the ledger file.
+//! The records of the local forge: pull requests, their checks, and the landing under way. They are tables of their own in the ledger file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -52,7 +52,7 @@ pub enum PrStoreError {
     Content { path: PathBuf, source: serde_json::Error },
 }
 
-/// One pull request as it was written down.
+/// The record of one pull request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrRecord {
     pub number: PrNumber,
@@ -69,7 +69,7 @@ pub struct PrRecord {
     pub merge_commit: Option<CommitId>,
 }
 
-/// A merge that was computed and is being put in place: written before anything moves.
+/// A merge that is computed and being put in place. It is recorded before any ref or work tree changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Landing {
     pub base_branch: String,
@@ -86,7 +86,7 @@ pub struct PrBook {
 
 impl PrBook {
     pub fn open(path: &Path) -> Result<Self, PrStoreError> {
-        // SQLite does not tell why a file cannot be opened; opening it does.
+        // SQLite does not tell why a file cannot be opened; opening it directly gives the reason.
         let failed = |source| match std::fs::OpenOptions::new().read(true).write(true).open(path) {
             Err(source) => PrStoreError::Open { path: path.to_owned(), source },
             Ok(_) => PrStoreError::Sqlite { path: path.to_owned(), source },
@@ -94,7 +94,7 @@ impl PrBook {
         let connection = Connection::open(path).map_err(failed)?;
         connection.busy_timeout(Duration::from_secs(10)).map_err(failed)?;
         connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
-        // A landing must be on the disk before a ref moves.
+        // A landing must be on disk before a ref moves.
         connection.pragma_update(None, "synchronous", "FULL").map_err(failed)?;
         connection.execute_batch(SCHEMA).map_err(failed)?;
         Ok(Self { path: path.to_owned(), connection: Mutex::new(connection) })
@@ -117,7 +117,7 @@ impl PrBook {
         self.one(&format!("SELECT {COLUMNS} FROM local_prs WHERE number = ?1"), params![to_sql(number)])
     }
 
-    /// The branch's pull request that is not merged, else its newest.
+    /// Returns the branch's pull request that is not merged, else its newest.
     pub fn of_branch(&self, branch: &str) -> Result<Option<PrRecord>, PrStoreError> {
         let query = "FROM local_prs WHERE head_branch = ?1 ORDER BY merged, number DESC LIMIT 1";
         self.one(&format!("SELECT {COLUMNS} {query}"), params![branch])
@@ -151,14 +151,14 @@ impl PrBook {
         Ok(PrNumber(u64::try_from(row).unwrap_or_default()))
     }
 
-    /// Notes where the branch is now. The clock of a head starts when it is first seen.
+    /// Records the branch's current head. `pushed_at` is set only when the head is a new one.
     pub fn see_head(&self, number: PrNumber, head: &CommitId, now: Timestamp) -> Result<(), PrStoreError> {
         let update = "UPDATE local_prs SET head = ?2, pushed_at = ?3 WHERE number = ?1 AND head <> ?2";
         self.with(|connection| connection.execute(update, params![to_sql(number), head.as_str(), now.0]))?;
         Ok(())
     }
 
-    /// Records the merge and ends its landing, at once.
+    /// Records the merge and removes its landing, in one transaction.
     pub fn merged(&self, number: PrNumber, head: &CommitId, commit: &CommitId) -> Result<(), PrStoreError> {
         self.with(|connection| {
             let transaction = connection.transaction()?;
@@ -224,7 +224,7 @@ fn to_sql(number: PrNumber) -> i64 {
     i64::try_from(number.0).unwrap_or(i64::MAX)
 }
 
-/// The labels are still text.
+/// Reads a row. The labels are returned separately, as the JSON text that they are stored as.
 fn read_row(row: &Row<'_>) -> rusqlite::Result<(PrRecord, String)> {
     let record = PrRecord {
         number: PrNumber(row.get::<_, i64>(0)?.try_into().unwrap_or_default()),

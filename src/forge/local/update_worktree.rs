@@ -1,4 +1,4 @@
-//! The user's own tree moves along when the branch it is on moves: as a fast-forward would move it, or not at all.
+//! Updates the user's own work tree when the branch that it has checked out moves: as a fast-forward would, or not at all.
 //!
 //! Nothing of the user's is stashed, reset or overwritten, ignored files included.
 
@@ -12,7 +12,7 @@ use crate::forge::ForgeError;
 use crate::workspace::git::{Git, GitError};
 use crate::workspace::repo::{CheckedOut, RepoPlace, unfinished_operation};
 
-/// From one commit to another.
+/// A move from one commit to another.
 #[derive(Debug, Clone, Copy)]
 pub struct Step {
     pub old: Oid,
@@ -34,7 +34,8 @@ struct Touched {
     new_mode: u32,
 }
 
-/// A command of the user's holds the index for a moment; one that still holds it after this is a long one, or a dead one.
+/// How often, and at what interval, the index lock is looked at. A command of the user's holds it only briefly; one that holds it longer is
+/// a long-running or a dead one.
 const MOMENTS: u32 = 40;
 const MOMENT: std::time::Duration = std::time::Duration::from_millis(50);
 
@@ -48,7 +49,7 @@ async fn is_free(lock: &Path) -> bool {
     !lock.exists()
 }
 
-/// Moves the files and the index of `tree`. `NotNow` names what is in the way; then nothing was changed.
+/// Moves the files and the index of `tree`. Returns `NotNow` with the file that is in the way; then nothing was changed.
 pub async fn follow(git: &Git, place: &RepoPlace, tree: &CheckedOut, step: Step) -> Result<(), ForgeError> {
     if let Some(operation) = unfinished_operation(&tree.git_dir) {
         let path = tree.path.display();
@@ -66,14 +67,14 @@ pub async fn follow(git: &Git, place: &RepoPlace, tree: &CheckedOut, step: Step)
         let (place, tree) = (place.clone(), tree.clone());
         super::blocking(move || nothing_in_the_way(&place, &tree, step)).await?;
     }
-    // Entries whose time stamp alone is off would count as changed.
+    // Entries of which only the time stamp differs would count as changed.
     let _ = git.run_on(place, tree, ["update-index", "-q", "--refresh"], Vec::new()).await;
     let (old, new) = (step.old.to_string(), step.new.to_string());
     let args = ["read-tree", "-m", "-u", "--no-recurse-submodules", &old, &new];
     git.run_on(place, tree, args, Vec::new()).await.map(|_| ()).map_err(|error| refusal(&error, tree))
 }
 
-/// Before a step is tried again: files that an interrupted try has written already are entered as what they are.
+/// Prepares a retry of a step: files that an interrupted try has already written are entered in the index.
 pub async fn resume(git: &Git, place: &RepoPlace, tree: &CheckedOut, step: Step) -> Result<(), ForgeError> {
     let lines = {
         let (place, tree) = (place.clone(), tree.clone());
@@ -101,14 +102,14 @@ fn touched(repo: &Repository, step: Step) -> Result<Vec<Touched>, git2::Error> {
         .collect())
 }
 
-/// The paths in the tree's index.
+/// Returns the paths in the tree's index.
 fn tracked(tree: &CheckedOut) -> BTreeSet<Vec<u8>> {
     git2::Index::open(&tree.git_dir.join("index"))
         .map(|index| index.iter().map(|entry| entry.path).collect())
         .unwrap_or_default()
 }
 
-/// git refuses to overwrite changed and untracked files by itself, but not ignored ones; so those are looked for here.
+/// Fails if the step would overwrite an untracked file. git itself protects changed and untracked files, but not ignored ones.
 fn nothing_in_the_way(place: &RepoPlace, tree: &CheckedOut, step: Step) -> Result<(), ForgeError> {
     let repo = place.open().map_err(|error| ForgeError::Git(error.to_string()))?;
     let touched = touched(&repo, step).map_err(|error| super::libgit(&error))?;
@@ -144,13 +145,13 @@ fn untracked_below(root: &Path, dir: &Path, known: &BTreeSet<Vec<u8>>) -> Option
     })
 }
 
-/// Lines for `update-index --index-info`: every touched path whose file is already what the step makes of it.
+/// Returns lines for `update-index --index-info`: one for every touched path whose file already is what the step makes of it.
 fn already_written(place: &RepoPlace, tree: &CheckedOut, step: Step) -> Result<Vec<u8>, ForgeError> {
     let repo = place.open().map_err(|error| ForgeError::Git(error.to_string()))?;
     let mut lines = Vec::new();
     let Ok(index) = git2::Index::open(&tree.git_dir.join("index")) else { return Ok(lines) };
     for touched in touched(&repo, step).map_err(|error| super::libgit(&error))? {
-        // Something staged there is the user's.
+        // An entry that differs from the old commit was staged by the user.
         let entered = index.get_path(&touched.path, 0).map_or(Oid::ZERO_SHA1, |entry| entry.id);
         if entered != touched.old_id {
             continue;
@@ -188,7 +189,7 @@ fn not_now(file: &str, tree: &CheckedOut) -> ForgeError {
     ))
 }
 
-/// git names the file in quotes.
+/// Turns git's refusal into `NotNow`. git puts the name of the file in quotes.
 fn refusal(error: &GitError, tree: &CheckedOut) -> ForgeError {
     let stderr = error.stderr();
     let line = stderr.lines().find(|line| line.starts_with("error:"));

@@ -1,4 +1,4 @@
-//! The store as a forge: what each call asks of it or does to it.
+//! The trait `Forge` on top of the store in memory.
 
 use async_trait::async_trait;
 

@@ -1,7 +1,7 @@
-//! A forge in memory that behaves as a real one, and misbehaves as told: for tests of everything that talks to a forge.
+//! A forge in memory for tests. It behaves like a real one, and fails or lags as a test tells it to.
 //!
-//! Writes are decided on the forge as it is, and the head of a branch is never shown late (`ref_head`). Everything else about
-//! a pull request comes from replicas, which may lag: see [`MemoryForge::replicas`].
+//! Writes are decided on the current state, and the head of a branch (`ref_head`) never lags. Everything else about a pull request is read
+//! from replicas, which may lag: see [`MemoryForge::replicas`].
 
 mod adapter;
 mod store;
@@ -16,26 +16,26 @@ use crate::domain::pr::{Check, CheckStatus, MergeMethod, PullRequest};
 use crate::domain::time::Timestamp;
 use store::{Replica, Store};
 
-/// What goes wrong with a coming call.
+/// What goes wrong with one of the next calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing is done, and this is the answer.
+    /// The call does nothing and returns this error.
     Fails(ForgeError),
-    /// The write takes effect, and this is the answer.
+    /// The write takes effect, and the call returns this error.
     FailsAfterWriting(ForgeError),
     Late(Duration),
     Fine,
 }
 
 impl Fault {
-    /// The answer is lost, and so is the request unless it was `done`.
+    /// A lost response. `done` tells whether the write took effect before.
     pub fn lost(done: bool) -> Self {
         let error = ForgeError::MaybeDone("the connection was closed before the answer came".to_owned());
         if done { Self::FailsAfterWriting(error) } else { Self::Fails(error) }
     }
 }
 
-/// A part of a look that may not have been read to its end.
+/// A part of a look that can be withheld, as if it could not be read to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LookPart {
     RefHead,
@@ -67,7 +67,7 @@ pub struct MemoryForge {
     store: Mutex<Store>,
 }
 
-/// What people and their machines do, and what there is to see.
+/// Actions of people and CI, and access to the state for assertions.
 impl MemoryForge {
     /// Changes a pull request: reviews, threads, labels, mergeability, state, base branch.
     pub fn edit(&self, number: PrNumber, change: impl FnOnce(&mut PullRequest)) {
@@ -79,7 +79,7 @@ impl MemoryForge {
         change(self.store().bodies.entry(number).or_default());
     }
 
-    /// Somebody pushes to a branch.
+    /// Pushes to a branch, as a person would.
     pub fn push(&self, branch: &str, head: &CommitId) {
         self.store().set_head(branch, head);
     }
@@ -92,7 +92,7 @@ impl MemoryForge {
         id
     }
 
-    /// CI reports on the pull request's head.
+    /// Reports a check on the pull request's head, as CI would.
     pub fn report(&self, number: PrNumber, name: &str, status: CheckStatus, log: &str) {
         let id = format!("{number}/{name}");
         let mut store = self.store();
@@ -104,7 +104,7 @@ impl MemoryForge {
         });
     }
 
-    /// Takes a review, a thread or a comment away.
+    /// Deletes a review, a conversation or a comment.
     pub fn delete_remark(&self, number: PrNumber, id: &CommentId) {
         let mut store = self.store();
         store.deleted.insert(id.clone());
@@ -115,7 +115,7 @@ impl MemoryForge {
         });
     }
 
-    /// The base takes in a part of the change by another way: what an update leaves is another change.
+    /// Makes the next update of this branch change the diff, as if the base had taken in a part of the change in another way.
     pub fn absorb(&self, number: PrNumber) {
         self.store().absorbed.insert(number);
     }
@@ -124,7 +124,7 @@ impl MemoryForge {
         self.store().branches.get(name).cloned()
     }
 
-    /// The pull request as it is, whatever the replicas show.
+    /// Returns the current pull request, no matter what the replicas show.
     pub fn pr(&self, number: PrNumber) -> Option<PullRequest> {
         self.store().find(number).ok().cloned()
     }
@@ -133,7 +133,7 @@ impl MemoryForge {
         self.store().bodies.get(&number).cloned().unwrap_or_default()
     }
 
-    /// Every merge that was really done, oldest first.
+    /// Returns every merge that was really done, oldest first.
     pub fn merges(&self) -> Vec<(PrNumber, CommitId, MergeMethod)> {
         self.store().merges.clone()
     }
@@ -156,44 +156,44 @@ impl MemoryForge {
     }
 }
 
-/// How the forge is, for good or bad.
+/// How the forge behaves: accounts, clock, faults and lag.
 impl MemoryForge {
-    /// Lets us write with a person's own account.
+    /// Makes the runner write with a person's own account.
     pub fn share_account(&self, person: Author) {
         self.store().shared = Some(person);
     }
 
-    /// Sets the server's clock, which is told with each look from now on.
+    /// Sets the server's clock, which each look reports from now on.
     pub fn set_clock(&self, at: Timestamp) {
         self.store().clock = Some(at);
     }
 
-    /// One fault for each of the coming calls, in order.
+    /// Adds faults for the coming calls, one for each call, in order.
     pub fn script(&self, faults: impl IntoIterator<Item = Fault>) {
         self.store().faults.extend(faults);
     }
 
-    /// Until it ends, nothing is done and this is the answer to every call: a 401, say.
+    /// Makes every call do nothing and return this error, for example a 401. `None` ends the outage.
     pub fn outage(&self, error: Option<ForgeError>) {
         self.store().outage = error;
     }
 
-    /// Readings come from these replicas in turn, each so many changes of every pull request behind. `[0]` does not lag.
+    /// Sets the replicas that readings come from in turn, each by how many changes of every pull request it lags. `[0]` does not lag.
     pub fn replicas(&self, behind: &[usize]) {
         self.store().replicas = behind.to_vec();
     }
 
-    /// Every replica is at least so many changes of this pull request behind.
+    /// Makes every replica lag by at least this many changes of one pull request.
     pub fn lag(&self, number: PrNumber, behind: usize) {
         self.store().lag(number, behind);
     }
 
-    /// Lets every replica see what was done until now. What comes after lags again.
+    /// Lets every replica see what was done until now. Later changes lag again.
     pub fn catch_up(&self) {
         self.store().catch_up();
     }
 
-    /// Looks at this pull request come without these parts.
+    /// Leaves these parts out of looks at one pull request.
     pub fn withhold(&self, number: PrNumber, parts: &[LookPart]) {
         self.store().withheld.insert(number, parts.to_vec());
     }
@@ -222,7 +222,7 @@ impl MemoryForge {
         }
     }
 
-    /// One request, answered by one replica.
+    /// Serves one request from the next replica.
     async fn read<T>(&self, look: impl FnOnce(Replica<'_>) -> T) -> Result<T, ForgeError> {
         self.next_fault().await?;
         let mut store = self.store();

@@ -1,4 +1,4 @@
-//! The pull requests with their past, the branches as they are, and how a replica of it looks.
+//! The state of the forge in memory: pull requests with all their versions, the current branches, and what a replica shows of them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -10,13 +10,13 @@ use crate::domain::remark::RemarkKind;
 use crate::domain::time::Timestamp;
 use crate::forge::{CommitStatus, ForgeError};
 
-/// A pull request after each of its changes.
+/// All versions of one pull request, oldest first.
 #[derive(Debug, Default)]
 struct Past {
     versions: Vec<PullRequest>,
-    /// So many of them have reached every replica.
+    /// How many of the versions have reached every replica.
     everywhere: usize,
-    /// Every replica is at least so many behind.
+    /// How many versions every replica lags at least.
     behind: usize,
 }
 
@@ -32,10 +32,10 @@ pub(super) struct Store {
     prs: BTreeMap<PrNumber, Past>,
     pub bodies: BTreeMap<PrNumber, String>,
     pub branches: BTreeMap<String, CommitId>,
-    /// The base that a head has in it.
+    /// The base commit that each head contains.
     bases: BTreeMap<CommitId, CommitId>,
     pub merges: Vec<(PrNumber, CommitId, MergeMethod)>,
-    /// Whether these can be merged is told only to whoever asks a second time.
+    /// Pull requests whose mergeability is not computed yet. The first look reports it as unknown and starts computing it.
     worked_out: BTreeSet<PrNumber>,
     pub absorbed: BTreeSet<PrNumber>,
     pub deleted: BTreeSet<CommentId>,
@@ -45,11 +45,11 @@ pub(super) struct Store {
     turn: usize,
     pub withheld: BTreeMap<PrNumber, Vec<LookPart>>,
     pub clock: Option<Timestamp>,
-    /// The person whose account we write with; `None` where we have one of our own.
+    /// The person whose account the runner writes with. `None` if the runner has an account of its own.
     pub shared: Option<Author>,
     made: u64,
     pub statuses: Vec<CommitStatus>,
-    /// Receipts by their commits.
+    /// Receipts, by commit.
     pub notes: BTreeMap<CommitId, String>,
     pub requested: Vec<(PrNumber, String)>,
     pub reactions: Vec<(CommentId, Acknowledgement)>,
@@ -74,7 +74,7 @@ impl Store {
         self.prs.values().filter_map(|past| past.versions.last())
     }
 
-    /// One change of a pull request. What leaves it as it was is not a change.
+    /// Applies a change to a pull request. If nothing differs afterwards, no new version is made.
     pub fn change(&mut self, number: PrNumber, change: impl FnOnce(&mut PullRequest)) {
         let Some(past) = self.prs.get_mut(&number) else { return };
         let Some(before) = past.versions.last() else { return };
@@ -131,8 +131,8 @@ impl Store {
         number
     }
 
-    /// New commits have no checks yet, and the forge has to work out whether they can be merged. A branch that others are to
-    /// be merged into says nothing about those until it is worked out either.
+    /// Moves a branch. Pull requests of it get a new head without checks; those into it get a new base. Their mergeability is unknown until
+    /// it is computed again.
     pub fn set_head(&mut self, branch: &str, head: &CommitId) {
         self.branches.insert(branch.to_owned(), head.clone());
         let concerned = |pr: &&PullRequest| {
@@ -154,7 +154,7 @@ impl Store {
         }
     }
 
-    /// The branch with the base merged in; `None` where it has it already.
+    /// Merges the base into the branch. `None` if the branch already contains it.
     pub fn update(&mut self, pr: &PullRequest) -> Option<CommitId> {
         let base = self.branches.get(&pr.base_branch)?.clone();
         if self.bases.get(&pr.head) == Some(&base) {
@@ -184,7 +184,7 @@ impl Replica<'_> {
         self.store.prs.values().filter_map(|past| past.shown(self.behind))
     }
 
-    /// One look, which also sets the forge to work on what it did not know.
+    /// Looks at one pull request. It also makes the forge compute a mergeability that was still unknown.
     pub fn look(&mut self, number: PrNumber) -> Result<PullRequest, ForgeError> {
         let shown = self.store.prs.get(&number).and_then(|past| past.shown(self.behind)).cloned();
         let pr = shown.ok_or(ForgeError::NotFound(number))?;
@@ -201,7 +201,7 @@ impl Replica<'_> {
         }
     }
 
-    /// With what git says and what was published, and without what is withheld.
+    /// Adds the branch head of git and the published statuses, and removes the withheld parts.
     pub fn complete(&self, mut pr: PullRequest) -> PullRequest {
         pr.ref_head = self.store.branches.get(&pr.head_branch).cloned();
         let ours = self.store.statuses.iter().filter(|status| status.commit == pr.head).map(|status| Check {

@@ -1,4 +1,4 @@
-//! The stylesheet, the script and the icons. Compiled in: nothing comes from elsewhere.
+//! The stylesheet, the script and the icons. They are compiled in; nothing is loaded from other servers.
 
 use std::sync::LazyLock;
 
@@ -16,20 +16,20 @@ pub fn script() -> &'static str {
     &SCRIPT
 }
 
-/// Without what is for those who read the file: indentation, and lines that are a comment.
+/// Removes what is only for readers of the file: indentation, empty lines and lines that are a comment.
 fn lean(text: &str) -> String {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"));
     lines.flat_map(|line| [line, "\n"]).collect()
 }
 
-/// Changes with either of them.
+/// Returns a hash that changes with either of them.
 pub fn version() -> &'static str {
     &VERSION
 }
 
 pub const SVG: &str = "image/svg+xml";
 
-/// A file by its name below `/assets/`, with its type.
+/// Returns a file below `/assets/` by its name, with its content type.
 pub fn file(name: &str) -> Option<(&'static str, String)> {
     Some(match name {
         "style.css" => ("text/css; charset=utf-8", style().to_owned()),
@@ -42,7 +42,7 @@ pub fn file(name: &str) -> Option<(&'static str, String)> {
     })
 }
 
-/// What a tab shows beside its title: the colour and the sign of how it is.
+/// Returns the icon of the browser tab: colour and sign show the level.
 fn icon(colour: &str, sign: &str) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 32 32\"><circle cx=\"16\" cy=\"16\" r=\"15\" fill=\"{colour}\"/><path d=\"{sign}\" fill=\"none\" stroke=\"#fff\" stroke-width=\"3.4\" stroke-linecap=\"round\" stroke-linejoin=\"round\"/></svg>"
@@ -55,7 +55,7 @@ mod tests {
 
     use super::*;
 
-    /// The colours of one scheme, by name.
+    /// Returns the colours of one scheme, by name.
     fn colours(block: &str) -> BTreeMap<&str, (f64, f64, f64)> {
         let of = |hex: &str| {
             let part = |at: usize| f64::from(u8::from_str_radix(&hex[at..at + 2], 16).unwrap()) / 255.0;
@@ -69,7 +69,7 @@ mod tests {
             .collect()
     }
 
-    /// As the WCAG counts it.
+    /// Returns the relative luminance by the definition of WCAG.
     fn luminance((r, g, b): (f64, f64, f64)) -> f64 {
         let part = |c: f64| if c <= 0.04045 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) };
         0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b)

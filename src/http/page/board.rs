@@ -1,5 +1,5 @@
-//! The board by phase. Some cards of each phase are shown in full, more as lines, and the rest on a page of its own, so that the
-//! first page stays small whatever the board.
+//! The board by phase. Of each phase, some tickets are shown as cards, more as lines, and all on a page of its own. So the first page stays
+//! small for any size of board.
 
 use serde::Serialize;
 
@@ -8,17 +8,17 @@ use crate::domain::phase::Phase;
 use crate::domain::snapshot::{JobView, Snapshot};
 use crate::domain::time::Timestamp;
 
-/// Cards in full on the first page, over all phases.
+/// How many cards the first page shows, over all phases.
 const CARDS: usize = 26;
-/// Lines on the first page, over all phases.
+/// How many lines the first page shows, over all phases.
 const LINES: usize = 90;
-/// Of what is over, people want to see the last ones.
+/// How many finished tickets are shown as cards, the newest first.
 const DONE: usize = 6;
 
 #[derive(Debug, Clone, Serialize)]
 pub struct BoardView {
     pub columns: Vec<PhaseColumn>,
-    /// The phases that no ticket is in.
+    /// The phases without tickets.
     pub empty: String,
     pub tickets: usize,
 }
@@ -30,7 +30,7 @@ pub struct PhaseColumn {
     pub count: usize,
     pub cards: Vec<TicketCard>,
     pub lines: Vec<TicketLine>,
-    /// How many more there are.
+    /// How many tickets are not shown.
     pub rest: usize,
 }
 
@@ -41,12 +41,12 @@ pub struct TicketCard {
     pub title: String,
     pub age: AgeView,
     pub why: String,
-    /// What would move it on; left out where nobody has to do anything.
+    /// What would move the ticket on. `None` if nobody has to do anything.
     pub next: Option<String>,
     pub labels: Vec<String>,
 }
 
-/// A ticket on one line.
+/// A ticket shown as one line.
 #[derive(Debug, Clone, Serialize)]
 pub struct TicketLine {
     pub key: String,
@@ -60,7 +60,7 @@ impl TicketLine {
     }
 }
 
-/// Along the way of a ticket.
+/// The order of the columns: the way of a ticket.
 const ORDER: [Phase; 10] = [
     Phase::Queued,
     Phase::Implementing,
@@ -99,7 +99,7 @@ pub fn board(picture: &Snapshot) -> BoardView {
     }
 }
 
-/// All of one phase, for the page that shows nothing else.
+/// Returns all tickets of one phase as cards, for the phase's own page.
 pub fn column(picture: &Snapshot, phase: Phase) -> PhaseColumn {
     let jobs = of_phase(picture, phase);
     PhaseColumn {
@@ -112,7 +112,7 @@ pub fn column(picture: &Snapshot, phase: Phase) -> PhaseColumn {
     }
 }
 
-/// What is urgent first, then what has been there for longest; of what is over the newest.
+/// Returns the tickets of a phase, the urgent ones first, then the oldest. Finished ones: the newest first.
 fn of_phase(picture: &Snapshot, phase: Phase) -> Vec<&JobView> {
     let mut jobs: Vec<&JobView> = picture.jobs.iter().filter(|job| job.phase == phase).collect();
     let urgency = |job: &JobView| job.priority.filter(|priority| (1..=4).contains(priority)).unwrap_or(5);

@@ -1,4 +1,4 @@
-//! The first page: what a person has to do, then how it is, then the board and everything else.
+//! The first page: what a person has to do, the summary, the board and everything else.
 
 use serde::Serialize;
 
@@ -36,13 +36,13 @@ struct Dashboard<'a> {
     released: usize,
 }
 
-/// What is spent of a cap.
+/// How much of a cap is spent.
 #[derive(Debug, Clone, Serialize)]
 pub struct CapBar {
     pub what: String,
     pub spent: String,
     pub cap: String,
-    /// Of a hundred, where both are figures.
+    /// Percentage spent. 0 if one of the two is not a number.
     pub percent: u32,
     pub nearly: bool,
 }
@@ -168,7 +168,7 @@ struct PhasePage {
     column: PhaseColumn,
 }
 
-/// All tickets of one phase.
+/// Returns the page with all tickets of one phase.
 pub fn phase(picture: &Snapshot, repository: &str, phase: Phase) -> Result<PageDraft, PageError> {
     let verdict = health::verdict(picture);
     let column = board::column(picture, phase);
@@ -183,12 +183,12 @@ struct BarePage<'a> {
     why: &'a str,
 }
 
-/// Where looking needs a token.
+/// Returns the page that asks for a token.
 pub fn login(repository: &str) -> Result<PageDraft, PageError> {
     PageDraft::new("login", &BarePage { frame: PageFrame::bare("login", repository, "A token, please"), why: "" })
 }
 
-/// Where there is nothing to show.
+/// Returns the page for an address at which there is nothing to show.
 pub fn missing(repository: &str, why: &str) -> Result<PageDraft, PageError> {
     PageDraft::new("missing", &BarePage { frame: PageFrame::bare("missing", repository, "Not here"), why })
 }

@@ -1,14 +1,14 @@
-//! What a head has beyond its base, as a person reads it: file by file, with what was added and what was removed.
+//! What a head has beyond its base, for people: file by file, with the added and removed lines.
 
 use serde::Serialize;
 
 use super::words::{count, cut};
 
-/// Lines that are shown altogether; what goes beyond is read with git.
+/// Limit of lines that are shown altogether. The rest has to be read with git.
 const LINES: usize = 4_000;
 const LONGEST_LINE: usize = 1_000;
 
-/// What git says, or why it cannot.
+/// The diff, or why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DiffText {
     /// There is no commit yet.
@@ -27,7 +27,7 @@ pub enum DiffText {
 #[derive(Debug, Clone, Serialize)]
 pub struct DiffView {
     pub there: bool,
-    /// Why it is not there.
+    /// Why there is no diff.
     pub why: String,
     pub base: String,
     pub head: String,
@@ -41,14 +41,14 @@ pub struct DiffView {
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct FileDiff {
     pub path: String,
-    /// What happened to it besides, such as `new file` or a rename.
+    /// What else happened to the file, such as `new file` or a rename.
     pub how: String,
     pub added: usize,
     pub removed: usize,
     pub parts: Vec<DiffPart>,
 }
 
-/// Lines in a row of one kind.
+/// Consecutive lines of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DiffPart {
     pub added: bool,
@@ -136,7 +136,7 @@ fn files(text: &str) -> (Vec<FileDiff>, bool) {
     (files, shortened)
 }
 
-/// The lines between the names of a file and its first change.
+/// Reads one of the lines between the names of a file and its first change.
 fn heading(file: &mut FileDiff, line: &str) {
     const TOLD: [&str; 6] = ["new file", "deleted file", "rename from ", "rename to ", "Binary files", "old mode"];
     if let Some(path) = line.strip_prefix("+++ b/") {
@@ -147,7 +147,7 @@ fn heading(file: &mut FileDiff, line: &str) {
     }
 }
 
-/// `a/x b/x`. A name with blanks in it is known from the line that begins with `+++`.
+/// Reads the file's path from `a/x b/x`. A name with spaces is corrected later, from the line that begins with `+++`.
 fn name(names: &str) -> String {
     let half = names.len() / 2;
     match (names.get(..half), names.get(half + 1..)) {

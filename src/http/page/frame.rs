@@ -1,4 +1,4 @@
-//! What every page has around its content.
+//! The frame around the content of every page.
 
 use serde::Serialize;
 
@@ -8,17 +8,17 @@ use crate::domain::snapshot::Snapshot;
 
 #[derive(Debug, Clone, Serialize)]
 pub struct PageFrame {
-    /// Which page it is.
+    /// The name of the page.
     pub page: &'static str,
     pub repository: String,
     pub title: String,
     pub level: HealthLevel,
-    /// Of the stylesheet and the script: another one is another address, so that both can be kept for ever.
+    /// The version of stylesheet and script. It is part of their addresses, so that browsers may cache both forever.
     pub version: &'static str,
-    /// When the picture was taken, in milliseconds: clocks of browsers may be wrong.
+    /// When the picture was taken, in milliseconds. The script uses it because a browser's clock may be wrong.
     pub at: i64,
     pub paused: bool,
-    /// Whether there is anything to see yet: a page that asks for a token shows nothing of the board.
+    /// Whether the page shows the board. The page that asks for a token does not.
     pub live: bool,
 }
 
@@ -36,7 +36,7 @@ impl PageFrame {
         }
     }
 
-    /// Around a page that shows nothing of the board.
+    /// Returns the frame of a page that shows nothing of the board.
     pub fn bare(page: &'static str, repository: &str, title: &str) -> Self {
         Self {
             page,

@@ -1,4 +1,4 @@
-//! Who waits for whom: laid out from left to right for those who look, and as sentences for those who listen.
+//! Which ticket waits for which: as a drawing from left to right, and as text for screen readers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::words::{clip, cut, segment};
 use crate::domain::snapshot::{JobView, Snapshot};
 
-/// More than this is not a picture any more.
+/// Limit of tickets in the drawing. A larger one would not be readable.
 const NODES: usize = 30;
 const LINES: usize = 24;
 const WIDTH: usize = 164;
@@ -30,7 +30,7 @@ pub struct GraphDrawing {
     pub width: usize,
     pub height: usize,
     pub nodes: Vec<GraphNode>,
-    /// The way of each arrow, as SVG says it.
+    /// The arrows, each as an SVG path.
     pub arrows: Vec<GraphArrow>,
 }
 
@@ -43,7 +43,7 @@ pub struct GraphArrow {
 #[derive(Debug, Clone, Serialize)]
 pub struct GraphNode {
     pub key: String,
-    /// `None` where the ticket is not one of ours.
+    /// The address of the ticket's page. `None` if the ticket is not on this board.
     pub path: Option<String>,
     pub label: String,
     pub title: String,
@@ -72,7 +72,7 @@ pub struct GraphBlocker {
     pub state: String,
 }
 
-/// Blocker, who waits for it, whether that is over.
+/// A blocker, the ticket that waits for it, and whether the blocker is over.
 type Edge<'a> = (&'a str, &'a str, bool);
 
 pub fn graph(picture: &Snapshot) -> GraphView {
@@ -111,7 +111,7 @@ fn line(job: &JobView, jobs: &BTreeMap<&str, &JobView>) -> GraphLine {
     GraphLine { key: job.key.clone(), path: segment(&job.key), words: job.phase.words(), blockers: blockers.collect() }
 }
 
-/// How many steps each is from the first one; what is left is part of a cycle, or waits for one.
+/// Returns each ticket's column (its number of steps from a ticket that waits for none), and the tickets in a cycle or behind one.
 fn layers<'a>(edges: &[Edge<'a>]) -> (BTreeMap<&'a str, usize>, BTreeSet<&'a str>) {
     let mut layer: BTreeMap<&str, usize> = BTreeMap::new();
     let mut open = names(edges);
@@ -143,7 +143,7 @@ fn draw(edges: &[Edge<'_>], jobs: &BTreeMap<&str, &JobView>) -> GraphDrawing {
     let mut tallest = 0;
     for at in 0..depth {
         let mut names: Vec<&str> = layer.iter().filter(|(_, layer)| **layer == at).map(|(name, _)| *name).collect();
-        // Beside what it waits for, so that few arrows cross.
+        // Put tickets beside those that they wait for, so that few arrows cross.
         let mean = |name: &str| {
             let rows: Vec<usize> = edges
                 .iter()

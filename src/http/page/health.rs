@@ -1,4 +1,4 @@
-//! The one glance: whether all is well, and if not, what stands first.
+//! The summary at the top of the page: whether all is well, and otherwise the worst problem first.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use super::words::{AgeView, clip, count, money, sentence, tokens};
 use crate::domain::job::SwitchSource;
 use crate::domain::snapshot::{LaneView, Snapshot};
 
-/// From calm to not at all.
+/// How serious something is, from least to most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HealthLevel {
@@ -16,33 +16,33 @@ pub enum HealthLevel {
     Waits,
     /// A person stopped it.
     Held,
-    /// It cannot go on as it should, and a person has to mend that.
+    /// Something is broken, and a person has to repair it.
     Trouble,
 }
 
-/// The sentence at the top.
+/// The summary.
 #[derive(Debug, Clone, Serialize)]
 pub struct Glance {
     pub level: HealthLevel,
     pub sentence: String,
-    /// What the sentence is about, where it is one of the notices.
+    /// The notice that `sentence` is about. `None` if it is about no notice.
     pub main: Option<HealthNotice>,
-    /// What is true besides.
+    /// What else is true, as a second line.
     pub also: String,
-    /// Everything is paused by command: the same button lets it go on.
+    /// Whether everything is paused by a command. Then the pause button resumes.
     pub paused: bool,
     pub notices: Vec<HealthNotice>,
     pub facts: Vec<GlanceFact>,
 }
 
-/// Something to know before the tickets.
+/// Something to know before looking at tickets.
 #[derive(Debug, Clone, Serialize)]
 pub struct HealthNotice {
     pub level: HealthLevel,
     pub text: String,
     pub detail: Option<String>,
     pub since: Option<AgeView>,
-    /// What lifts it, where a button can: a path of the API.
+    /// The button that ends it, if there is one.
     pub lift: Option<LiftButton>,
 }
 
@@ -52,7 +52,7 @@ pub struct LiftButton {
     pub label: String,
 }
 
-/// One figure of the line below it.
+/// One figure in the line below the summary.
 #[derive(Debug, Clone, Serialize)]
 pub struct GlanceFact {
     pub name: &'static str,
@@ -64,7 +64,7 @@ pub struct GlanceFact {
 pub fn verdict(picture: &Snapshot) -> Glance {
     let mut notices = notices(picture);
     let waiting = picture.jobs.iter().filter(|job| needs::needs_a_person(job)).count();
-    // The worst stands first.
+    // The notices are sorted, the worst first.
     let is_worse = notices.first().is_some_and(|worst| worst.level >= HealthLevel::Held);
     let main = is_worse.then(|| notices.remove(0));
     let waits = match waiting {
@@ -106,7 +106,7 @@ fn notice(level: HealthLevel, text: impl Into<String>) -> HealthNotice {
 
 const DETAIL: usize = 400;
 
-/// The worst first.
+/// Returns all notices, the worst first.
 fn notices(picture: &Snapshot) -> Vec<HealthNotice> {
     let now = picture.at;
     let mut all = Vec::new();
@@ -123,7 +123,7 @@ fn notices(picture: &Snapshot) -> Vec<HealthNotice> {
         trouble("The board cannot be read", error);
     }
     for lane in picture.lanes.iter().filter(|lane| lane.locked_out || lane.last_error.is_some()) {
-        // The board says so itself.
+        // The notice about the board says the same.
         if lane.lane == "tracker" && picture.tracker.last_error.is_some() && !lane.locked_out {
             continue;
         }
@@ -163,7 +163,7 @@ fn lane_words(lane: &LaneView) -> String {
     }
 }
 
-/// Everything that people pulled to stop things, with its source and since when.
+/// Returns a notice for every switch that people pulled to stop things, with its source and age.
 fn switches(picture: &Snapshot) -> impl Iterator<Item = HealthNotice> + '_ {
     let now = picture.at;
     let (global, of_tickets): (Vec<_>, Vec<_>) = picture

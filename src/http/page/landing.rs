@@ -1,4 +1,4 @@
-//! What is on its way to the base branch, and what each still lacks.
+//! The tickets on their way to the base branch, and the merge conditions that each still lacks.
 
 use serde::Serialize;
 
@@ -26,7 +26,7 @@ pub struct LandingTicket {
     pub number: Option<u64>,
     pub holds: usize,
     pub all: usize,
-    /// What does not hold, in the order in which it is judged.
+    /// The conditions that do not hold, in the order in which they are checked.
     pub lacks: Vec<ConditionLine>,
 }
 
@@ -34,7 +34,7 @@ pub struct LandingTicket {
 pub struct ConditionLine {
     pub name: &'static str,
     pub status: &'static str,
-    /// For those who cannot see the sign.
+    /// The status in words, for people who cannot see the sign.
     pub words: &'static str,
     pub sign: &'static str,
     pub detail: String,
@@ -57,7 +57,7 @@ pub fn condition(condition: &Condition, now: Timestamp) -> ConditionLine {
     }
 }
 
-/// What is being merged first, then what is ready, then what waits.
+/// Returns the tickets with merge conditions: those being merged first, then those that are ready, then the waiting ones.
 pub fn landing(picture: &Snapshot) -> LandingView {
     let mut jobs: Vec<&JobView> = picture.jobs.iter().filter(|job| !job.conditions.is_empty()).collect();
     jobs.sort_by_key(|job| (place(job), job.since, job.key.as_str()));

@@ -1,9 +1,9 @@
-//! The dashboard: pages for people, made on the server from the published picture and from what is written down. They are whole
-//! without a script; a small one keeps them live and sends what people ask for.
+//! The dashboard: HTML pages, rendered on the server from the published picture and the ledger. They work without a script; a small script
+//! keeps them up to date and sends commands.
 //!
-//! `health` is the one glance, `needs` what a person has to do; `board`, `running`, `landing`, `graph`, `ticket` and `diff` turn
-//! the picture into what the templates of `templates/page/` show. Nothing here decides anything, and nothing is fetched from
-//! elsewhere.
+//! `health` is the summary at the top, and `needs` lists what a person has to do. `board`, `running`, `landing`, `graph`, `ticket` and
+//! `diff` turn the picture into data for the templates of `templates/page/`. Nothing here makes a decision about tickets, and nothing is
+//! loaded from other servers.
 
 mod assets;
 mod board;

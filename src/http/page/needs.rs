@@ -7,9 +7,9 @@ use crate::domain::phase::Phase;
 use crate::domain::snapshot::{JobView, Snapshot};
 use crate::domain::time::Timestamp;
 
-/// Shown in full; the rest as lines.
+/// How many tickets are shown in full; further ones are shown as lines.
 const IN_FULL: usize = 6;
-/// And that many lines.
+/// How many tickets are shown as lines.
 const LINES: usize = 20;
 
 #[derive(Debug, Clone, Serialize)]
@@ -17,7 +17,7 @@ pub struct NeedsView {
     pub count: usize,
     pub first: Vec<NeedView>,
     pub more: Vec<super::board::TicketLine>,
-    /// Beyond those.
+    /// How many tickets are not shown.
     pub rest: usize,
 }
 
@@ -27,7 +27,7 @@ pub struct NeedView {
     pub path: String,
     pub title: String,
     pub phase: &'static str,
-    /// What kind of thing is wanted, in two words.
+    /// What the person has to do, in two or three words.
     pub wanted: &'static str,
     pub age: AgeView,
     pub sentence: String,
@@ -43,16 +43,16 @@ pub struct OutsideLink {
     pub label: String,
 }
 
-/// What can be done about a ticket.
+/// Which buttons a ticket has.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct TicketButtons {
     pub path: String,
     pub key: String,
-    /// The head that an approval is about; the button comes with its diff.
+    /// The head that an approval is for. The button itself is shown beside the diff.
     pub approve: Option<String>,
-    /// Words stand against it, and the approval overrules them.
+    /// Whether remarks stand against a merge, so that the approval overrules them.
     pub anyway: bool,
-    /// A plan is approved without a head.
+    /// Whether a plan can be approved, which needs no head.
     pub approve_plan: bool,
     pub diff: bool,
     pub reject: bool,
@@ -64,13 +64,13 @@ pub struct TicketButtons {
     pub resume: bool,
 }
 
-/// Whether nothing goes on with it until a person does something.
+/// Whether the ticket waits until a person does something.
 pub fn needs_a_person(job: &JobView) -> bool {
     matches!(job.phase, Phase::WaitingForHuman | Phase::Blocked)
         || matches!(job.reason.as_str(), "ready_for_you" | "dependency_cycle")
 }
 
-/// What stands first comes first: finished work, then questions, then what is blocked; each the oldest first.
+/// Returns the tickets that wait for a person: finished work first, then questions, then blocked ones. Within each the oldest first.
 pub fn needs(picture: &Snapshot) -> NeedsView {
     let mut waiting: Vec<&JobView> = picture.jobs.iter().filter(|job| needs_a_person(job)).collect();
     waiting.sort_by_key(|job| (urgency(job), job.since, job.key.as_str()));
@@ -88,7 +88,7 @@ fn urgency(job: &JobView) -> u8 {
     match job.phase {
         Phase::WaitingForHuman | Phase::ReadyToMerge => 0,
         Phase::Blocked if job.reason == "worker_asked" => 1,
-        // Somebody knows about these.
+        // A person did this and knows about it.
         Phase::Blocked if matches!(job.reason.as_str(), "stopped" | "set_aside") => 3,
         _ => 2,
     }
@@ -110,7 +110,7 @@ fn need(job: &JobView, now: Timestamp) -> NeedView {
     }
 }
 
-/// Where to look at it outside: its pull request, else the ticket.
+/// Returns the link to the pull request, else to the ticket.
 pub fn link(job: &JobView) -> Option<OutsideLink> {
     let pr = job.pr.as_ref();
     let of_pr = pr.and_then(|pr| Some((web_link(pr.url.as_deref())?, format!("Pull request #{}", pr.number))));
@@ -134,14 +134,14 @@ fn wanted(job: &JobView) -> &'static str {
     }
 }
 
-/// What a person can do about it. `paused`: by a command about this ticket.
+/// Returns which buttons a ticket has. `paused` tells whether a command about this ticket paused it.
 pub fn buttons(job: &JobView, paused: bool) -> TicketButtons {
     let reason = job.reason.as_str();
     let over = job.phase.is_terminal();
     let works = job.run.is_some();
     let judged = matches!(job.phase, Phase::WaitingForHuman | Phase::WaitingForChecks | Phase::ReadyToMerge)
         || matches!(reason, "review_unreadable" | "merge_refused");
-    // A branch may have a head and nothing of its own.
+    // A branch may have a head without commits of its own.
     let has_work = job.head.is_some() && (job.pr.is_some() || judged);
     let is_open = job.pr.as_ref().is_some_and(|pr| pr.state == "open");
     let approved_already = job.head.is_some() && job.approved_head == job.head && reason != "remarks";
@@ -156,7 +156,7 @@ pub fn buttons(job: &JobView, paused: bool) -> TicketButtons {
         diff: has_work && judged && reason != "plan",
         reject: !over && has_work && job.phase != Phase::Merging && !works,
         answer,
-        // An answer is the message that is wanted.
+        // Answering is the message that is needed then.
         message: !over && !answer,
         retry: !over
             && !works

@@ -1,4 +1,4 @@
-//! What has been: the runs that have ended, with what each left, and the story of the ticket.
+//! The past of a ticket: its finished runs with what each left, and its story.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use crate::domain::time::span;
 use crate::domain::words::{short_run, short_run_ids};
 use crate::engine::state::Note;
 
-/// The newest notes that are shown.
+/// How many notes are shown, the newest ones.
 const NOTES: usize = 200;
 
 #[derive(Debug, Serialize)]
@@ -96,7 +96,7 @@ fn proof(kind: &EvidenceKind) -> String {
     }
 }
 
-/// The newest first, day by day.
+/// Groups the notes by day, the newest first.
 pub fn story(notes: &[Note]) -> Vec<StoryDay> {
     let mut days: Vec<StoryDay> = Vec::new();
     for note in notes.iter().rev().take(NOTES) {

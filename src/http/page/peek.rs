@@ -1,4 +1,4 @@
-//! What a worker said and did last, as the page shows it.
+//! The last things that an agent said and did, for a ticket's page.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use super::words::{cut, day_and_time};
 use crate::domain::time::Timestamp;
 use crate::http::logs::TranscriptLine;
 
-/// Of one line of a session.
+/// Limit of one line, in characters.
 const LONGEST: usize = 600;
 
 #[derive(Debug, Clone, Serialize)]
@@ -20,7 +20,7 @@ pub struct PeekView {
 impl PeekView {
     pub fn of(line: &TranscriptLine) -> Self {
         let at = line.at.parse::<jiff::Timestamp>().map(|at| at.as_millisecond()).unwrap_or_default();
-        // Where nobody knows when, nothing is better than the year 1970.
+        // An unknown time is left empty instead of being shown as 1970.
         let time = if at == 0 { String::new() } else { day_and_time(Timestamp(at)).1 };
         Self { time, at: line.at.clone(), kind: line.kind.clone(), text: cut(line.text.trim_end(), LONGEST) }
     }

@@ -1,4 +1,4 @@
-//! The receipt as it stands beside the diff: what was checked, by which command, with which result.
+//! The receipt as it is shown beside the diff: what was checked, by which command, and with which result.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ pub struct ReceiptView {
     result: &'static str,
     words: &'static str,
     head: String,
-    /// The gates looked at another commit than the one that is shown.
+    /// Whether the gates checked another commit than the one that is shown.
     stale: bool,
     commits: String,
     gates: Vec<GateRow>,

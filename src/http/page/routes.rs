@@ -1,4 +1,4 @@
-//! The page's addresses. A page is made away from the threads that others wait for.
+//! The routes of the pages. Pages are rendered on blocking threads, so that they do not delay other requests.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use crate::domain::snapshot::{JobView, Snapshot};
 use crate::http::{ApiError, Site};
 use crate::runtime::now;
 
-/// Of a session, on the page of its ticket.
+/// How many lines of a session a ticket's page shows.
 const PEEKED: usize = 80;
 
-/// Nothing but what this server sends, and no script or style inside a page: whatever a ticket says stays text.
+/// The content security policy: only files from this server, and no inline script or style. So text of a ticket never runs as code.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 pub fn routes() -> Router<Arc<Site>> {
@@ -69,7 +69,7 @@ async fn ticket_page(site: &Arc<Site>, key: &str) -> Result<Response, ApiError> 
     let diff = diff(site, &record.job).await;
     let last = record.runs.last().map(|finished| finished.run.id.to_string());
     let peek = match record.job.run.as_ref().map(|run| run.id.clone()).or(last) {
-        // A run that has not said anything has no record.
+        // A run that has printed nothing yet has no transcript.
         Some(run) => site.transcript(&run, PEEKED).await.map(|told| told.lines).unwrap_or_default(),
         None => Vec::new(),
     };
@@ -99,14 +99,14 @@ async fn diff(site: &Site, job: &JobView) -> DiffText {
     }
 }
 
-/// As of now: an idle runner has not published anything for long.
+/// Returns the newest picture with the current time: an idle runner publishes rarely.
 async fn picture(site: &Site) -> Snapshot {
     let mut picture = (*site.pictures.latest().await.picture).clone();
     picture.at = now();
     picture
 }
 
-/// The repository's name. The runner's folder is called by it, and by a mark that is nobody's business.
+/// Returns the repository's name. The runner's folder is called by it, followed by a hash that is left out.
 fn repository(site: &Site) -> String {
     let folder = site.records.state_dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     folder.rsplit_once('-').map_or(folder.clone(), |(name, _)| name.to_owned())
@@ -139,7 +139,7 @@ async fn asset(Path(name): Path<String>) -> Response {
         return ApiError::not_found("there is no such file").into_response();
     };
     let mut response = answer(StatusCode::OK, kind, text);
-    // Another text has another address.
+    // A changed file has another address.
     let for_ever = HeaderValue::from_static("public, max-age=31536000, immutable");
     response.headers_mut().insert(CACHE_CONTROL, for_ever);
     response

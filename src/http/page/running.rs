@@ -1,4 +1,4 @@
-//! The workers that are at it now.
+//! The runs that are live now.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use crate::domain::snapshot::{JobView, RunView, Snapshot};
 use crate::domain::time::Timestamp;
 use crate::domain::words::short_run;
 
-/// Shown in full on the first page.
+/// How many runs are shown in full on the first page.
 const SHOWN: usize = 10;
 
 #[derive(Debug, Clone, Serialize)]
@@ -27,9 +27,9 @@ pub struct WorkerCard {
     pub run: String,
     pub in_phase: AgeView,
     pub heard: AgeView,
-    /// Longer than it should be.
+    /// Whether the run has been silent for longer than it should be.
     pub quiet: bool,
-    /// Until it is stopped as stalled, if nothing is heard of it.
+    /// Time until the run is stopped as stalled, if it stays silent.
     pub stalls: Option<AgeView>,
     pub stopping: Option<String>,
     pub said: Option<String>,
@@ -43,7 +43,7 @@ pub struct WorkerCard {
 pub fn running(picture: &Snapshot) -> RunningView {
     let mut live: Vec<(&JobView, &RunView)> =
         picture.jobs.iter().filter_map(|job| Some((job, job.run.as_ref()?))).collect();
-    // A silent one is what a person looks for.
+    // Silent runs come first, because a person looks for these.
     live.sort_by_key(|(job, run)| (run.quiet_since.is_none(), run.started_at, job.key.as_str()));
     RunningView {
         rest: live.len().saturating_sub(SHOWN),

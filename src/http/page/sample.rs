@@ -1,4 +1,4 @@
-//! Pictures for the tests of the page.
+//! Sample pictures for the tests of the pages.
 
 use crate::domain::condition::{Condition, ConditionName, ConditionStatus};
 use crate::domain::phase::Phase;
@@ -9,7 +9,7 @@ use crate::domain::snapshot::{
 use crate::domain::time::Timestamp;
 use crate::domain::usage::Usage;
 
-/// In the tests it is always the same moment.
+/// The current time in the tests.
 pub const NOW: Timestamp = Timestamp(1_763_495_249_000);
 
 pub fn job(key: &str, phase: Phase, title: &str) -> JobView {
@@ -70,7 +70,7 @@ pub fn working(key: &str) -> JobView {
     JobView { run: Some(run), ..job(key, Phase::Implementing, "Work under way") }
 }
 
-/// With a head and an open pull request that lacks an approval.
+/// Returns a ticket with a head and an open pull request that lacks an approval.
 pub fn finished(key: &str, phase: Phase) -> JobView {
     let condition = |name, status, detail: Option<&str>| Condition {
         name,
@@ -89,7 +89,7 @@ pub fn finished(key: &str, phase: Phase) -> JobView {
     }
 }
 
-/// One ticket of every kind.
+/// Returns a picture with one ticket of every kind.
 pub fn picture() -> Snapshot {
     let waits = JobView {
         blocked_by: vec![BlockerView { key: "T-1".to_owned(), state: Some("open".to_owned()), is_over: false }],
@@ -128,7 +128,7 @@ pub fn picture() -> Snapshot {
     }
 }
 
-/// A board that is as large and as wordy as one may expect.
+/// Returns a board that is as large and as wordy as can be expected.
 pub fn many(tickets: usize) -> Snapshot {
     let phases = [
         Phase::Queued,

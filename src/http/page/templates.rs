@@ -1,7 +1,7 @@
-//! The page's templates: Handlebars with everything escaped, compiled in. What is not there is an error, as in prompts.
+//! The page's templates: Handlebars with every value escaped, compiled in. A missing value is an error, as in prompts.
 //!
-//! No template may write a value unescaped (`{{{` or `{{&`): a test reads them all. The one helper that writes tags itself
-//! (`prose`) escapes what it is given.
+//! No template may write a value unescaped (`{{{` or `{{&`); a test checks all of them. The one helper that writes tags (`prose`) escapes
+//! its argument itself.
 
 use std::sync::LazyLock;
 
@@ -47,13 +47,13 @@ static REGISTRY: LazyLock<Handlebars<'static>> = LazyLock::new(|| {
     registry.register_escape_fn(html_escape);
     registry.register_helper("prose", Box::new(prose));
     for (name, text) in TEMPLATES {
-        // A template that is not understood leaves its name unknown, which rendering says; a test renders each.
+        // A template with an error stays unregistered, which makes rendering fail; a test renders each one.
         let _ = registry.register_template_string(name, tight(text));
     }
     registry
 });
 
-/// A page before it is written: what it shows, by the names that its template knows.
+/// A page before rendering: the name of its template and the data.
 #[derive(Debug)]
 pub struct PageDraft {
     template: &'static str,
@@ -65,7 +65,7 @@ impl PageDraft {
         Ok(Self { template, data: serde_json::to_value(data)? })
     }
 
-    /// `clean` takes out what is nobody's business, before anything is escaped: afterwards nobody would know it again.
+    /// Renders the page. `clean` removes secrets and paths from every text before escaping, which could make them unrecognisable.
     pub fn html(mut self, clean: impl Fn(&str) -> String) -> Result<String, PageError> {
         sweep(&mut self.data, &clean);
         Ok(REGISTRY.render(self.template, &self.data)?)
@@ -86,7 +86,7 @@ fn sweep(data: &mut Json, clean: &impl Fn(&str) -> String) {
     }
 }
 
-/// Letters that nobody sees and that change the order of those around them: code could read otherwise than it runs.
+/// Whether a character is an invisible one that changes the direction of text. With these, code can read differently than it runs.
 fn turns_around(letter: char) -> bool {
     matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -99,12 +99,12 @@ fn shown_as_they_are(text: &str) -> String {
     out
 }
 
-/// Without the indentation, which is for those who read the templates.
+/// Removes indentation and empty lines, which are only for readers of the templates.
 fn tight(text: &str) -> String {
     text.lines().map(str::trim_start).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
-/// A sentence in which what stands in backticks is something to type.
+/// Writes a sentence. Text in backticks is shown as code.
 fn prose(
     helper: &Helper<'_>,
     _: &Handlebars<'_>,
@@ -124,7 +124,7 @@ fn marked_up(text: &str) -> String {
         let escaped = html_escape(part);
         match (at % 2 == 1, at + 1 == parts.len()) {
             (true, false) => html.push_str(&format!("<code>{escaped}</code>")),
-            // One that is never closed is a backtick.
+            // A backtick without a partner is shown as a backtick.
             (true, true) => html.push_str(&format!("`{escaped}")),
             (false, _) => html.push_str(&escaped),
         }

@@ -1,4 +1,4 @@
-//! The page of one ticket: where it stands, what can be done about it, its diff with the receipt beside it, and its story.
+//! The page of one ticket: its state, the commands for it, its diff with the receipt beside it, and its story.
 
 use serde::Serialize;
 
@@ -21,17 +21,17 @@ use crate::domain::words::short_run;
 use crate::engine::state::Note;
 use crate::http::logs::TranscriptLine;
 
-/// Everything that is known about a ticket.
+/// What a ticket's page is made from.
 pub struct TicketSources<'a> {
     pub picture: &'a Snapshot,
     pub repository: &'a str,
     pub job: &'a JobView,
-    /// As the ledger has it.
+    /// The job in the ledger.
     pub record: Option<&'a Job>,
-    /// Oldest first.
+    /// The ticket's notes, oldest first.
     pub notes: &'a [Note],
     pub runs: &'a [FinishedRun],
-    /// Of the live run, else of the last one.
+    /// Lines of the live run, else of the last one.
     pub peek: &'a [TranscriptLine],
     pub diff: &'a DiffText,
 }
@@ -112,7 +112,7 @@ struct Related {
     words: String,
 }
 
-/// The button that says yes, with what it says yes to.
+/// The approve button and the request that it sends.
 #[derive(Debug, Serialize)]
 struct Approval {
     path: String,
@@ -174,10 +174,10 @@ pub fn ticket(sources: &TicketSources<'_>) -> Result<PageDraft, PageError> {
     PageDraft::new("ticket", &data)
 }
 
-/// Only with the diff of that very head in view.
+/// Returns the approve button, only if the page shows the diff of the head that would be approved.
 fn approval(job: &JobView, buttons: &TicketButtons, diff: &DiffView) -> Option<Approval> {
     let head = buttons.approve.as_ref().filter(|head| diff.there && diff.head == **head)?;
-    // What stands against it now, and nothing that is said later.
+    // The remarks against it that the page shows. Later ones are not overruled.
     let overrule: Vec<&str> = job.remarks.iter().map(|remark| remark.name.as_str()).collect();
     Some(Approval {
         path: segment(&job.key),

@@ -1,4 +1,4 @@
-//! What stands on a ticket's page.
+//! Tests of a ticket's page.
 
 use super::super::sample;
 use super::*;

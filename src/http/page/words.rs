@@ -1,11 +1,11 @@
-//! How figures, times and links are written on a page.
+//! How numbers, times and links are written on a page.
 
 use serde::Serialize;
 
 use crate::domain::time::{Timestamp, span};
 use crate::domain::words::short_run_ids;
 
-/// How long ago something was, with the moment itself: the page counts on from there.
+/// How long ago something was, as text, and the time itself. The page's script counts on from that time.
 #[derive(Debug, Clone, Serialize)]
 pub struct AgeView {
     pub at: String,
@@ -17,25 +17,25 @@ impl AgeView {
         Self { at: moment(since), words: span(now.since(since).as_secs()) }
     }
 
-    /// Until a moment that is yet to come.
+    /// Returns the time until a moment in the future.
     pub fn until(due: Timestamp, now: Timestamp) -> Self {
         Self { at: moment(due), words: span(due.since(now).as_secs()) }
     }
 }
 
-/// As machines read it.
+/// Formats a time for programs, in UTC without fractions of a second.
 pub fn moment(at: Timestamp) -> String {
     jiff::Timestamp::from_millisecond(at.0 / 1000 * 1000).map(|at| at.to_string()).unwrap_or_default()
 }
 
-/// `2026-11-18` and `19:47:29`, by this machine's clock.
+/// Formats a time as `2026-11-18` and `19:47:29`, in this machine's time zone.
 pub fn day_and_time(at: Timestamp) -> (String, String) {
     let Ok(at) = jiff::Timestamp::from_millisecond(at.0) else { return (String::new(), at.0.to_string()) };
     let local = at.to_zoned(jiff::tz::TimeZone::system());
     (local.strftime("%Y-%m-%d").to_string(), local.strftime("%H:%M:%S").to_string())
 }
 
-/// `950`, `12.3k`, `4.5M`.
+/// Formats a number of tokens: `950`, `12.3k`, `4.5M`.
 pub fn tokens(count: u64) -> String {
     match count {
         0..=999 => count.to_string(),
@@ -44,19 +44,19 @@ pub fn tokens(count: u64) -> String {
     }
 }
 
-/// `$0.0123` as long as it is little, else `$12.34`.
+/// Formats an amount: `$0.0123` below one dollar, else `$12.34`.
 pub fn money(microusd: u64) -> String {
     let usd = microusd as f64 / 1e6;
     if microusd == 0 || usd >= 1.0 { format!("${usd:.2}") } else { format!("${usd:.4}") }
 }
 
-/// One line, not longer than this.
+/// Returns the first line that is not empty, truncated to `longest` characters.
 pub fn clip(text: &str, longest: usize) -> String {
     let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
     cut(line, longest)
 }
 
-/// Its lines, not longer than this altogether.
+/// Returns the text with its line breaks, truncated to `longest` characters.
 pub fn cut(text: &str, longest: usize) -> String {
     if text.chars().count() <= longest {
         return text.to_owned();
@@ -64,13 +64,13 @@ pub fn cut(text: &str, longest: usize) -> String {
     text.chars().take(longest.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// A sentence of the engine's, for people.
+/// Formats a sentence of the engine for people: on one line, truncated to `longest` characters.
 pub fn sentence(text: &str, longest: usize) -> String {
     let short = short_run_ids(text);
     let line = short.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" · ");
     let shown = cut(&line, longest);
     let open = shown.matches('`').count() % 2 == 1 && line.matches('`').count() % 2 == 0;
-    // Half of something to type is worse than nothing of it.
+    // Half a command in backticks would be misleading, so it is left out.
     match shown.rfind('`').filter(|_| open && shown != line) {
         Some(at) => format!("{}…", shown[..at].trim_end()),
         None => shown,
@@ -81,7 +81,7 @@ pub fn count(number: usize, one: &str, many: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {many}") }
 }
 
-/// Only addresses that a browser opens as a page: a ticket's link may say anything.
+/// Returns the address if it is one that a browser opens as a page. A ticket's link may contain anything else.
 pub fn web_link(url: Option<&str>) -> Option<String> {
     let url = url?.trim();
     let scheme = url.split_once("://")?.0;
@@ -89,13 +89,13 @@ pub fn web_link(url: Option<&str>) -> Option<String> {
     (is_web && !url.contains(|c: char| c.is_control() || c.is_whitespace())).then(|| url.to_owned())
 }
 
-/// A ticket's key as one segment of a path.
+/// Encodes a ticket's key as one segment of a path.
 pub fn segment(key: &str) -> String {
     let mut out = String::with_capacity(key.len());
     for byte in key.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'~' => out.push(char::from(byte)),
-            // A lone `.` or `..` would be a step in the path.
+            // A segment of `.` or `..` would change the path.
             b'.' if key.trim_matches('.').len() > 1 => out.push('.'),
             _ => out.push_str(&format!("%{byte:02X}")),
         }

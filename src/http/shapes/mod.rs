@@ -1,5 +1,5 @@
-//! What the API says, as types: the shapes that Symphony's specification recommends, and what is ours besides. The schema in
-//! `openapi.json` is made from them. Times are RFC 3339.
+//! The types of the API's responses: the shapes that Symphony's specification recommends, plus Dirigent's own fields. The schema in
+//! `openapi.json` is generated from them. Times are RFC 3339.
 
 mod state;
 mod ticket;
@@ -9,7 +9,7 @@ pub use ticket::{RunAnswer, StoryLine, TicketAnswer, TicketShape, TokenCounts, t
 
 use crate::domain::time::Timestamp;
 
-/// RFC 3339 in UTC, with milliseconds.
+/// Formats a time as RFC 3339 in UTC, with milliseconds.
 pub fn time(at: Timestamp) -> String {
     let at = jiff::Timestamp::from_millisecond(at.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()

@@ -1,4 +1,4 @@
-//! The board as a whole: `GET /api/v1/state`.
+//! The state of the whole board: `GET /api/v1/state`.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,14 +9,14 @@ use crate::domain::phase::Phase;
 use crate::domain::snapshot::{JobView, Snapshot};
 use crate::domain::usage::Usage;
 
-/// Symphony's fields, then ours.
+/// The state of the whole board: Symphony's fields first, then Dirigent's own.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct StateAnswer {
     pub generated_at: String,
     pub counts: CountShape,
     pub running: Vec<RunningShape>,
     pub retrying: Vec<RetryingShape>,
-    /// The same as `totals`, under the name of the specification.
+    /// The same as `totals`, under the name of Symphony's specification.
     pub codex_totals: TotalShape,
     pub rate_limits: Option<Vec<PoolShape>>,
     pub totals: TotalShape,
@@ -24,24 +24,24 @@ pub struct StateAnswer {
     pub daily_budget: Vec<CapShape>,
     /// `observe`, `mutate` or `merge`.
     pub rollout: String,
-    /// What a person pulled to stop things.
+    /// The switches that people have pulled to stop things.
     pub switches: Vec<SwitchShape>,
     pub pools: Vec<PoolShape>,
     pub tracker: TrackerShape,
     pub workflow: WorkflowShape,
     pub lanes: Vec<LaneShape>,
-    /// Nothing is changed outside until the ledger can be written again.
+    /// Why the ledger cannot be written. Until it can be written again, nothing is changed outside.
     pub ledger_error: Option<String>,
     pub pending_effects: usize,
     pub tickets: Vec<TicketShape>,
 }
 
-/// An event of `/api/v1/events`: the state without its tickets, and which of them are new or other than before.
+/// An event of `/api/v1/events`: the state without its tickets, plus the tickets that are new or changed.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ChangeEvent {
     pub generated_at: String,
     pub counts: CountShape,
-    /// By id: tickets that are not on the board any more.
+    /// Ids of tickets that are no longer on the board.
     pub gone: Vec<String>,
     pub changed: Vec<TicketShape>,
 }
@@ -120,7 +120,7 @@ pub struct TotalShape {
     #[serde(flatten)]
     pub tokens: TokenCounts,
     pub cost_usd: f64,
-    /// Ended runs plus the live ones. Only known of all days together.
+    /// Running time of ended and live runs together. Known only for the total of all days.
     pub seconds_running: Option<u64>,
 }
 
@@ -137,7 +137,7 @@ pub struct SwitchShape {
     pub since: String,
 }
 
-/// Credentials that agents share, and how far their limit is used up.
+/// Credentials that agents share, and how much of their usage limit is used.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PoolShape {
     pub pool: String,
@@ -157,25 +157,25 @@ pub struct TrackerShape {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct WorkflowShape {
     pub hash: String,
-    /// Why the file as it is now is not in force.
+    /// Why the current workflow file is not in force.
     pub reload_error: Option<String>,
     pub warnings: Vec<String>,
 }
 
-/// How the calls to one adapter have been going.
+/// The state of the calls to one adapter.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LaneShape {
     pub lane: String,
     pub last_ok: Option<String>,
     pub last_error: Option<String>,
     pub paused_until: Option<String>,
-    /// Our access is refused, and a person has to mend it.
+    /// Whether the runner's access is refused, and a person has to repair it.
     pub locked_out: bool,
     pub busy: usize,
     pub waiting: usize,
 }
 
-/// All but the tickets, which are many and stand at the end.
+/// Returns the state without its tickets. Pictures add these at the end, rendered one by one.
 pub fn state_answer(picture: &Snapshot) -> StateAnswer {
     let totals = TotalShape::of(&picture.totals.usage, Some(picture.totals.seconds_running));
     let pools: Vec<PoolShape> = picture

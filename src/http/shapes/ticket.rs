@@ -1,4 +1,4 @@
-//! One ticket: as it stands in a list, and with all that is known about it.
+//! One ticket: as it appears in a list, and with everything that is known about it.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,7 +11,7 @@ use crate::engine::state::Note;
 
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TokenCounts {
-    /// Cached ones too.
+    /// Input tokens, including cached ones.
     pub input_tokens: u64,
     pub output_tokens: u64,
     pub total_tokens: u64,
@@ -29,24 +29,24 @@ impl TokenCounts {
     }
 }
 
-/// A ticket as it stands now.
+/// The current state of a ticket.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TicketShape {
     pub id: String,
     pub key: String,
     pub title: String,
-    /// The tracker's own.
+    /// The state in the tracker.
     pub state: String,
     pub url: Option<String>,
     pub labels: Vec<String>,
     pub phase: String,
-    /// One word for why it is where it is.
+    /// One word for why the ticket is in its phase.
     pub reason: String,
-    /// The same for people.
+    /// The reason as a sentence for people.
     pub sentence: String,
-    /// What would move it on, and who.
+    /// What would move the ticket on, and who has to do it.
     pub next: String,
-    /// What shows the cause.
+    /// Details that show the cause.
     pub detail: Option<String>,
     pub since: String,
     pub branch: String,
@@ -62,9 +62,9 @@ pub struct TicketShape {
     pub retry_at: Option<String>,
     pub run: Option<RunShape>,
     pub verification: Option<String>,
-    /// What has to hold before it is merged, in the order in which it is judged.
+    /// The conditions for a merge, in the order in which they are checked.
     pub conditions: Vec<ConditionShape>,
-    /// What stands against a merge until somebody accepts or overrules it.
+    /// The remarks that prevent a merge until a person accepts or overrules them.
     pub remarks: Vec<RemarkShape>,
     pub findings: Vec<FindingShape>,
     pub merged_commit: Option<String>,
@@ -104,12 +104,12 @@ pub struct ConditionShape {
 
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RemarkShape {
-    /// What an approval says to overrule this version of it.
+    /// The name by which an approval overrules this version of the remark.
     pub name: String,
     pub sentence: String,
 }
 
-/// Something that one of our own reviews found.
+/// A finding of one of Dirigent's own reviews.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct FindingShape {
     pub id: String,
@@ -132,9 +132,9 @@ pub struct RunShape {
     pub tokens: TokenCounts,
     pub cost_usd: f64,
     pub last_message: Option<String>,
-    /// The tool that it is using.
+    /// The tool that the agent is using now.
     pub tool: Option<String>,
-    /// It has been silent for longer than `agent.quiet_after_ms`.
+    /// Since when the run has been silent, once that is longer than `agent.quiet_after_ms`.
     pub quiet_since: Option<String>,
     pub stopping: Option<String>,
 }
@@ -160,7 +160,7 @@ impl RunShape {
     }
 }
 
-/// The conversation and its turn.
+/// Returns the session id in Symphony's form: the conversation and its turn.
 pub fn session_id(run: &RunView) -> Option<String> {
     run.session.as_ref().map(|session| format!("{session}-{}", run.turn_count + 1))
 }
@@ -228,7 +228,7 @@ pub fn ticket_shape(job: &JobView) -> TicketShape {
     }
 }
 
-/// `GET /api/v1/{key}`: Symphony's fields, then ours.
+/// The response of `GET /api/v1/{key}`: Symphony's fields first, then Dirigent's own.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TicketAnswer {
     pub issue_identifier: String,
@@ -244,13 +244,13 @@ pub struct TicketAnswer {
     pub last_error: Option<String>,
     pub tracked: serde_json::Map<String, serde_json::Value>,
     pub ticket: TicketShape,
-    /// Oldest first.
+    /// The ticket's notes, oldest first.
     pub story: Vec<StoryLine>,
     /// Finished runs, oldest first.
     pub runs: Vec<RunAnswer>,
 }
 
-/// Where a live run works, from the root of all worktrees.
+/// Where a live run works, below the root of all worktrees.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct WorkspaceShape {
     pub path: String,
@@ -270,7 +270,7 @@ pub struct LogPlaces {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LogPlace {
     pub label: String,
-    /// The name of the run; files of this machine are not told.
+    /// The id of the run. Paths of this machine are not published.
     pub path: String,
     pub url: String,
 }
@@ -301,7 +301,7 @@ impl StoryLine {
     }
 }
 
-/// A run that is over.
+/// A finished run.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RunAnswer {
     pub id: String,
@@ -315,7 +315,7 @@ pub struct RunAnswer {
     pub cost_usd: f64,
     pub model: Option<String>,
     pub head: Option<String>,
-    /// The ref that holds its uncommitted work.
+    /// The ref with its saved uncommitted work.
     pub salvage: Option<String>,
     pub log: String,
 }

@@ -1,4 +1,4 @@
-//! What a delivery of GitHub is about. Its repository counts, and nothing that it says about anybody.
+//! Reads which tickets or pull requests a delivery of GitHub concerns. Apart from the repository and ids, its content is not trusted.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::domain::snapshot::Snapshot;
 use crate::domain::time::Timestamp;
 use crate::runtime::DeliverySource;
 
-/// What may have changed, on the board or at the forge. Empty for what nobody here looks at.
+/// Returns what may have changed, and whether that is on the board or at the forge. Empty for events that are not used.
 pub fn hints(
     event: &str,
     payload: &Value,
@@ -28,9 +28,9 @@ pub fn hints(
             (DeliverySource::Forge, if at_forge { comment(payload) } else { Vec::new() })
         }
         "issue_comment" if on_board => (DeliverySource::Board, issue(payload, true)),
-        // Columns of a project belong to no repository.
+        // Project columns belong to no repository.
         "projects_v2_item" if board.is_some() => (DeliverySource::Board, vec![Hint::Board]),
-        // The label may be one that decides; the base may have moved.
+        // A changed label or milestone may decide about many tickets.
         "label" | "milestone" if on_board => (DeliverySource::Board, vec![Hint::Board]),
         _ if at_forge => (DeliverySource::Forge, pull_requests(event, payload, picture)),
         _ => (DeliverySource::Forge, Vec::new()),
@@ -44,7 +44,7 @@ fn issue(payload: &Value, has_time: bool) -> Vec<Hint> {
     vec![Hint::Ticket { id: TicketId::new(format!("GH-{number}")), floor }]
 }
 
-/// A comment on a pull request.
+/// Returns the hint of a comment on a pull request.
 fn comment(payload: &Value) -> Vec<Hint> {
     let floor = is_new(payload).then(|| remark(RemarkKind::PrComment, &payload["comment"])).flatten();
     about(&payload["issue"]["number"], floor)
@@ -85,7 +85,7 @@ fn pull_requests(event: &str, payload: &Value, picture: &Snapshot) -> Vec<Hint> 
     }
 }
 
-/// Pull requests of forks are not listed by GitHub; ours are known by their head.
+/// Finds pull requests by their head commit. GitHub does not list those of forks in the delivery.
 fn of_head(sha: &Value, picture: &Snapshot) -> Vec<Hint> {
     let Some(sha) = sha.as_str().filter(|sha| !sha.is_empty()) else { return Vec::new() };
     let at_head = picture.jobs.iter().filter(|job| job.head.as_deref() == Some(sha)).filter_map(|job| job.pr.as_ref());

@@ -1,4 +1,4 @@
-//! What a delivery of Linear is about.
+//! Reads which tickets a delivery of Linear concerns.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use crate::domain::hint::Hint;
 use crate::domain::ids::TicketId;
 use crate::domain::time::Timestamp;
 
-/// Linear repeats a delivery under a new time; an old one is somebody's recording.
+/// Maximum age of a delivery. When Linear repeats a delivery it sends a new time, so an old one is a replay by another sender.
 const OLDEST: Duration = Duration::from_secs(60);
 
-/// Whether it was sent a moment ago, as it says itself. What says nothing is not.
+/// Whether the delivery was sent less than a minute ago by its own time. Without a time it is not fresh.
 pub fn is_fresh(payload: &Value, now: Timestamp) -> bool {
     let Some(sent) = payload["webhookTimestamp"].as_i64().map(Timestamp) else { return false };
     now.since(sent) <= OLDEST && sent.since(now) <= OLDEST
@@ -28,7 +28,7 @@ pub fn hints(payload: &Value) -> Vec<Hint> {
         "Issue" => ticket(&data["id"], data["updatedAt"].as_str().filter(|_| !is_gone).and_then(time)),
         "Comment" | "Attachment" | "Reaction" => match &data["issueId"] {
             Value::String(_) => ticket(&data["issueId"], None),
-            // Of a document or a project, say.
+            // For example a comment on a document or a project.
             _ if data["issue"]["id"].is_string() => ticket(&data["issue"]["id"], None),
             _ => Vec::new(),
         },
@@ -36,7 +36,7 @@ pub fn hints(payload: &Value) -> Vec<Hint> {
             let both = [&data["issueId"], &data["relatedIssueId"]];
             both.into_iter().flat_map(|id| ticket(id, None)).collect()
         }
-        // What a label or a column means may have changed for all tickets that have it.
+        // A changed label or column concerns all tickets that have it.
         "IssueLabel" | "WorkflowState" | "Cycle" | "Project" => vec![Hint::Board],
         _ => Vec::new(),
     }

@@ -1,5 +1,5 @@
-//! Webhooks: somebody says that something has changed. Each delivery is proved by its signature, taken once, answered at once, and
-//! becomes hints: what it names is read again, and nothing of what it says is believed.
+//! Webhooks: deliveries that report that something has changed. Each delivery is verified by its signature, processed once and answered at
+//! once. It becomes hints: the ticket or pull request in it is read again, and nothing else in it is trusted.
 
 mod github;
 mod linear;
@@ -28,13 +28,13 @@ use crate::config::tracker::TrackerKind;
 use crate::domain::hint::Hint;
 use crate::runtime::{DeliverySource, Handle, assembly};
 
-/// Of one delivery. GitHub's are larger only where they tell of what nobody here listens to.
+/// Limit of a delivery in bytes. GitHub's are larger only for events that are not used here.
 const LARGEST: usize = 2 << 20;
-/// Deliveries that are remembered, so that one that is sent again is known.
+/// How many delivery ids are remembered, to recognise repeated deliveries.
 const REMEMBERED: usize = 4096;
-/// Deliveries whose hints wait for the runner. What comes on top of that is found by the next poll.
+/// How many deliveries may wait for the runner. Further ones are dropped; the next poll finds their changes.
 const WAITING: usize = 256;
-/// Deliveries at once, and per second; and as many forged ones.
+/// How many deliveries are accepted at once, and per second. Forged ones have a separate limit of the same size.
 const BURST: f64 = 300.0;
 const PER_SECOND: f64 = 50.0;
 
@@ -49,12 +49,12 @@ pub fn routes(webhooks: &Webhooks) -> Router<Arc<Site>> {
     routes
 }
 
-/// Who may send, and what has come already.
+/// The secrets of the senders, and the deliveries that have come already.
 #[derive(Debug)]
 pub struct Webhooks {
     github: Option<hmac::Key>,
     linear: Option<hmac::Key>,
-    /// Where the board and the pull requests are on GitHub, as `owner/name`.
+    /// The repositories of the board and of the pull requests on GitHub, as `owner/name`.
     repositories: assembly::GithubRepositories,
     board: TrackerKind,
     seen: Mutex<Seen>,
@@ -67,7 +67,7 @@ struct Seen {
     ids: BTreeSet<String>,
 }
 
-/// What became of a delivery.
+/// What was done with a delivery.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DeliveryAnswer {
     /// `taken`, `repeated` or `ignored`.
@@ -75,7 +75,7 @@ pub struct DeliveryAnswer {
 }
 
 impl Webhooks {
-    /// Hands hints on in a task of its own: no sender waits for the runner.
+    /// Starts a task that passes the hints on, so that no sender waits for the runner.
     pub fn new(settings: &Settings, handle: &Handle) -> Self {
         let webhook = settings.polling.webhook.as_ref();
         let key = |secret: Option<&SecretString>| {
@@ -99,7 +99,7 @@ impl Webhooks {
         }
     }
 
-    /// Whether it is new. One without a name is.
+    /// Whether a delivery is new. One without an id always counts as new.
     fn is_new(&self, id: &str) -> bool {
         let id: String = id.chars().take(128).collect();
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -126,7 +126,7 @@ impl Webhooks {
     }
 }
 
-/// The body, if whoever sent it knows the secret. The comparison takes as long for every signature.
+/// Returns the body if its signature is valid. The comparison takes constant time.
 async fn signed(
     site: &Site,
     key: Option<&hmac::Key>,
@@ -146,7 +146,7 @@ async fn signed(
         }
         None => None,
     };
-    // Whoever guesses signatures does not use up what true deliveries have.
+    // Forged deliveries have their own limit, so that they do not use up the limit of genuine ones.
     let Some(body) = proved else {
         site.pace.take("forged deliveries", BURST, PER_SECOND)?;
         return Err(forged());
@@ -155,7 +155,7 @@ async fn signed(
     Ok(body)
 }
 
-/// From hexadecimal digits.
+/// Decodes hexadecimal digits. `None` if the text is anything else.
 fn bytes(hex: &str) -> Option<Vec<u8>> {
     let digits = hex.as_bytes();
     let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();

@@ -1,7 +1,7 @@
-//! Hands a credential to git for the moment of one call. Git asks through this very program (`GIT_ASKPASS`), which asks the runner over
-//! a private socket; the secret is in no address, file, argument or environment.
+//! Hands a credential to git for one call. Git calls this very program (`GIT_ASKPASS`), which asks the runner over a private socket. The
+//! secret is in no address, file, argument or environment variable.
 //!
-//! It is given only to a process of the group that the runner's own git leads, and only for the host that it belongs to.
+//! Only processes of the group that the runner's own git leads get the secret, and only for the host that it belongs to.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -17,17 +17,17 @@ use tokio::sync::watch;
 
 use super::RemoteError;
 
-/// Names the socket; the program answers git's question when it is set.
+/// The variable with the socket's path. If it is set, the program acts as git's askpass.
 pub const VARIABLE: &str = "DIRIGENT_ASKPASS";
 
-/// The name that goes with a token; GitHub ignores it.
+/// The user name that goes with a token; GitHub ignores it.
 pub const USER: &str = "x-access-token";
 
-/// A question is one line. Longer ones are not git's.
+/// Limit of a question in bytes. Git's questions are one line.
 const LONGEST_QUESTION: u64 = 4096;
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The socket of one call, in a folder that nobody else can enter.
+/// The socket of one call, in a folder that only this user can enter.
 pub struct PasswordDesk {
     listener: UnixListener,
     folder: tempfile::TempDir,
@@ -45,7 +45,7 @@ impl PasswordDesk {
         self.folder.path().join("s")
     }
 
-    /// Answers questions of the process group that `leader` names, until it is dropped.
+    /// Answers questions of processes in the process group of `leader`, until the future is dropped.
     pub async fn answer(&self, leader: watch::Receiver<Option<i32>>, origin: &str, secret: &SecretString) {
         loop {
             let Ok((mut stream, _)) = self.listener.accept().await else { return };
@@ -69,7 +69,7 @@ impl PasswordDesk {
     }
 }
 
-/// What is said to a question of git's; nothing for another host.
+/// Returns the answer to a question of git. Empty for any other host.
 fn answer_to<'a>(question: &str, origin: &str, secret: &'a SecretString) -> &'a str {
     let (scheme, host) = origin.split_once("://").unwrap_or(("https", origin));
     if question.trim_end() == format!("Username for '{origin}':") {
@@ -81,7 +81,7 @@ fn answer_to<'a>(question: &str, origin: &str, secret: &'a SecretString) -> &'a 
     }
 }
 
-/// The other side: what this program prints when git calls it as its askpass.
+/// The client side: fetches what this program prints when git calls it as its askpass.
 pub fn ask(socket: &Path, question: &str) -> io::Result<String> {
     let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(PATIENCE * 2))?;

@@ -1,4 +1,4 @@
-//! What a git remote says no with, by what has to happen next.
+//! Errors of a git remote, sorted by what has to happen next.
 
 use thiserror::Error;
 
@@ -8,26 +8,26 @@ use crate::workspace::git::GitError;
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RemoteError {
-    /// It should work another time.
+    /// A temporary failure: a later try should work.
     #[error("{0}")]
     Passing(String),
     /// The credential is missing or not accepted.
     #[error("{0}")]
     Access(String),
-    /// A rule of the other side; a person has to do something.
+    /// A rule of the remote forbids it. A person has to do something.
     #[error("{rule}\n  fix: {fix}")]
     Refused { rule: String, fix: String },
-    /// The branch was not where the caller had seen it.
+    /// The ref was not where the caller had seen it.
     #[error("the branch was moved by somebody at the same moment")]
     Moved,
-    /// Something here, not there.
+    /// A problem on this machine, not at the remote.
     #[error("{0}")]
     Local(String),
     #[error("{0} is not in this repository")]
     NoCommit(CommitId),
 }
 
-/// What the words of a failed call mean.
+/// Determines what a failed call means, from git's messages.
 pub fn meaning(error: GitError, url: &str) -> RemoteError {
     let said = match &error {
         GitError::Command(CommandError::TimedOut { limit, .. }) => {
@@ -63,7 +63,7 @@ pub fn meaning(error: GitError, url: &str) -> RemoteError {
     RemoteError::Passing(format!("git and {url}: {words}"))
 }
 
-/// A refusal of the server's own rules, told apart by the words that GitHub uses.
+/// Recognises a refusal by the server's own rules, by the words that GitHub uses.
 fn rule_of(said: &str) -> Option<RemoteError> {
     let has = |words: &str| said.contains(words);
     let quoted = words_of(said);
@@ -103,7 +103,7 @@ fn rule_of(said: &str) -> Option<RemoteError> {
     Some(RemoteError::Refused { rule, fix: fix.to_owned() })
 }
 
-/// What the other side said, else the end of what git said.
+/// Returns the remote's messages, else the end of git's own output.
 fn words_of(said: &str) -> String {
     let remote: Vec<&str> = said
         .lines()

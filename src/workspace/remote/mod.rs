@@ -1,7 +1,8 @@
-//! The forge's repository as git sees it: what its branches are at, fetch, push with a lease, delete with a lease.
+//! The forge's repository through git: reading its branches, fetching, and pushing or deleting with a lease (only if the ref is where the
+//! caller expects it).
 //!
-//! The user's `git` does it, in a private git directory of ours that borrows the repository's objects. So nothing of the repository's own
-//! configuration is read (a worker can write it): no `url.insteadOf`, hook, filter, helper or program of its choosing is used.
+//! The user's `git` runs in a private git directory that borrows the repository's objects. It reads nothing of the repository's own
+//! configuration, which a worker can write: no `url.insteadOf`, hook, filter, helper or program from there is used.
 
 pub mod askpass;
 mod error;
@@ -29,19 +30,19 @@ use crate::domain::ids::CommitId;
 
 const OUTPUT_LIMIT: usize = 1024 * 1024;
 
-/// Where a credential comes from. It is asked for at every call: some are replaced every hour.
+/// The source of a credential. It is queried for every call, because some credentials are replaced every hour.
 #[async_trait]
 pub trait CredentialSource: Send + Sync {
     async fn git_secret(&self) -> Result<SecretString, RemoteError>;
 }
 
-/// What a remote is made of.
+/// The parameters of a [`Remote`].
 pub struct RemoteConfig {
     /// Any directory of the repository whose objects are used.
     pub repo: PathBuf,
-    /// `https://host/owner/name.git`. No credential in it.
+    /// The address without a credential: `https://host/owner/name.git`.
     pub url: String,
-    /// This program's own file, which git asks.
+    /// Path of this program, which git calls to get the credential.
     pub askpass: PathBuf,
     pub timeout: Duration,
 }
@@ -55,13 +56,13 @@ pub struct Remote {
 struct Shared {
     place: RepoPlace,
     url: String,
-    /// `https://host`, the only place that gets the credential.
+    /// `https://host`, the only place that the credential is sent to.
     origin: String,
     askpass: PathBuf,
     program: PathBuf,
     timeout: Duration,
     credential: Arc<dyn CredentialSource>,
-    /// What is taken over of the user's own configuration, read once.
+    /// The settings that are taken from the user's own configuration, read once.
     settings: Vec<(String, String)>,
 }
 
@@ -71,7 +72,7 @@ impl std::fmt::Debug for Remote {
     }
 }
 
-/// What a branch must be at for a push to be made.
+/// What a ref must point to for a push to happen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lease {
     /// The branch must not exist.
@@ -96,7 +97,7 @@ impl Remote {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// The same with another git.
+    /// Returns the same remote with another git program.
     pub fn with_program(self, program: PathBuf) -> Self {
         let Shared { place, url, origin, askpass, timeout, credential, settings, .. } = &*self.shared;
         let shared = Shared {
@@ -120,7 +121,7 @@ impl Remote {
         &self.shared.place
     }
 
-    /// What the branches are at; those that are not there are left out.
+    /// Returns the commits of these branches. Branches that do not exist are left out.
     pub async fn heads(&self, branches: &[&str]) -> Result<Vec<(String, CommitId)>, RemoteError> {
         let names = branches.iter().map(|branch| full(branch)).collect::<Result<Vec<_>, _>>()?;
         let mut args = vec!["ls-remote".to_owned(), "--quiet".to_owned(), "--refs".to_owned(), self.shared.url.clone()];
@@ -130,7 +131,7 @@ impl Remote {
         let found = lines.lines().filter_map(|line| {
             let (commit, name) = line.split_once('\t')?;
             let branch = name.strip_prefix("refs/heads/")?;
-            // A pattern also matches the end of longer names.
+            // git matches a name also at the end of longer names.
             branches.contains(&branch).then(|| (branch.to_owned(), CommitId::new(commit)))
         });
         Ok(found.collect())
@@ -140,7 +141,7 @@ impl Remote {
         Ok(self.heads(&[branch]).await?.into_iter().next().map(|(_, commit)| commit))
     }
 
-    /// What a ref of any kind is at.
+    /// Returns the commit of a ref of any kind. `None` if it does not exist.
     pub async fn ref_at(&self, name: &str) -> Result<Option<CommitId>, RemoteError> {
         let args = ["ls-remote", "--quiet", "--refs", &self.shared.url, name].map(str::to_owned);
         let listed = self.git(args.to_vec()).await?;
@@ -149,12 +150,12 @@ impl Remote {
         Ok(found.map(|(commit, _)| CommitId::new(commit)))
     }
 
-    /// Puts a ref of any kind at `commit`, if it is where the lease says.
+    /// Sets a ref of any kind to `commit`, if it is where the lease says.
     pub async fn push_ref(&self, name: &str, commit: &CommitId, lease: &Lease) -> Result<(), RemoteError> {
         self.send(name, Some(commit), lease).await
     }
 
-    /// Brings the branches here; what each was at. The objects are then in the repository, and `refs/remotes/origin/*` says so.
+    /// Fetches the branches and returns their commits. Also sets `refs/remotes/origin/*` to them.
     pub async fn fetch(&self, branches: &[&str]) -> Result<Vec<(String, CommitId)>, RemoteError> {
         let heads = self.heads(branches).await?;
         let missing = {
@@ -168,7 +169,7 @@ impl Remote {
         Ok(heads)
     }
 
-    /// Brings one commit here, if it is not here already.
+    /// Fetches one commit, if the repository does not contain it yet.
     pub async fn fetch_commit(&self, commit: &CommitId) -> Result<(), RemoteError> {
         let there = self.shared.place.open().map(|repo| has(&repo, commit));
         if there.map_err(|error| RemoteError::Local(error.to_string()))? {
@@ -207,7 +208,7 @@ impl Remote {
         Ok(())
     }
 
-    /// Puts the branch at exactly `head`, if it is where the lease says.
+    /// Sets the branch to exactly `head`, if it is where the lease says.
     pub async fn push(&self, branch: &str, head: &CommitId, lease: &Lease) -> Result<(), RemoteError> {
         let name = full(branch)?;
         {
@@ -220,7 +221,7 @@ impl Remote {
         self.note_heads(&[(branch.to_owned(), head.clone())])
     }
 
-    /// Removes the branch if it is at `at`. One that is not there is a success; what is there instead is told.
+    /// Deletes the branch if it is at `at`. Succeeds if it does not exist; returns its actual commit if it is elsewhere.
     pub async fn delete(&self, branch: &str, at: &CommitId) -> Result<Deletion, RemoteError> {
         let name = full(branch)?;
         let deletion = match self.head(branch).await? {
@@ -263,7 +264,7 @@ impl Remote {
         self.git(args.to_vec()).await.map(|_| ())
     }
 
-    /// One call of git in a private git directory, with the credential at hand.
+    /// Runs git once in a private git directory, with the credential available through a socket.
     async fn git(&self, args: Vec<String>) -> Result<Vec<u8>, RemoteError> {
         let shared = &self.shared;
         let secret = shared.credential.git_secret().await?;
@@ -293,7 +294,7 @@ impl Remote {
         if finished.status.success() {
             return Ok(finished.stdout.bytes);
         }
-        // With --porcelain the fate of each ref is on standard output.
+        // With --porcelain, the result of each ref is on standard output.
         let said = format!("{}\n{}", finished.stderr.text(), finished.stdout.text());
         let failed = GitError::Failed {
             what,
@@ -305,7 +306,7 @@ impl Remote {
         Err(error::meaning(failed, &shared.url))
     }
 
-    /// Only what git and TLS need; never the runner's own secrets.
+    /// Returns the environment: only what git and TLS need, never the runner's own secrets.
     fn environment(&self, private: &PrivateGitDir, socket: &Path) -> Vec<(OsString, OsString)> {
         const KEPT: [&str; 13] = [
             "PATH",
@@ -352,11 +353,11 @@ impl Remote {
     }
 }
 
-/// What became of a branch that was to be deleted.
+/// The result of deleting a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Deletion {
     Gone,
-    /// It was left alone.
+    /// It points to another commit and was left alone.
     Elsewhere(CommitId),
 }
 
@@ -368,7 +369,7 @@ fn has(repo: &git2::Repository, commit: &CommitId) -> bool {
     oid(commit).is_ok_and(|commit| repo.find_commit(commit).is_ok())
 }
 
-/// `https://host` of an address. Plain HTTP would show the credential to everybody on the way, so only this machine may be asked so.
+/// Returns `https://host` of an address. Plain HTTP would expose the credential on the network, so it is allowed for this machine only.
 fn origin_of(url: &str) -> Result<String, WorkspaceError> {
     let bad = |because: &str| WorkspaceError::BadRemote { url: without_user(url), because: because.to_owned() };
     let (scheme, rest) = url.split_once("://").ok_or_else(|| bad("it is not an https:// address"))?;
@@ -392,7 +393,7 @@ fn without_user(url: &str) -> String {
     }
 }
 
-/// The head of a local branch.
+/// Returns the commit of a local branch. `None` if it does not exist.
 pub fn local_head(place: &RepoPlace, branch: &str) -> Result<Option<CommitId>, WorkspaceError> {
     Ok(commit_at(&place.open()?, &super::repo::branch_ref(branch)?).map(commit_id))
 }

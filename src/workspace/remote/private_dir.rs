@@ -1,11 +1,11 @@
-//! The git directory that a call to the network runs in: ours, with the repository's objects and nothing else of it.
+//! The private git directory that a network call runs in. It shares the repository's objects and nothing else of it.
 
 use std::path::PathBuf;
 
 use super::{RemoteError, settings};
 use crate::workspace::repo::RepoPlace;
 
-/// An empty git directory with a configuration of our own. Gone after the call.
+/// An empty git directory with a configuration of the runner's. It is deleted after the call.
 pub struct PrivateGitDir {
     pub folder: tempfile::TempDir,
     pub git_dir: PathBuf,
@@ -26,7 +26,7 @@ impl PrivateGitDir {
     }
 }
 
-/// What the repository has, as refs of the private directory: so only what is new is fetched, and looked through.
+/// Returns the repository's branch heads as packed refs for the private directory, so that git fetches only new commits.
 fn tips(place: &RepoPlace) -> Result<String, RemoteError> {
     const MOST: usize = 64;
     let repo = place.open().map_err(|error| RemoteError::Local(error.to_string()))?;

@@ -1,10 +1,10 @@
-//! The configuration of git for the network: ours, and the little that is taken over of the user's.
+//! The git configuration for network calls: the runner's own, plus a few settings of the user.
 
-/// How the network is reached. None of these names a program, another address, or weakens TLS.
+/// The user's HTTP settings that are used. None of them names a program or another address, or weakens TLS.
 const TAKEN_OVER: [&str; 7] =
     ["proxy", "sslcainfo", "sslcapath", "sslbackend", "schannelusesslcainfo", "version", "postbuffer"];
 
-/// What the user's own files say about HTTP (not the repository's: a worker can write those). Read once, at the start.
+/// Reads the HTTP settings from the user's own configuration, once at the start. The repository's is not read: a worker can write it.
 pub fn of_user() -> Vec<(String, String)> {
     let Ok(config) = git2::Config::open_default() else { return Vec::new() };
     let Ok(mut entries) = config.entries(Some("^http\\.")) else { return Vec::new() };
@@ -19,7 +19,7 @@ pub fn of_user() -> Vec<(String, String)> {
     found
 }
 
-/// The text of the private configuration.
+/// Returns the text of the private configuration.
 pub fn private(of_user: &[(String, String)]) -> String {
     let mut text = String::from(
         "[core]\n\trepositoryformatversion = 0\n\tbare = true\n\thooksPath = /dev/null\n\tfsmonitor = false\n\
