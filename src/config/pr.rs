@@ -39,7 +39,7 @@ pub struct PrSettings {
     /// How the pull request shows the findings of Dirigent's own review: not at all, in one comment per review, or in one comment that is
     /// kept up to date.
     pub review_comment_mode: ReviewComment,
-    /// The first line of that comment.
+    /// The first line of that review comment, by which it is found again.
     pub review_comment_marker: String,
 }
 
@@ -59,7 +59,7 @@ pub struct ForgeProvider {
     #[serde(with = "wire::secret")]
     #[schemars(with = "Option<wire::SecretText>")]
     pub private_key: Option<SecretString>,
-    /// The app's installation.
+    /// The id of the app's installation.
     pub installation_id: Option<u64>,
 }
 

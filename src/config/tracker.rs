@@ -88,7 +88,7 @@ pub struct Provider {
     #[serde(with = "wire::secret")]
     #[schemars(with = "Option<wire::SecretText>")]
     pub private_key: Option<SecretString>,
-    /// github: the app's installation.
+    /// github: the id of the app's installation.
     pub installation_id: Option<u64>,
     /// linear: an API key.
     #[serde(with = "wire::secret")]
