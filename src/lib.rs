@@ -1,10 +1,10 @@
 //! Dirigent turns an issue board into finished work.
 //!
-//! The scheduler is a pure state machine (`engine`): events in, effects out. Everything that touches the world is an
-//! adapter around it. `runtime` is the only loop: it steps the engine, writes the new records and effects to the
-//! `ledger` in one transaction, performs the effects, and feeds their results back.
+//! The scheduler is a pure state machine (`engine`): it takes events and returns effects. Everything that touches the outside world is
+//! an adapter around it. `runtime` is the only loop: it steps the engine, writes the new records and effects to the `ledger` (the
+//! database) in one transaction, performs the effects, and feeds their results back.
 
-// First, because its macro is used by what follows.
+// This module comes first because the modules below use its macro.
 #[macro_use]
 mod failpoint;
 

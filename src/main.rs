@@ -1,4 +1,4 @@
-//! Parse, run, exit code.
+//! The `dirigent` binary: passes the command line to the library and returns its exit code.
 
 use std::process::ExitCode;
 

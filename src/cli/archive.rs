@@ -1,4 +1,4 @@
-//! Tickets that are over: they have left the running instance's picture, and the ledger still has their records.
+//! Archived tickets: finished ones that the runner's snapshot no longer shows. Their records are still in the ledger.
 
 use crate::domain::job::Job;
 use crate::domain::snapshot::{JobView, Snapshot};
@@ -11,7 +11,7 @@ use super::Failure;
 use super::snapshot_source::{self, SnapshotSource};
 use crate::runtime::RunnerFolder;
 
-/// Finds a ticket by its name: among those that are looked after, otherwise among those that are over.
+/// Finds a ticket by its name (key, id or a part): first in the snapshot, then among the archived tickets.
 pub fn job(seen: &SnapshotSource, loaded: &Loaded, place: &RunnerFolder, name: &str) -> Result<JobView, Failure> {
     let missing = match snapshot_source::job(&seen.snapshot, name) {
         Err(Failure::NotFound(missing)) => missing,
@@ -28,10 +28,10 @@ pub fn job(seen: &SnapshotSource, loaded: &Loaded, place: &RunnerFolder, name: &
     }
 }
 
-/// Adds every ticket that is over to the picture.
+/// Adds every archived ticket to the snapshot.
 pub fn add_all(snapshot: &mut Snapshot, loaded: &Loaded, place: &RunnerFolder) -> Result<(), Failure> {
     let archived = views(loaded, place.read_ledger()?.archived(usize::MAX)?);
-    // A ticket that came back a moment ago may be in both.
+    // A ticket that was reopened a moment ago may be in both.
     let known: std::collections::BTreeSet<String> = snapshot.jobs.iter().map(|job| job.id.clone()).collect();
     snapshot.jobs.extend(archived.into_iter().filter(|job| !known.contains(&job.id)));
     Ok(())

@@ -1,4 +1,4 @@
-//! What can be typed, with examples.
+//! The command line of `dirigent`: commands, options and examples. Doc comments here are the texts of `--help`.
 
 use std::path::PathBuf;
 
@@ -120,7 +120,7 @@ pub enum CliCommand {
 }
 
 impl CliCommand {
-    /// Keys of the workflow file that options of this command stand for.
+    /// Returns the override of a workflow key that an option of this command stands for, such as `server.port=0` for `--port 0`.
     pub fn overrides(&self) -> Option<String> {
         let port = match self {
             Self::Run(args) => args.port,

@@ -1,6 +1,6 @@
-//! `doctor --bundle`: what a bug report needs in one tar file, with every secret cut out by its value.
+//! `doctor --bundle`: packs what a bug report needs into one tar file. Known secrets are removed wherever their value occurs.
 //!
-//! The ledger is packed as text, not as a database: only text can be freed of secrets.
+//! The ledger is packed as text, not as a database, because secrets can only be removed from text.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -18,13 +18,13 @@ use crate::workflow::Loaded;
 use super::Failure;
 use super::context::Context;
 
-/// What is kept of a log or a recording: its end.
+/// How many bytes of a log or a recording are packed, counted from its end.
 const TAIL: u64 = 4 << 20;
 const NEWEST_NOTES: usize = 20_000;
-/// Variables whose names say so hold secrets, also when no setting uses them.
+/// The value of an environment variable whose name contains one of these is treated as a secret, even if no setting uses it.
 const SECRET_NAMES: [&str; 6] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "KEY", "CREDENTIAL"];
 
-/// Packs everything into `target` and says what is inside.
+/// Packs everything into `target`. Returns a message that says what was packed.
 pub fn pack(
     context: &Context,
     loaded: &Loaded,
@@ -75,7 +75,7 @@ fn json(value: &impl Serialize) -> Result<String, Failure> {
     serde_json::to_string_pretty(value).map(|text| text + "\n").map_err(Failure::plain)
 }
 
-/// One record a line: the state as a recording begins with it, then the notes and the finished runs.
+/// Returns the ledger as text, one record per line: the state (as at the beginning of a recording), the notes, and the finished runs.
 fn ledger(place: &RunnerFolder) -> Result<String, Failure> {
     let ledger = place.read_ledger()?;
     let state = ledger.load()?;
@@ -96,7 +96,7 @@ fn ledger(place: &RunnerFolder) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// The end of a file from the start of a line on; `None` when it is not there.
+/// Returns the end of a file, beginning at the start of a line. `None` if there is no such file.
 fn tail(path: &Path) -> Result<Option<String>, Failure> {
     let failed = |error: io::Error| Failure::plain(format!("{} cannot be read: {error}", path.display()));
     let mut file = match File::open(path) {
@@ -115,7 +115,7 @@ fn tail(path: &Path) -> Result<Option<String>, Failure> {
     }))
 }
 
-/// A file of a tar archive (ustar): a header block, the bytes, filled up to whole blocks.
+/// Appends a file to the tar archive (ustar): a header block, then the bytes, filled up to whole blocks.
 fn add(archive: &mut File, name: &str, bytes: &[u8]) -> io::Result<()> {
     let mut header = [0_u8; 512];
     let mut field = |at: usize, text: &str| {

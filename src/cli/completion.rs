@@ -1,5 +1,5 @@
-//! `completion`: a script for the shell. Commands and options are in the script; ids of tickets are asked for with `__complete` when
-//! somebody presses Tab, so they are never old.
+//! `completion`: a completion script for the shell. The script contains commands and options. It gets ticket keys from the hidden command
+//! `__complete` each time Tab is pressed, so they are always up to date.
 
 use std::process::ExitCode;
 
@@ -16,13 +16,13 @@ use super::output;
 use super::snapshot_source;
 use super::tk;
 
-/// What the scripts ask with.
+/// The hidden command with which the scripts ask for candidates.
 pub const COMMAND: &str = "__complete";
-/// Commands that take one ticket, before whatever else they take.
+/// Commands that take one ticket as their first word.
 const ONE: [&str; 7] = ["status", "explain", "message", "diff", "try", "undo", "logs"];
-/// Commands that take several.
+/// Commands that take several tickets.
 const MANY: [&str; 6] = ["pause", "resume", "stop", "retry", "approve", "reject"];
-/// Options that stand before a command, or between its words, with a value of their own.
+/// Global options that take a value; they may stand before a command or between its words.
 const WITH_VALUE: [&str; 3] = ["--workflow", "--set", "--color"];
 
 pub fn completion(shell: Shell) -> Result<(), Failure> {
@@ -32,8 +32,8 @@ pub fn completion(shell: Shell) -> Result<(), Failure> {
     output::print(with_tickets(shell, &script).trim_end())
 }
 
-/// `__complete WORD...`: what the last word can become, one per line, with the ticket's title after a tab. Nothing where there is
-/// nothing to say: nobody reads an error in the middle of typing.
+/// `__complete WORD...`: prints what the last word can become, one candidate per line, with the ticket's title after a tab. Prints
+/// nothing on errors, because an error message would disturb typing.
 pub fn complete(words: &[String]) -> ExitCode {
     let arguments = command_words(words);
     if let Some((first, rest)) = arguments.split_first()
@@ -47,7 +47,7 @@ pub fn complete(words: &[String]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Without options that belong to no command.
+/// Returns the words without global options and their values.
 fn command_words(words: &[String]) -> Vec<String> {
     let mut left = words.iter();
     let mut kept = Vec::new();
@@ -82,7 +82,7 @@ fn candidates(context: &Context, words: &[String]) -> String {
     jobs.map(|job| format!("{}\t{}\n", job.key, output::harmless(&job.title).replace(['\t', '\n'], " "))).collect()
 }
 
-/// Whether the command could do anything about it.
+/// Whether the command could do something with the ticket in its present phase.
 fn is_for(command: &str, job: &JobView) -> bool {
     match command {
         "approve" | "reject" => job.phase == Phase::WaitingForHuman,
@@ -106,7 +106,7 @@ fn with_tickets(shell: Shell, script: &str) -> String {
     }
 }
 
-/// What stands for a ticket in the script that clap writes completes to files; here it completes to tickets.
+/// Makes ticket arguments complete to tickets: in the zsh script that clap generates they complete to files.
 fn zsh_words(script: &str) -> String {
     let is_ticket = |line: &str| {
         ["ticket", "tickets", "words", "arguments", "name"].iter().any(|name| {

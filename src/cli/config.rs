@@ -1,4 +1,4 @@
-//! `config`: the effective values with their sources, and the schema.
+//! `config`: prints the effective values with their sources, or the schema of the workflow file.
 
 use serde_json::json;
 
@@ -26,7 +26,7 @@ pub fn config(context: &Context, args: &ConfigArgs) -> Result<(), Failure> {
                     })
                 })
                 .collect();
-            // Beside the document: a program reads it, a person reads this.
+            // Warnings go to stderr: stdout holds the JSON document, which a program reads.
             for warning in &loaded.warnings {
                 output::complain(&format!("warning: {warning}"));
             }

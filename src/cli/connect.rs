@@ -1,5 +1,5 @@
-//! Reaches the running instance, also while the workflow file is broken: what runs goes by the last good one, and
-//! nobody may be kept from looking at it or stopping it.
+//! Connects to the running instance, also while the workflow file is broken: the runner then works with the last valid version of the
+//! file, and people must still be able to look at it and stop it.
 
 use crate::runtime::{Client, ControlError, Reply, Request, RunnerFolder};
 use crate::workflow::Loaded;
@@ -11,7 +11,7 @@ pub enum Connection {
     Live(Reply),
     /// No runner is up.
     Nobody(Box<Loaded>, RunnerFolder),
-    /// A runner is up and does not answer.
+    /// A runner is up but does not answer.
     Silent(Box<Loaded>, RunnerFolder),
 }
 

@@ -1,4 +1,4 @@
-//! What every command starts from: the environment, the current folder, the workflow file.
+//! The context of every command: the environment, the current folder, and which workflow file to use.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use super::Failure;
 
 const USUAL_NAME: &str = "WORKFLOW.md";
 
-/// What every command starts from.
+/// The environment, the current folder, and the options that choose and override the workflow file.
 pub struct Context {
     pub env: Env,
     pub cwd: PathBuf,
@@ -18,7 +18,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// `set` are the `key.path=value` of `--set`.
+    /// Reads the environment of the process. `set` holds the `key.path=value` texts of `--set`.
     pub fn new(workflow: Option<PathBuf>, set: &[String]) -> Result<Self, Failure> {
         let overrides = Overrides::parse(set).map_err(|error| Failure::Usage(error.to_string()))?;
         let cwd =
@@ -26,8 +26,8 @@ impl Context {
         Ok(Self { env: Env::of_process(), cwd, workflow, overrides })
     }
 
-    /// `--workflow`, else the positional path, else `WORKFLOW.md` here or in the nearest folder above, up to the
-    /// repository's top.
+    /// Returns the path of the workflow file: `--workflow`, else the positional path, else `WORKFLOW.md` here or in the nearest folder
+    /// above, up to the repository's top.
     pub fn workflow_path(&self, positional: Option<&Path>) -> PathBuf {
         match self.workflow.as_deref().or(positional) {
             Some(path) => self.cwd.join(path),
@@ -41,7 +41,8 @@ impl Context {
         inside.map(|folder| folder.join(USUAL_NAME)).find(|file| file.is_file())
     }
 
-    /// Where a new one belongs: what `--workflow` says, else the repository's top.
+    /// Returns where a new workflow file belongs: the path of `--workflow`, else that of an existing file here or above, else the
+    /// repository's top.
     pub fn new_workflow_path(&self) -> PathBuf {
         match &self.workflow {
             Some(path) => self.cwd.join(path),
@@ -57,7 +58,7 @@ impl Context {
         Ok(workflow::load_with(path, &self.env, &self.overrides)?)
     }
 
-    /// Where a workflow that says nothing else puts things.
+    /// Returns the runner's folder for the default repository, for when the workflow file cannot be read.
     pub fn usual_place(&self) -> RunnerFolder {
         let file = self.workflow_path(None);
         RunnerFolder::of(&workflow::resolve::usual_repo(file.parent().unwrap_or(&self.cwd)), &self.env)

@@ -1,6 +1,7 @@
-//! `dirigent desk-mcp`: the desk's verbs as an MCP server on stdin and stdout, for an agent whose sandbox lets no `tk` through.
+//! `dirigent desk-mcp`: an MCP server on stdin and stdout that offers the desk's verbs (what the worker's `tk` can say to the runner) as
+//! tools. It is for agents whose sandbox blocks `tk`.
 //!
-//! The agent starts it outside its sandbox, with the run's socket and token in its environment. It says what `tk` says.
+//! The agent starts it outside its sandbox, with the run's socket and token in its environment. It sends the same requests as `tk`.
 
 use std::process::ExitCode;
 
@@ -18,11 +19,11 @@ use crate::tracker::api_tool;
 use crate::worker::desk_protocol::DeskResponse;
 use crate::worker::desk_tools;
 
-/// Offers the tracker's own API, too, under this name.
+/// Option: also offers the tracker's own API, as the tool with this name.
 pub const API: &str = "--api=";
-/// Offers follow-up tickets, too.
+/// Option: also offers to create follow-up tickets.
 pub const FOLLOW_UPS: &str = "--follow-ups";
-/// Offers only what a reviewer needs.
+/// Option: offers only what a reviewer needs.
 pub const READ_ONLY: &str = "--read-only";
 
 struct DeskServer {

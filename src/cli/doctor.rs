@@ -1,4 +1,4 @@
-//! `doctor`: everything a run needs, looked at before it is needed.
+//! `doctor`: checks everything that a run needs before a run needs it.
 
 use std::path::Path;
 
@@ -71,7 +71,7 @@ pub fn doctor(context: &Context, args: &DoctorArgs) -> Result<(), Failure> {
     let place = context.place(&loaded);
     let mut report = Report(Vec::new());
     workflow(&loaded, &mut report);
-    // First: with too few of them whatever is looked at next fails for a reason of its own.
+    // This check comes first: with too few open files the next checks fail with misleading errors.
     open_files(&loaded, &mut report);
     git(&loaded, &mut report);
     let path = logins::shell(context, &loaded, &mut report);
@@ -201,7 +201,7 @@ fn git(loaded: &Loaded, report: &mut Report) {
     }
 }
 
-/// In directory mode whatever is pushed, the agent or a hook pushes. Says what the agent lacks for that.
+/// Reports whether the agent has credentials to push with. In directory mode the runner does not push; the agent or a hook has to.
 fn pushes(loaded: &Loaded, report: &mut Report) {
     const NEEDED: [&str; 4] = ["SSH_AUTH_SOCK", "GH_TOKEN", "GITHUB_TOKEN", "GIT_ASKPASS"];
     let worker = &loaded.settings.worker;
@@ -224,7 +224,7 @@ fn pushes(loaded: &Loaded, report: &mut Report) {
     }
 }
 
-/// Whether receipts will be signed.
+/// Reports whether receipts will be signed.
 fn receipts(settings: &Settings, workspaces: &Workspaces, report: &mut Report) {
     if assembly::forge_kind(settings) == ForgeKind::None {
         return;
@@ -241,7 +241,7 @@ fn receipts(settings: &Settings, workspaces: &Workspaces, report: &mut Report) {
     }
 }
 
-/// What the token can do, asked of GitHub itself.
+/// Reports what the token may do, according to GitHub.
 fn github_forge(loaded: &Loaded, report: &mut Report) {
     let settings = &loaded.settings;
     let probed = assembly::github_forge(settings)
@@ -428,7 +428,7 @@ fn ledger(loaded: &Loaded, place: &RunnerFolder, report: &mut Report) {
     }
 }
 
-/// Every page is looked at here: nobody else takes the time.
+/// Checks every page of the ledger's database, which no other command does because it takes time. Returns how many tickets it knows.
 fn whole_ledger(place: &RunnerFolder) -> Result<String, LedgerError> {
     let ledger = place.read_ledger()?;
     ledger.check()?;

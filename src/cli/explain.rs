@@ -1,4 +1,4 @@
-//! `explain`: why a ticket is where it is and what would move it, from the ledger.
+//! `explain`: tells why a ticket is where it is and what would move it on, with its history and runs from the ledger.
 
 use serde_json::json;
 

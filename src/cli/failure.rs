@@ -1,4 +1,4 @@
-//! Why a command did not do what was asked: one sentence for people, one exit code for scripts.
+//! Why a command failed: a message for people and an exit code for scripts.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -12,7 +12,7 @@ use crate::workflow::{Finding, WorkflowError};
 
 pub const FAILED: u8 = 1;
 pub const USAGE: u8 = 2;
-/// The code with which a shell says that a command cannot be run.
+/// The exit code by which a shell reports that a command cannot be run.
 pub const SHIELD: u8 = 126;
 const INVALID_WORKFLOW: u8 = 3;
 const ANOTHER_RUNNER: u8 = 4;
@@ -28,25 +28,25 @@ pub const OUT_OF_TIME: u8 = 13;
 
 #[derive(Debug)]
 pub enum Failure {
-    /// Already worded: what, where, how to fix it.
+    /// A complete message: what failed, where, and how to fix it.
     Plain(String),
     Workflow(Box<WorkflowError>),
     Locked(LockError),
-    /// What was typed cannot be meant.
+    /// The command line is wrong.
     Usage(String),
     NoRunner(String),
     NotFound(String),
-    /// Printed already; only the exit code is left.
+    /// Everything was printed already; only the exit code remains.
     ProblemsFound,
-    /// A receipt that is not what it says.
+    /// A receipt that was edited or is wrong.
     Contradicted(String),
     /// A receipt that can neither be proven nor disproven.
     Unproven(String),
-    /// A run came to its end before all of its tickets did.
+    /// `run` stopped before all of its tickets were finished.
     Ended(RunEnd),
 }
 
-/// What `run --once` and `run --until-idle` ended with, other than well.
+/// The exit code and message of a `run` that stopped by itself with tickets left that are not well.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunEnd {
     pub code: u8,
@@ -74,7 +74,7 @@ impl Failure {
         }
     }
 
-    /// The sentence alone, for a report of several.
+    /// Returns the message alone, for a list of several failures.
     pub fn text(&self) -> String {
         match self {
             Self::Plain(text)
@@ -106,12 +106,12 @@ impl Failure {
     }
 }
 
-/// If nobody can read it any more, the exit code still tells.
+/// Writes to stderr. A write error is ignored: the exit code still tells.
 fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// Each finding once: its sentence, its place, what to do.
+/// Prints each finding about the workflow file once: the message, its place in the file, and what to do.
 fn print_workflow(error: &WorkflowError) {
     match error.findings() {
         [] => print_diagnostic(error),
@@ -125,7 +125,7 @@ fn print_workflow(error: &WorkflowError) {
     }
 }
 
-/// A finding whose hint stands below and not in its sentence too.
+/// A finding whose message leaves out the hint, because the report prints the hint below it.
 #[derive(Debug)]
 struct Shown<'a>(&'a Finding);
 
@@ -151,7 +151,7 @@ impl Diagnostic for Shown<'_> {
     }
 }
 
-/// With the place in the file, in colour only on a terminal.
+/// Prints an error with its place in the file. Uses colour only on a terminal.
 fn print_diagnostic(error: &dyn Diagnostic) {
     use miette::{GraphicalReportHandler, GraphicalTheme};
     let theme =

@@ -1,4 +1,5 @@
-//! `gc`: worktrees that outlived their run, and branches of tickets that were closed by hand.
+//! `gc`: removes worktrees that were left behind by their run, branches of tickets that were closed by hand, and folders of runs that the
+//! ledger has dropped.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -25,7 +26,7 @@ use super::output;
 use super::review;
 use crate::runtime::assembly;
 
-/// As old as something has to be where nobody says otherwise.
+/// The minimum age of what is collected at the start of a runner.
 const USUAL_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub fn gc(context: &Context, args: &GcArgs) -> Result<(), Failure> {
@@ -45,8 +46,9 @@ pub fn gc(context: &Context, args: &GcArgs) -> Result<(), Failure> {
     output::print(&output::table(&["WHAT", "DONE"], rows).to_string())
 }
 
-/// What is collected when a runner starts, in one sentence; `None` where there was nothing. The runner's lock is held, and nothing
-/// of it is worth not starting for.
+/// Collects what is left from before, when a runner starts and holds its lock. Returns a message that says what was collected, or `None`
+/// if there was nothing. A failure is only logged, so that the runner starts anyway. Does nothing in observe mode, in directory mode, or
+/// while the kill-switch file exists.
 pub fn at_start(loaded: &Loaded, place: &RunnerFolder) -> Option<String> {
     let stopped = loaded.settings.rollout.kill_switch_file.try_exists().unwrap_or(true);
     let looks_only = loaded.settings.rollout.mode == RolloutMode::Observe || stopped;
@@ -62,7 +64,7 @@ pub fn at_start(loaded: &Loaded, place: &RunnerFolder) -> Option<String> {
     }
 }
 
-/// What `gc` did, or would do.
+/// What `gc` removed, or would remove.
 struct Collected {
     items: Vec<GcItem>,
     branches: Vec<BranchItem>,
@@ -86,12 +88,12 @@ impl Collected {
 
 fn collect(loaded: &Loaded, place: &RunnerFolder, max_age: Duration, dry_run: bool) -> Result<Collected, Failure> {
     let workspaces = assembly::workspaces(&loaded.settings)?;
-    // Live by the ledger, whether or not a runner is up: a dead runner's runs are recovery's to reclaim.
+    // Runs that the ledger shows as live are left alone, even if no runner is up: recovery reclaims the runs of a dead runner.
     let ledger = place.read_ledger()?;
     let state = ledger.load()?;
     let live: BTreeSet<_> = state.runs.keys().cloned().collect();
     let mut items = block_on(async { workspaces.gc(max_age, dry_run, &live).await.map_err(Failure::plain) })?;
-    // What was made by `try` is nobody's run, however the ledger looks.
+    // Trees that `try` made belong to no run, so none of them counts as live.
     if let Some(tries) = review::tries_if_any(&loaded.settings)? {
         items.extend(block_on(async { tries.gc(max_age, dry_run, &BTreeSet::new()).await.map_err(Failure::plain) })?);
     }
@@ -102,7 +104,7 @@ fn collect(loaded: &Loaded, place: &RunnerFolder, max_age: Duration, dry_run: bo
     Ok(Collected { items, branches, folders })
 }
 
-/// A run's folder that went, or would.
+/// The folder of a run that was removed, or would be.
 struct RunFolder {
     path: PathBuf,
     went: bool,
@@ -119,7 +121,7 @@ impl RunFolder {
     }
 }
 
-/// Folders of runs that the ledger has dropped after `ledger.keep_days`.
+/// Removes the folders of runs that the ledger has dropped after `ledger.keep_days`. With `dry_run` only lists them.
 fn forgotten_runs(
     place: &RunnerFolder,
     ledger: &dyn LedgerReader,
@@ -144,11 +146,11 @@ fn forgotten_runs(
     .collect()
 }
 
-/// What became of a branch, or would.
+/// What happened to a branch, or would happen.
 struct BranchItem {
     branch: String,
     key: String,
-    /// `Ok`: it went, or would; `Err`: why it stays.
+    /// `Ok`: the branch was removed, or would be; `Err`: why it is kept.
     fate: Result<&'static str, String>,
 }
 
@@ -171,7 +173,7 @@ impl BranchItem {
     }
 }
 
-/// Branch, ticket and since when, of tickets that somebody closed while we had them.
+/// Returns branch, ticket key and time of release of each ticket that was closed, or disappeared, before its work was merged.
 fn closed_by_hand<'a>(jobs: impl Iterator<Item = &'a Job>) -> Vec<(String, String, Timestamp)> {
     let closed = jobs.filter(|job| {
         matches!(job.stage, Stage::Released { why: ReleaseReason::TicketClosed { .. } | ReleaseReason::Gone, .. })
@@ -201,7 +203,7 @@ async fn collect_branches(
         } else if dry_run {
             Ok("would_remove")
         } else {
-            // Its commits stay reachable, as those of a branch that `undo` gives up.
+            // The branch's commits stay reachable under another ref, as with `undo`.
             let removed = workspaces.set_aside(&permit::by_hand(), &spent.branch, &spent.head).await;
             removed.map(|_| "removed").map_err(|error| error.to_string())
         };

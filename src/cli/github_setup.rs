@@ -1,4 +1,4 @@
-//! What `doctor` says of a board on GitHub, and what it mends there.
+//! What `doctor` checks on a GitHub board, and what `doctor --fix` creates there.
 
 use std::io::{IsTerminal, Write};
 
@@ -20,7 +20,7 @@ pub fn board(loaded: &Loaded, args: &DoctorArgs, report: &mut Report) {
         Ok(tracker) => tracker,
         Err(error) => return report.problem("tracker", format!("github: {error}"), MANUAL),
     };
-    // One loop for everything: connections belong to the loop that they were made in.
+    // Both calls run in one async runtime, because connections belong to the runtime that opened them.
     let looked = block_on(async {
         let setup = tracker.check_setup().await;
         let labels = match &setup {
@@ -96,7 +96,7 @@ async fn labels(tracker: &GithubTracker, args: &DoctorArgs) -> Result<Labels, Tr
     Ok(labels)
 }
 
-/// Whoever cannot answer is not asked.
+/// Asks for confirmation. Returns `false` without asking if stdin is not a terminal.
 fn agreed(missing: &[String]) -> bool {
     if !std::io::stdin().is_terminal() {
         return false;

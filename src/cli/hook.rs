@@ -1,6 +1,7 @@
-//! `dirigent hook EVENT`: called by agents that call hooks. Reads the agent's JSON on stdin and answers JSON on stdout. Inside a
-//! worker it records a teammate of the run, which the runner carries over into `agent-state.json`; elsewhere, while no runner
-//! owns that file, it changes the file itself. Ends with 0 whatever happens: a hook that fails would disturb the agent.
+//! `dirigent hook EVENT`: the command that agents call as their hook. It reads the agent's JSON on stdin and writes a JSON response to
+//! stdout. Inside a run it records a teammate (a helper of the agent), and the runner carries the record over into `agent-state.json`.
+//! Outside of a run it changes that file itself, unless a runner is up that owns the file. It always exits with 0, because a failing hook
+//! would disturb the agent.
 
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
@@ -17,7 +18,7 @@ use crate::workspace::exclude::keep_out_of_git;
 
 use super::context::Context;
 
-/// More than this is not the input of a hook.
+/// The most bytes that are read from stdin; a hook's input is smaller.
 const INPUT_LIMIT: u64 = 4 << 20;
 const TASK_LIMIT: usize = 100;
 
@@ -26,7 +27,7 @@ pub fn hook(event: &str) -> ExitCode {
     std::io::stdin().lock().take(INPUT_LIMIT).read_to_end(&mut input).ok();
     let said: Value = serde_json::from_slice(&input).unwrap_or(Value::Null);
     let (answer, report) = answer(event, &said);
-    // An agent that does not listen any more is no reason to fail.
+    // A closed stdout is not a reason to fail: the agent may have stopped reading.
     writeln!(std::io::stdout(), "{answer}").ok();
     std::io::stdout().flush().ok();
     if let Some(report) = report {
@@ -38,7 +39,7 @@ pub fn hook(event: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// One write of a whole line, so that hooks at the same moment do not mix.
+/// Appends the report in one write of a whole line, so that lines of hooks that run at the same time do not mix.
 fn append(directory: &Path, report: &TeammateReport) {
     let file = OpenOptions::new().create(true).append(true).open(directory.join(RECORD));
     if let (Ok(mut file), Ok(line)) = (file, serde_json::to_string(report)) {
@@ -46,7 +47,7 @@ fn append(directory: &Path, report: &TeammateReport) {
     }
 }
 
-/// Into the file of the repository that the agent works in, unless a runner owns it.
+/// Writes the report into `agent-state.json` of the repository that the agent works in, unless a runner owns the file.
 fn write_down(report: &TeammateReport) {
     let Ok(context) = Context::new(None, &[]) else { return };
     let (repo, path) = match context.load(None) {
@@ -69,13 +70,14 @@ fn write_down(report: &TeammateReport) {
     file.change(now, |there| changed(there, report, now)).ok();
 }
 
-/// A runner is up, and the file is its own.
+/// Whether a runner is up for this repository, which then owns `agent-state.json`.
 fn is_owned(context: &Context, repo: &Path) -> bool {
     let socket: PathBuf = runtime::RunnerFolder::of(repo, &context.env).socket;
     std::os::unix::net::UnixStream::connect(socket).is_ok()
 }
 
-/// A session begins with its first helper; whatever comes without one changes nothing.
+/// Applies the report to the document. A started helper begins a new session where none is open; other reports need an existing document
+/// (`None` without one).
 fn changed(
     there: Option<TeamState>,
     report: &TeammateReport,
@@ -93,7 +95,7 @@ fn changed(
     Some(state)
 }
 
-/// What is said to the agent, and what is written down.
+/// Returns the response to the agent, and the report to record; `None` for an unknown event.
 fn answer(event: &str, said: &Value) -> (Value, Option<TeammateReport>) {
     let name =
         first(said, &["/agent_name", "/agent_id", "/teammate_name", "/teammate_id", "/tool_input/name"], "unknown");
@@ -128,7 +130,7 @@ fn answer(event: &str, said: &Value) -> (Value, Option<TeammateReport>) {
             (spoken("Task completed", output), Some(TeammateReport::TaskCompleted { name, task, subject }))
         }
         "stop" => (json!({}), Some(TeammateReport::SessionEnded)),
-        // A newer agent may know events that this build does not.
+        // A newer agent may send events that this version does not know.
         _ => (json!({}), None),
     }
 }

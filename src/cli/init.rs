@@ -1,4 +1,4 @@
-//! `init`: a commented WORKFLOW.md for this repository. Never overwrites.
+//! `init`: writes a commented WORKFLOW.md for this repository. Never overwrites an existing one.
 
 use std::io::Write;
 use std::path::Path;
@@ -15,12 +15,13 @@ use super::context::Context;
 use super::output;
 
 const TEMPLATE: &str = include_str!("../../templates/init/WORKFLOW.md");
-/// For a clone of a repository on GitHub: its issues are the board, and people merge.
+/// The template for a clone of a GitHub repository: the repository's issues are the board, and people merge.
 const GITHUB_TEMPLATE: &str = include_str!("../../templates/init/github.md");
-/// Does nothing useful, but goes the whole way: so that a first run works before an agent is chosen.
+/// A command that stands in for an agent: it does no useful work but goes through all steps, so that a first run succeeds before an agent
+/// is chosen.
 pub const STAND_IN: &str = "mkdir -p notes && cp \"$DIRIGENT_PROMPT_FILE\" \"notes/$DIRIGENT_TICKET_KEY.md\" && git add notes && git commit -qm \"Note $DIRIGENT_TICKET_KEY\" && tk done \"a stand-in wrote notes/$DIRIGENT_TICKET_KEY.md; name a real agent in WORKFLOW.md\"";
 
-/// Agents that can be run as a plain command, in the order in which they are looked for.
+/// Agents that can be run as a plain command (program, command line), in the order in which they are searched for.
 const KNOWN: [(&str, &str); 4] = [
     ("claude", "claude -p --permission-mode acceptEdits --allowedTools=Bash"),
     ("codex", "codex exec --sandbox workspace-write -"),
@@ -34,7 +35,7 @@ pub fn init(context: &Context, args: &InitArgs) -> Result<(), Failure> {
     let branch = Workspaces::current_branch(repo).map_err(Failure::plain)?;
     let (agent, remark) = agent(context, args);
     if let Some(slug) = github_slug(repo) {
-        // Whatever is checked out here, work goes to the branch that the repository calls its own.
+        // Work is merged into the repository's default branch, whichever branch is checked out here.
         let branch = Workspaces::default_branch_of_origin(repo).unwrap_or(branch);
         let text = GITHUB_TEMPLATE
             .replace("{{repo}}", &slug)
@@ -56,12 +57,12 @@ pub fn init(context: &Context, args: &InitArgs) -> Result<(), Failure> {
     write_new(&path, &text)?;
     let tickets = repo.join(".tickets");
     std::fs::create_dir_all(&tickets)?;
-    // Lock files are of this machine; tickets are for everybody.
+    // Lock files belong to this machine only; tickets are committed.
     match write_new(&tickets.join(".gitignore"), ".*\n!.gitignore\n") {
         Err(_) if tickets.join(".gitignore").exists() => {}
         result => result?,
     }
-    // The folder of the kill switch: `touch .dirigent/pause` must work in an emergency.
+    // The folder of the kill-switch file must exist, so that `touch .dirigent/pause` works in an emergency.
     std::fs::create_dir_all(repo.join(".dirigent"))?;
     output::print(&format!(
         "wrote {}\n  tracker: tk files in {}\n  agent:   {remark}\n  forge:   local, base {branch}\n\nnext:\n  dirigent doctor\n  dirigent tk create \"your first ticket\"\n  dirigent run --once",
@@ -70,7 +71,7 @@ pub fn init(context: &Context, args: &InitArgs) -> Result<(), Failure> {
     ))
 }
 
-/// The repository that a remote on github.com names.
+/// Returns `owner/name` of the remote if it is on github.com.
 fn github_slug(repo: &Path) -> Option<String> {
     let url = Workspaces::remote_url(repo)?;
     let on_github = PrSettings::default().resolve_forge(Some(&url)) == ForgeKind::Github;
@@ -90,7 +91,7 @@ fn agent(context: &Context, args: &InitArgs) -> (String, String) {
     (STAND_IN.to_owned(), "none was found; a stand-in goes the whole way until you name one (exec.command)".to_owned())
 }
 
-/// JSON strings are YAML strings.
+/// Quotes text as a YAML string. Every JSON string is one.
 fn yaml_string(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

@@ -1,5 +1,5 @@
-//! Whether we were started inside of a run. There, whatever changes something is refused: a worker is never an operator. A nested
-//! `dirigent` with a state folder of its own is another matter: it operates only what is its own.
+//! Detects whether this command was started inside a run. There, commands that change something are refused, because a worker must not act
+//! as an operator. A nested `dirigent` with its own state folder is allowed: it only operates its own runner.
 
 use crate::launcher::run_mark::{self, Surrounding};
 use crate::workflow::resolve::{canonical, dirigent_home, has_own_home};
@@ -8,7 +8,7 @@ use super::Failure;
 use super::args::{AgentsCommand, CliCommand, SalvageCommand};
 use super::context::Context;
 
-/// Refuses what only people may do.
+/// Returns an error for a command that only people may give, if this process is inside a run.
 pub fn refuse_workers(context: &Context, command: &CliCommand) -> Result<(), Failure> {
     let Some(name) = changes_something(command) else { return Ok(()) };
     let runs = run_mark::surroundings();
@@ -23,17 +23,17 @@ pub fn refuse_workers(context: &Context, command: &CliCommand) -> Result<(), Fai
     )))
 }
 
-/// Our state is not that of the runner whose run this is, and somebody said so on purpose.
+/// Whether this command was deliberately given a state folder (`DIRIGENT_HOME`) other than that of the runner whose run this is.
 fn is_apart(context: &Context, run: &Surrounding) -> bool {
     let home = canonical(&dirigent_home(&context.env));
     has_own_home(&context.env) && run.owner.as_ref().is_none_or(|owner| !canonical(owner).starts_with(&home))
 }
 
-/// The name of a command that is not only for looking.
+/// Returns the name of the command if it changes something; `None` for a command that only reads.
 fn changes_something(command: &CliCommand) -> Option<&'static str> {
     Some(match command {
         CliCommand::Quickstart(_) => "quickstart",
-        // It records that this configuration may be worked with.
+        // `doctor` records that its checks passed for this configuration.
         CliCommand::Doctor(_) => "doctor",
         CliCommand::Run(_) => "run",
         CliCommand::Pause(_) => "pause",
@@ -43,12 +43,12 @@ fn changes_something(command: &CliCommand) -> Option<&'static str> {
         CliCommand::Approve(_) => "approve",
         CliCommand::Reject(_) => "reject",
         CliCommand::Message(_) => "message",
-        // Its keys pause, stop and retry.
+        // The keys of `top` pause, stop and retry.
         CliCommand::Top => "top",
         CliCommand::Try(_) => "try",
         CliCommand::Gc(args) if !args.dry_run => "gc",
         CliCommand::Undo(_) => "undo",
-        // Whoever has it may change things.
+        // The token allows its holder to change things.
         CliCommand::Token => "token",
         CliCommand::Salvage(args) => match args.command {
             SalvageCommand::Restore { .. } => "salvage restore",
@@ -58,7 +58,7 @@ fn changes_something(command: &CliCommand) -> Option<&'static str> {
             Some(AgentsCommand::Test { .. }) => "agents test",
             None => return None,
         },
-        // A workflow file in the worktree is work like any other.
+        // `init` writes a workflow file in the worktree, which is work like any other.
         CliCommand::Init(_)
         | CliCommand::Gc(_)
         | CliCommand::Status(_)

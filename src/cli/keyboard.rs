@@ -1,6 +1,6 @@
-//! Single keys while a live table is drawn. Ctrl-C and Ctrl-Z stay signals: only echo and waiting for whole lines are taken from
-//! the terminal, and given back at the end. In the background nothing is read and nothing is changed, for whoever does that there
-//! is suspended.
+//! Reads single key presses while a live table is drawn. Ctrl-C and Ctrl-Z stay signals: only echo and line buffering of the terminal are
+//! switched off, and restored at the end. In the background nothing is read or changed, because a background process that touches the
+//! terminal is suspended.
 
 use std::io::{IsTerminal, Stdin, stdin};
 use std::sync::Arc;
@@ -23,12 +23,12 @@ struct OpenKeyboard {
     keys: mpsc::Receiver<char>,
     over: Arc<AtomicBool>,
     reader: JoinHandle<()>,
-    /// Dropped last.
+    /// Restores the terminal. Must be the last field, so that it is dropped last.
     _modes: TerminalModes,
 }
 
 impl Keyboard {
-    /// Closed where nobody sits at the input.
+    /// Starts reading keys. The keyboard stays closed if stdin is not a terminal.
     pub fn open() -> Self {
         let Some(modes) = TerminalModes::of_now() else { return Self { open: None } };
         let (sender, keys) = mpsc::channel(16);
@@ -42,7 +42,7 @@ impl Keyboard {
         self.open.is_some()
     }
 
-    /// Waits for ever where there is no keyboard.
+    /// Waits for the next key. Waits for ever if the keyboard is closed.
     pub async fn next(&mut self) -> char {
         let key = match &mut self.open {
             Some(open) => open.keys.recv().await,
@@ -54,7 +54,7 @@ impl Keyboard {
         }
     }
 
-    /// Gives the terminal back, after its reader has ended.
+    /// Restores the terminal, after the reading thread has stopped.
     pub async fn close(mut self) {
         if let Some(mut open) = self.open.take() {
             open.over.store(true, Ordering::Relaxed);
@@ -75,7 +75,7 @@ fn read(keys: &mpsc::Sender<char>, over: &AtomicBool) {
             std::thread::sleep(LOOK_EVERY);
             continue;
         }
-        // A shell that was here meanwhile (Ctrl-Z) has set its own.
+        // After Ctrl-Z the shell may have set its own modes, so they are set again each time.
         single_keys();
         let pressed = match event::poll(LOOK_EVERY) {
             Ok(true) => event::read(),
@@ -86,13 +86,13 @@ fn read(keys: &mpsc::Sender<char>, over: &AtomicBool) {
             && key.kind != KeyEventKind::Release
             && let KeyCode::Char(letter) = key.code
         {
-            // Whoever presses faster than that is not losing anything.
+            // When the queue is full, the key is dropped.
             let _ = keys.try_send(letter);
         }
     }
 }
 
-/// Whether we are in the foreground of the terminal that is our input.
+/// Whether this process is in the foreground of the terminal on stdin.
 fn is_ours() -> bool {
     tcgetpgrp(stdin()).is_ok_and(|group| group == getpgrp())
 }
@@ -107,7 +107,7 @@ fn single_keys() {
     }
 }
 
-/// How the terminal was.
+/// The terminal's modes as they were before; restored on drop.
 struct TerminalModes {
     terminal: Stdin,
     before: Termios,
@@ -123,7 +123,7 @@ impl TerminalModes {
 
 impl Drop for TerminalModes {
     fn drop(&mut self) {
-        // In the background it is the shell's.
+        // In the background the terminal belongs to the shell.
         if is_ours() {
             let _ = tcsetattr(&self.terminal, SetArg::TCSANOW, &self.before);
         }

@@ -1,4 +1,4 @@
-//! Where finished work is merged: checked before anybody is paid for work that could not land.
+//! Checks the branch that finished work is merged into, before money is spent on work that could not be merged.
 
 use crate::config::Settings;
 use crate::config::policy::ForgeKind;
@@ -11,7 +11,8 @@ use crate::runtime::assembly;
 
 pub const FIX: &str = "make the branch, or set pr.base_branch";
 
-/// Why nothing could be merged here, if so. New branches may start elsewhere than where they are merged.
+/// Says why nothing could be merged in this repository; `None` if the base branch is there, or another forge merges. New branches may
+/// start from another branch than the one they are merged into, so checking the former is not enough.
 pub fn trouble(settings: &Settings, workspaces: &Workspaces) -> Option<String> {
     if assembly::forge_kind(settings) != ForgeKind::Local {
         return None;
@@ -21,7 +22,7 @@ pub fn trouble(settings: &Settings, workspaces: &Workspaces) -> Option<String> {
     found.err().map(|failure| failure.text())
 }
 
-/// `run` does not start what `doctor` calls a problem.
+/// Returns an error where `doctor` would report a problem with the base branch, so that `run` does not start.
 pub fn refuse_to_start(settings: &Settings) -> Result<(), Failure> {
     if settings.workspace.mode == WorkspaceMode::Directory {
         return Ok(());

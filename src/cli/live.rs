@@ -1,4 +1,4 @@
-//! The live table of `run`: drawn over itself whenever something changed. What stands in it is `tui::compact`.
+//! The live table of `run`: draws it again in place whenever something changed. `tui::compact` decides what the table contains.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -24,17 +24,17 @@ use super::recent_lines::RecentLines;
 
 pub const STOPPING: &str = "stopping: live runs are ended and their work is saved (once more to end at once)";
 
-/// What the table is made from.
+/// What the live table is drawn from.
 pub struct LiveTable {
     pub handle: Handle,
-    /// Set when the end was asked for.
+    /// Set when the runner was asked to stop.
     pub stopping: Arc<AtomicBool>,
     pub settings: ObservabilitySettings,
     pub log: RecentLines,
 }
 
-/// Draws until the driver is gone; then the picture goes, for what is said at the end takes its place. Ages grow also when nothing
-/// happens: it is drawn anew at every `refresh_ms` at the latest.
+/// Draws the table until the driver (the runner's loop) is gone, then erases it to make room for the summary. Without changes it is drawn
+/// again every `refresh_ms`, because the ages in it grow.
 pub async fn show(table: LiveTable) {
     let LiveTable { handle, stopping, settings, log } = table;
     let mut snapshots = handle.snapshots.clone();
@@ -48,7 +48,7 @@ pub async fn show(table: LiveTable) {
         let (lines, warnings) = (log.all(), log.warnings(snapshot.at));
         let view = CompactView {
             width,
-            // The cursor stands below the last line.
+            // The cursor stays on the line below the table.
             height: height.saturating_sub(1),
             time: output::time,
             notice: is_ending.then(|| STOPPING.to_owned()).or_else(|| answer.clone()),
@@ -60,7 +60,7 @@ pub async fn show(table: LiveTable) {
         tokio::select! {
             seen = next_picture(&mut snapshots, &settings) => if seen.is_err() { break },
             key = keyboard.next() => match key {
-                // As Ctrl-C does it, with all that belongs to it.
+                // Does the same as Ctrl-C.
                 'q' => drop(raise(Signal::SIGINT)),
                 'l' => shows_log = !shows_log,
                 'p' => answer = Some(switched(&handle, snapshot.paused_by_command()).await),
@@ -72,7 +72,7 @@ pub async fn show(table: LiveTable) {
     keyboard.close().await;
 }
 
-/// Waits until it is time to draw again; an error where the driver is gone, however long the pause would have been.
+/// Waits until it is time to draw again. Returns an error as soon as the driver is gone.
 async fn next_picture(snapshots: &mut Snapshots, settings: &ObservabilitySettings) -> Result<(), RecvError> {
     let pause = tokio::time::sleep(settings.render_interval);
     tokio::pin!(pause);
@@ -97,7 +97,7 @@ async fn switched(handle: &Handle, is_paused: bool) -> String {
     handle.command(Command::Operator(command), "terminal").await.unwrap_or_else(|refused| refused)
 }
 
-/// Replaces the lines of the last picture. Answers with how many there are now.
+/// Draws the lines over the `last` lines drawn before. Returns how many lines there are now.
 fn draw(lines: &[Line<'_>], last: u16) -> std::io::Result<u16> {
     let colour = output::colour_on_stdout();
     let mut out = std::io::stdout().lock();

@@ -1,5 +1,5 @@
-//! What a run says while it works: one short line per event for people, fields for programs, and a rotating file that has
-//! everything.
+//! The log of a runner: one short line per event for people, or lines with all fields for programs. A rotating log file beside the ledger
+//! is always written, at level info and above unless `DIRIGENT_LOG` says otherwise.
 
 use std::fmt::{self, Debug};
 use std::fs::{File, OpenOptions};
@@ -23,20 +23,20 @@ use crate::runtime::{self, RunnerFolder};
 use super::output;
 use super::recent_lines::RecentLines;
 
-/// Beside the ledger.
+/// Name of the log file, which is beside the ledger.
 const FILE: &str = "dirigent.log";
 const LARGEST: u64 = 10 << 20;
-/// How many older files are kept.
+/// How many older log files are kept.
 const KEPT: u32 = 5;
 
-/// How much is printed.
+/// How much of the log is printed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Loudness {
-    /// Warnings and errors.
+    /// Only warnings and errors.
     Quiet,
     #[default]
     Usual,
-    /// Also what only helps to find a fault.
+    /// Also debug output, which helps to find a fault.
     Verbose,
 }
 
@@ -50,14 +50,14 @@ impl Loudness {
     }
 }
 
-/// Where the log goes besides the file.
+/// Where the log goes, in addition to the log file.
 pub enum ScreenLog {
     Stderr(LogFormat),
-    /// A live table has the terminal, and shows of it what there is room for.
+    /// Kept in memory for the live table, which has the terminal and shows as many lines as fit.
     Kept(RecentLines),
 }
 
-/// Starts the log. The file is always written.
+/// Starts the log: on the screen as `shown` says, and in the log file.
 pub fn start(place: &RunnerFolder, shown: ScreenLog, loudness: Loudness) -> io::Result<()> {
     let asked = || EnvFilter::try_from_env("DIRIGENT_LOG").ok();
     let file = RotatingFile::open(&place.state_dir.join(FILE))?;
@@ -80,18 +80,19 @@ pub fn start(place: &RunnerFolder, shown: ScreenLog, loudness: Loudness) -> io::
             layer().event_format(people).with_writer(lines).with_filter(filter).boxed()
         }
     };
-    // A second start in one process keeps the first one's log.
+    // If a log was already started in this process, that one stays in use.
     let _ = tracing_subscriber::registry().with(in_file).with(on_screen).try_init();
     Ok(())
 }
 
-/// A log that cannot be written (a full disk, a reader that went away) must not end the work.
+/// Returns a log layer without a target and colours. A log that cannot be written (a full disk, a closed pipe) must not stop the work, so
+/// write errors are ignored.
 fn layer<S: Subscriber + for<'a> LookupSpan<'a>>() -> tracing_subscriber::fmt::Layer<S> {
     tracing_subscriber::fmt::layer().with_target(false).log_internal_errors(false).with_ansi(false)
 }
 
-/// The sentence as it is, then the fields that say something. Empty ones are left out, except for `session_id`: readers look
-/// for lines of a ticket that belong to no session.
+/// Writes the message, then the fields as `name=value`. Empty fields are left out, except for `session_id`: readers search for lines of a
+/// ticket that belong to no session.
 fn write_field(out: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> fmt::Result {
     match (field.name(), format!("{value:?}")) {
         ("message", text) => write!(out, "{text}"),
@@ -100,12 +101,13 @@ fn write_field(out: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> fmt::R
     }
 }
 
-/// The same, as a type of its own: two layers must not share what they made of a span's fields.
+/// Does the same as [`write_field`]. It is a function of its own so that its layer has a type of its own: layers of one type would share
+/// the formatted fields of a span.
 fn write_full_field(out: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> fmt::Result {
     write_field(out, field, value)
 }
 
-/// One short line: `16:10:23 demo-2  waiting for checks → ready to merge`.
+/// Formats an event as one short line: `16:10:23 demo-2  waiting for checks → ready to merge`.
 struct ForPeople {
     colour: bool,
 }
@@ -134,7 +136,7 @@ where
     }
 }
 
-/// A ticket's key among the fields of the span that a line belongs to.
+/// Finds a ticket's key in the formatted fields of the span that a line belongs to.
 fn key_in(fields: &str) -> Option<String> {
     let rest = fields.split("issue_identifier=").nth(1)?;
     let key = rest.trim_start_matches('"').split(['"', ' ']).next()?;
@@ -166,7 +168,7 @@ impl Visit for Sentence {
 
 impl Sentence {
     fn line(&self, time: &str, level: Level, colour: bool) -> String {
-        // The line begins with the key already.
+        // The line begins with the ticket's key, so the key is removed from the message.
         let rest = self.text.strip_prefix(&self.key).filter(|_| !self.key.is_empty());
         let own =
             rest.and_then(|rest| rest.strip_prefix(": ").or_else(|| rest.strip_prefix(' '))).unwrap_or(&self.text);
@@ -185,7 +187,7 @@ impl Sentence {
     }
 }
 
-/// A move to a place where nothing is wrong and nobody has to do anything needs no reason: `a → b: because` becomes `a → b`.
+/// Shortens the message of a phase change, `a → b: because`, to `a → b` where the new phase is an ordinary step that needs no reason.
 fn without_needless_words(text: &str) -> String {
     let Some((moved, _)) = text.split_once(": ") else { return text.to_owned() };
     let Some((from, to)) = moved.split_once(" → ") else { return text.to_owned() };
@@ -199,7 +201,7 @@ fn without_needless_words(text: &str) -> String {
     }
 }
 
-/// Green where it has ended well, yellow where a person is needed.
+/// Colours the new phase: green if the ticket has ended well, yellow if a person is needed.
 fn painted_phase(text: &str, colour: bool) -> String {
     let Some((from, to)) = text.split_once(" → ") else { return text.to_owned() };
     let code = match to.split(':').next() {
@@ -214,7 +216,7 @@ fn paint(text: &str, code: &str, colour: bool) -> String {
     if colour && !text.is_empty() { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
 }
 
-/// The newest lines in `path`, older ones in `path.1` and so on.
+/// A log file that is rotated: `path` has the newest lines, `path.1` older ones, and so on.
 struct RotatingFile {
     path: PathBuf,
     open: Mutex<OpenLog>,
@@ -250,7 +252,7 @@ impl RotatingFile {
         open.written = 0;
     }
 
-    /// What cannot be written is lost; the work goes on.
+    /// Appends a line. A line that cannot be written is lost, without an error.
     fn append(&self, line: &[u8]) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.written + line.len() as u64 > LARGEST && open.written > 0 {

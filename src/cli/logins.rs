@@ -1,4 +1,5 @@
-//! What `doctor` says of logins: the login shell that is read at every start, and what a worker of the same user could read.
+//! What `doctor` reports about logins: the login shell, whose environment is read at every start, and the user's credentials that a worker
+//! of the same user could read.
 
 use std::path::Path;
 
@@ -12,7 +13,7 @@ use super::block_on;
 use super::context::Context;
 use super::doctor::Report;
 
-/// Answers with the `PATH` that workers are going to have.
+/// Reports on the login shell. Returns the `PATH` that workers will have.
 pub fn shell(context: &Context, loaded: &Loaded, report: &mut Report) -> String {
     let own = context.env.vars();
     let secrets = assembly::secrets(loaded);

@@ -1,4 +1,4 @@
-//! `logs`: what an agent printed, as it was written down.
+//! `logs`: prints the transcript of a run, which records what its agent printed.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
@@ -40,9 +40,9 @@ pub fn logs(context: &Context, args: &LogsArgs) -> Result<(), Failure> {
     if rest.is_empty() { Ok(()) } else { output::print(rest.trim_end()) }
 }
 
-/// Writes what is there from where the file was left.
+/// Prints what was added to the file since the last call.
 fn copy(file: &mut std::fs::File, page: &mut TranscriptView) -> Result<(), Failure> {
-    // A transcript that was cut in the middle is shorter than before: go on at its end.
+    // A file that is shorter than before was truncated: continue at its end.
     let (position, length) = (file.stream_position()?, file.metadata()?.len());
     if length < position {
         file.seek(SeekFrom::End(0))?;
@@ -61,7 +61,7 @@ fn copy(file: &mut std::fs::File, page: &mut TranscriptView) -> Result<(), Failu
     }
 }
 
-/// As the run's agent has to be read.
+/// Returns the view set up for the protocol of this run's agent.
 pub fn view_of(loaded: &Loaded, place: &RunnerFolder, run: &RunId, view: TranscriptView) -> TranscriptView {
     let live = snapshot_source::look(loaded, place).ok().and_then(|seen| {
         let mut runs = seen.snapshot.jobs.into_iter().filter_map(|job| job.run);
@@ -91,7 +91,7 @@ pub fn named_run(loaded: &Loaded, place: &RunnerFolder, name: &str) -> Result<Ru
         .ok_or_else(|| Failure::NotFound(format!("{} has had no run: {}", job.key, job.sentence)))
 }
 
-/// A run by its whole id, or by the letters at its end that people are shown.
+/// Finds a run by its whole id or by the end of it, as shown to people. `None` if no run or more than one fits.
 fn run_ending_in(place: &RunnerFolder, end: &str) -> Option<RunId> {
     if end.len() < output::SHORT_RUN {
         return None;

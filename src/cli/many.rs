@@ -1,4 +1,4 @@
-//! One command for several tickets: which ones are meant, and what was done to each.
+//! Runs one command for several tickets: finds the tickets that are meant, and prints the result for each.
 
 use crate::domain::snapshot::{JobView, Snapshot};
 use crate::runtime::Request;
@@ -12,13 +12,13 @@ use super::snapshot_source;
 
 /// The tickets that a command is for.
 pub enum Many<'a> {
-    /// By key, id or part.
+    /// Tickets by their key, id or a part of these.
     Named(&'a [String]),
     Selected(&'a Selection),
 }
 
 impl<'a> Many<'a> {
-    /// `None` where nothing is said.
+    /// Returns which tickets are meant: the named ones, else the selection. `None` if neither is given.
     pub fn of(tickets: &'a [String], selection: &'a Selection) -> Option<Self> {
         let selects = selection.all || selection.phase.is_some() || selection.cause.is_some();
         match (tickets.is_empty(), selects) {
@@ -28,7 +28,7 @@ impl<'a> Many<'a> {
         }
     }
 
-    /// The same for commands that are never for everything.
+    /// Like [`Many::of`], for commands that need tickets: nothing at all, or names together with a selection, is an error.
     pub fn wanted(tickets: &'a [String], selection: &'a Selection) -> Result<Self, Failure> {
         if !tickets.is_empty() && (selection.all || selection.phase.is_some() || selection.cause.is_some()) {
             return Err(Failure::Usage("name tickets, or say --all, --phase or --cause; not both".into()));
@@ -37,7 +37,7 @@ impl<'a> Many<'a> {
             .ok_or_else(|| Failure::Usage("name a ticket, or say --all, --phase PHASE or --cause REASON".into()))
     }
 
-    /// Says it for each, and prints what was done. `fits` is whom the command is for, where `--all` is said.
+    /// Sends the request for each ticket and prints the results. `fits` decides which tickets `--all` means.
     pub fn tell(
         &self,
         context: &Context,
@@ -45,7 +45,7 @@ impl<'a> Many<'a> {
         request: impl Fn(String) -> Request,
     ) -> Result<(), Failure> {
         let tickets: Vec<(String, String)> = match self {
-            // One ticket is answered as it always was.
+            // For a single ticket the answer is printed without its key in front.
             Self::Named([one]) => return operate::tell(context, &request(one.clone())),
             Self::Named(tickets) => tickets.iter().map(|name| (name.clone(), name.clone())).collect(),
             Self::Selected(selection) => {
@@ -76,7 +76,8 @@ impl<'a> Many<'a> {
     }
 }
 
-/// A phase or a cause decides alone where one is named; `--all` means every ticket that the command is for.
+/// Whether the selection includes the ticket. `--phase` and `--cause` include every ticket that has them; `--all` alone includes the
+/// tickets that `fits` accepts.
 fn is_meant(
     selection: &Selection,
     picture: &Snapshot,

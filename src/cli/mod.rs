@@ -1,4 +1,4 @@
-//! The command line: parse, call, word the result. One file per command.
+//! The command line: parses the arguments, calls the command, prints the result. One file per command.
 
 mod agents;
 mod archive;
@@ -60,7 +60,7 @@ use crate::workspace::remote::askpass;
 use args::{Args, CliCommand};
 pub use failure::Failure;
 
-/// The whole program. Called as `tk` or `ticket` it is the ticket command.
+/// Runs the program. Under the name `tk` or `ticket` it is the ticket command.
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
     if let Some(socket) = std::env::var_os(askpass::VARIABLE) {
         return answer_git(&socket, &arguments);
@@ -100,7 +100,7 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
     }
 }
 
-/// The runner's own git asks for a user name or a password.
+/// Acts as git's askpass program for the runner's own git: fetches the user name or password from the runner's socket and prints it.
 fn answer_git(socket: &OsString, arguments: &[OsString]) -> ExitCode {
     let question = arguments.get(1).map(|question| question.to_string_lossy()).unwrap_or_default();
     match askpass::ask(std::path::Path::new(socket), &question) {
@@ -112,15 +112,15 @@ fn answer_git(socket: &OsString, arguments: &[OsString]) -> ExitCode {
     }
 }
 
-/// Between a namespace and the command of a run; never called by anybody else.
+/// Shields the runner's state from a run and then becomes the run's command. Only the launcher calls it, inside a new namespace.
 fn run_shielded(arguments: &[OsString]) -> ExitCode {
     let Err(error) = shield::enter(arguments.get(2..).unwrap_or_default());
     eprintln!("dirigent: the runner's state cannot be shielded from a run: {error}");
     ExitCode::from(failure::SHIELD)
 }
 
-/// The ticket command's own argument list, its name first, when it is called as `tk`, `ticket` or `dirigent tk`. Kept
-/// apart from the rest: scripts rely on every byte of it.
+/// Returns the arguments of the ticket command, beginning with its name, if the program was called as `tk`, `ticket` or `dirigent tk`.
+/// They are not parsed by clap, because scripts depend on the exact behaviour of `tk`.
 fn tk_arguments(arguments: &[OsString]) -> Option<Vec<OsString>> {
     let name = std::path::Path::new(arguments.first()?).file_name()?;
     if name == "tk" || name == "ticket" {
@@ -160,13 +160,13 @@ fn dispatch(args: Args) -> Result<(), Failure> {
         CliCommand::Replay(args) => replay::replay(&args),
         CliCommand::Token => token::token(&context),
         CliCommand::Config(args) => config::config(&context, &args),
-        // Served before anything else can fail.
+        // `main` handles these before it comes here.
         CliCommand::Hook { .. } | CliCommand::DeskMcp { .. } | CliCommand::Tk { .. } => Ok(()),
         CliCommand::Completion { shell } => completion::completion(shell),
     }
 }
 
-/// A small runtime for commands that only ask something.
+/// Runs async work on a single-threaded runtime, for commands that make a few calls.
 fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
 }

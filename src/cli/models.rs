@@ -1,4 +1,4 @@
-//! What `doctor` says of models: every one that the file names, held against what its agent itself offers.
+//! What `doctor` reports about models: compares every model that the workflow file names with those that its agent offers.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,13 +19,13 @@ use super::block_on;
 use super::context::Context;
 use super::doctor::Report;
 
-/// An agent that has not answered by then is not asked again.
+/// How long to wait for an agent's answer. It is asked only once.
 const PATIENCE: Duration = Duration::from_secs(30);
 const LONGEST_ANSWER: u64 = 8 << 20;
-/// What people are shown of a long list.
+/// How many models of a long list are shown.
 const SHOWN: usize = 20;
 
-/// A model that the file names.
+/// A model that the workflow file names, with the key that names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct NamedModel {
     key: String,
@@ -39,15 +39,15 @@ struct NamedModel {
 struct OfferedModel {
     provider: Option<String>,
     id: String,
-    /// What its maker wants to be used in its place.
+    /// The model that the maker recommends instead. `None` if the model is not being replaced.
     successor: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Offer {
-    /// These and no others.
+    /// The agent offers exactly these models.
     Only(Vec<OfferedModel>),
-    /// These at least: other names may be good too.
+    /// The agent offers at least these models. Other names may work, too.
     AtLeast(Vec<OfferedModel>),
 }
 
@@ -71,7 +71,7 @@ pub fn models(context: &Context, path: &str, loaded: &Loaded, report: &mut Repor
     }
 }
 
-/// Those of agents that a run can get, each once, in the order of the runtimes.
+/// Returns the models that the workflow file names for runtimes that a run can get, sorted by runtime.
 fn named(settings: &Settings) -> Vec<NamedModel> {
     let mut found = Vec::new();
     let mut name = |key: &str, runtime: Runtime, provider: Option<&String>, model: Option<&String>| {
@@ -134,7 +134,7 @@ fn judge(named: &NamedModel, offer: &Offer, report: &mut Report) {
     }
 }
 
-/// Those that are not being replaced.
+/// Lists the offered models that are not being replaced; a long list is shortened.
 fn list(offered: &[OfferedModel]) -> String {
     let good = offered.iter().filter(|one| one.successor.is_none());
     let names: Vec<String> = good
@@ -149,7 +149,7 @@ fn list(offered: &[OfferedModel]) -> String {
     }
 }
 
-/// Asks the client itself. `None` for one that cannot say.
+/// Asks the agent's client which models it offers. `None` for a runtime that has no such request.
 async fn offer(context: &Context, path: &str, loaded: &Loaded, runtime: Runtime) -> Result<Option<Offer>, String> {
     let command = loaded.settings.command(runtime);
     let (line, questions): (String, Vec<Value>) = match runtime {
@@ -180,7 +180,8 @@ async fn offer(context: &Context, path: &str, loaded: &Loaded, runtime: Runtime)
     Ok(Some(read(runtime, &heard)))
 }
 
-/// Everything until each question with a name is answered; they may be in any order.
+/// Starts the client, sends the questions, and returns all lines that it prints until every question with an id is answered. The answers
+/// may come in any order.
 async fn converse(
     context: &Context,
     path: &str,
@@ -220,7 +221,7 @@ async fn converse(
     result.unwrap_or_else(|_| Err(format!("no answer within {} s", PATIENCE.as_secs())))
 }
 
-/// The user's own, without our secrets, with what workers get besides.
+/// Returns the environment of the client: the user's own without Dirigent's secrets, plus the variables of `worker.env`.
 fn environment(context: &Context, path: &str, loaded: &Loaded) -> BTreeMap<String, String> {
     use secrecy::ExposeSecret;
     let secrets = assembly::secrets(loaded);
@@ -242,7 +243,7 @@ fn read(runtime: Runtime, heard: &[Value]) -> Offer {
                 Some(OfferedModel { provider: None, id: text(&one["model"])?, successor: text(&one["upgrade"]) })
             });
             let offered = offered.collect();
-            // It lists what its maker has. Who goes to another provider names that one's models.
+            // Codex lists the models of OpenAI only. With another provider other models may be valid.
             let provider = answer("config")["result"]["config"]["model_provider"].as_str().map(str::to_owned);
             match provider.as_deref() {
                 None | Some("openai") => Offer::Only(offered),

@@ -1,13 +1,13 @@
-//! How many files this process may have open at once, held against what its workers need.
+//! Compares how many files this process may have open at once with what its workers need.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// What the runner has open without any worker: ledger, sockets, watches, a git command or two.
+/// How many files the runner has open without any worker: ledger, sockets, watches, a few git commands.
 const RUNNER: u64 = 64;
-/// Pipes, transcript, desk and pid of one worker, and the git commands around it.
+/// How many files one worker needs: pipes, transcript, desk socket and pid, and the git commands around it.
 const WORKER: u64 = 12;
 
-/// A limit, and what `workers` at once want.
+/// How many files may be open, and how many the configured number of workers wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenFiles {
     pub allowed: u64,
@@ -19,7 +19,7 @@ impl OpenFiles {
         self.allowed >= self.wanted
     }
 
-    /// With less than this not even one worker gets through, and what fails first blames something else.
+    /// Whether the limit is enough for one worker. With less, runs fail with misleading errors.
     pub fn enough_for_one(self) -> bool {
         self.allowed >= RUNNER + WORKER
     }
@@ -36,12 +36,12 @@ impl OpenFiles {
     }
 }
 
-/// Raises the soft limit as far as is needed and allowed, and says what came of it. `None` where nobody can tell. Connections of
-/// the server get what there is: where it is less, some are turned away.
+/// Raises the soft limit as far as needed and allowed, and returns the new limit and what the workers want. `None` if the limit cannot be
+/// read. Connections of the server are added when raising but not to `wanted`: with fewer files the server turns some away.
 pub fn allow_for(workers: usize, connections: usize) -> Option<OpenFiles> {
     let wanted = RUNNER + WORKER.saturating_mul(u64::try_from(workers).unwrap_or(u64::MAX));
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).ok()?;
-    // No further than needed: workers inherit it, and some programs do not cope with a huge one.
+    // The limit is raised no further than needed: workers inherit it, and some programs cannot cope with a huge one.
     let raised = wanted.saturating_add(u64::try_from(connections).unwrap_or(u64::MAX)).min(hard);
     let allowed = if raised > soft && setrlimit(Resource::RLIMIT_NOFILE, raised, hard).is_ok() { raised } else { soft };
     Some(OpenFiles { allowed, wanted })

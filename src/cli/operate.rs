@@ -1,4 +1,4 @@
-//! Commands that change something: told to the running instance, or written to the ledger where nobody runs.
+//! Commands that change something: sent to the running instance, or written to the ledger if no runner is up.
 
 use crate::domain::ids::CommitId;
 use crate::domain::job::SwitchSource;
@@ -35,14 +35,14 @@ pub fn resume(context: &Context, args: &SwitchArgs) -> Result<(), Failure> {
     still_stopped(context)
 }
 
-/// Whoever was told to go on and cannot must not be told that all is well.
+/// Returns an error if the kill-switch file still exists: nothing will run, although `resume` itself succeeded.
 fn still_stopped(context: &Context) -> Result<(), Failure> {
     match context.load(None) {
         Ok(loaded) if loaded.settings.rollout.kill_switch_file.exists() => Err(Failure::plain(format!(
             "the kill-switch file {} is still there and stops everything\n  fix: remove it to go on",
             loaded.settings.rollout.kill_switch_file.display()
         ))),
-        // A broken workflow is no reason to say nothing was resumed.
+        // With a broken workflow file the kill switch is unknown, but the resume itself succeeded.
         _ => Ok(()),
     }
 }
@@ -102,12 +102,13 @@ pub fn message(context: &Context, args: &MessageArgs) -> Result<(), Failure> {
     tell(context, &Request::Message { ticket: args.ticket.clone(), text: args.text.join(" "), urgent: args.urgent })
 }
 
-/// The running instance is asked; without one the ledger itself is changed, under the instance lock.
+/// Carries out a request and prints the answer: through the running instance, or without one by changing the ledger under the instance
+/// lock.
 pub fn tell(context: &Context, request: &Request) -> Result<(), Failure> {
     output::print(&told(context, request)?)
 }
 
-/// The same; answers with what there is to say about it.
+/// Like [`tell`], but returns the answer instead of printing it.
 pub fn told(context: &Context, request: &Request) -> Result<String, Failure> {
     match connect::ask(context, request)? {
         Connection::Live(reply) => shown(reply),
@@ -179,7 +180,7 @@ fn write_down(loaded: &Loaded, place: &RunnerFolder, request: &Request) -> Resul
         return Err(Failure::Plain(objection));
     }
     let done = done(&command);
-    // The state is not recovered, so nothing is started here: the effects wait in the outbox for the next run.
+    // Nothing is started here, because the state has not been through recovery: the effects wait in the outbox for the next runner.
     let effects = step(&mut state, &policy, now, Event::Operator { command, by: "operator".into() });
     let waiting = effects.len();
     let changes = state.take_changes();
@@ -188,7 +189,7 @@ fn write_down(loaded: &Loaded, place: &RunnerFolder, request: &Request) -> Resul
     Ok(format!("{done}; written down (no runner is up){later}"))
 }
 
-/// What a command comes to, in a word or two.
+/// The result of a command in a few words.
 fn done(command: &OperatorCommand) -> &'static str {
     match command {
         OperatorCommand::PauseAll => "everything is paused",

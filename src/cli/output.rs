@@ -1,4 +1,4 @@
-//! Tables for people, JSON for scripts, colour only on a terminal.
+//! Output of commands: tables for people, JSON for scripts, and colour only on a terminal.
 
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
@@ -25,7 +25,7 @@ pub enum ColourChoice {
 
 static COLOUR: OnceLock<ColourChoice> = OnceLock::new();
 
-/// Said once, before anything is printed.
+/// Sets when colour is used. Only the first call counts; it comes before anything is printed.
 pub fn choose_colour(choice: ColourChoice) {
     let _ = COLOUR.set(choice);
 }
@@ -50,13 +50,13 @@ fn no_colour() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }
 
-/// The terminal's, if there is one.
+/// Returns the width of the terminal; `None` if stdout is not one.
 pub fn width() -> Option<u16> {
     let (width, _) = crossterm::terminal::size().ok().filter(|_| std::io::stdout().is_terminal())?;
     Some(width)
 }
 
-/// A plain table with one heading line and no lines around.
+/// Returns a plain table with one heading line and no borders, as wide as the terminal allows.
 pub fn table(headings: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Table {
     let mut table = Table::new();
     table
@@ -72,12 +72,12 @@ pub fn table(headings: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> 
     table
 }
 
-/// Writes to stdout; a reader that went away is not an error worth mentioning.
+/// Writes a text and a line end to stdout. A closed pipe is not an error.
 pub fn print(text: &str) -> Result<(), Failure> {
     print_part(&format!("{text}\n"))
 }
 
-/// The same, without adding a line end.
+/// Writes a text to stdout as it is. A closed pipe is not an error.
 pub fn print_part(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     let shown = if out.is_terminal() { harmless(text) } else { text.into() };
@@ -87,12 +87,12 @@ pub fn print_part(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Writes to stderr; it does not matter if nobody listens any more.
+/// Writes a line to stderr. Errors are ignored.
 pub fn complain(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// Clears the terminal first.
+/// Clears the terminal, then prints.
 pub fn print_anew(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     if out.is_terminal() {
@@ -106,7 +106,8 @@ pub fn print_json<T: Serialize>(value: &T) -> Result<(), Failure> {
     print(&serde_json::to_string_pretty(value).map_err(Failure::plain)?)
 }
 
-/// Without what would steer a terminal: titles and comments are other people's text.
+/// Replaces control characters other than line ends and tabs. Titles and comments are other people's text and must not control the
+/// terminal.
 pub fn harmless(text: &str) -> Cow<'_, str> {
     let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
     if text.contains(steers) { text.replace(steers, "\u{fffd}").into() } else { text.into() }
@@ -119,7 +120,7 @@ pub fn time(at: Timestamp) -> String {
     }
 }
 
-/// All of its lines as one.
+/// Joins all lines of the text into one.
 pub fn line(text: &str) -> String {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" · ")
 }

@@ -1,4 +1,4 @@
-//! What a run tells the outside world besides what its adapters do: `agent-state.json` and notifications.
+//! Starts what tells the outside world about a runner, apart from the adapters: `agent-state.json`, notifications, and the HTTP server.
 
 use std::time::Duration;
 
@@ -18,16 +18,17 @@ use super::context::Context;
 use super::logging::Loudness;
 use super::output;
 
-/// Nobody waits longer than this for a slow disk or receiver.
+/// How long a stopping runner waits for each of these tasks, whose disk or receiver may be slow.
 const LAST_WORDS: Duration = Duration::from_secs(6);
 
-/// Starts everything that tells the outside something.
+/// Starts the tasks that write `agent-state.json` and send notifications.
 pub fn tell(context: &Context, loaded: &Loaded, place: &RunnerFolder, runner: &Runner) -> Vec<JoinHandle<()>> {
     let published = publish(loaded, place, &runner.handle);
     published.into_iter().chain(notify(context, loaded, place, runner)).collect()
 }
 
-/// `agent-state.json`, where there is a repository on this machine to put it into.
+/// Starts writing `agent-state.json`. Returns `None` if the repository is Dirigent's own clone: then there is no work tree of the user to
+/// put the file into.
 fn publish(loaded: &Loaded, place: &RunnerFolder, handle: &Handle) -> Option<JoinHandle<()>> {
     let settings = &loaded.settings;
     if settings.workspace.clone_of.is_some() {
@@ -46,7 +47,7 @@ fn publish(loaded: &Loaded, place: &RunnerFolder, handle: &Handle) -> Option<Joi
     Some(tokio::spawn(crate::publish::publish(publication, handle.clone())))
 }
 
-/// Notifications, where somebody wants any.
+/// Starts sending notifications, if receivers are configured.
 fn notify(context: &Context, loaded: &Loaded, place: &RunnerFolder, runner: &Runner) -> Option<JoinHandle<()>> {
     let receivers = loaded.settings.observability.notify.clone();
     if receivers.is_empty() {
@@ -65,7 +66,7 @@ fn notify(context: &Context, loaded: &Loaded, place: &RunnerFolder, runner: &Run
     Some(tokio::spawn(crate::publish::notify::notify(parts, runner.handle.clone())))
 }
 
-/// The API and the dashboard, until the runner ends.
+/// Serves the API and the dashboard until the runner stops.
 pub fn serve(
     server: HttpServer,
     context: &Context,
@@ -83,7 +84,7 @@ pub fn serve(
     tokio::spawn(async move { server.serve(&settings, &hash, served).await })
 }
 
-/// Where it is, and how to get in.
+/// Prints the address of the server and which token changes need.
 pub fn announce(server: &HttpServer, settings: &Settings, loudness: Loudness) {
     let url = server.url();
     tracing::debug!(url, "the API and the dashboard are served");
@@ -97,7 +98,7 @@ pub fn announce(server: &HttpServer, settings: &Settings, loudness: Loudness) {
     output::complain(&format!("dashboard and API: {url} ({token})"));
 }
 
-/// Waits for their last words.
+/// Waits for the tasks to finish, each for a limited time.
 pub async fn ended(tellers: Vec<JoinHandle<()>>) {
     for teller in tellers {
         let _ = tokio::time::timeout(LAST_WORDS, teller).await;

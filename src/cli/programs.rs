@@ -1,4 +1,4 @@
-//! What `doctor` says of programs: the gates' commands, and a runner that is at work already.
+//! What `doctor` reports about programs: the commands of the gates, the reviewer, and a runner that is already up.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,18 @@ use super::snapshot_source::Behind;
 use crate::ledger::Holder;
 use crate::worker::reviewer;
 
-/// Words that a shell knows itself.
+/// Commands that are built into the shell.
 const OF_THE_SHELL: [&str; 26] = [
     "!", ":", "[", "[[", "alias", "cd", "case", "command", "eval", "exec", "exit", "export", "false", "for", "if",
     "read", "set", "test", "time", "trap", "true", "ulimit", "umask", "unset", "until", "while",
 ];
 
-/// The word of a command line that names its program.
+/// Returns the word of a command line that names its program: the first that is not an assignment.
 pub fn program_of(command: &str) -> Option<&str> {
     command.split_whitespace().find(|word| !word.contains('='))
 }
 
-/// Found on the path, or something that only the shell can tell.
+/// Whether the program is on the path, is built into the shell, or is an expression that only the shell can evaluate.
 pub fn can_be_run(program: &str, path: &str) -> bool {
     let plain = !program.contains(['(', '{', '$', '"', '\'', ';', '&', '|', '<', '>', '`']);
     if plain && program.starts_with('/') {
@@ -57,7 +57,7 @@ pub fn gates(path: &str, loaded: &Loaded, report: &mut Report) {
     }
 }
 
-/// Where the file names a reviewer of the user's own.
+/// Reports whether the reviewer that the workflow file names exists.
 pub fn reviewer(environment: &BTreeMap<String, String>, loaded: &Loaded, report: &mut Report) {
     let (review, home) = (&loaded.settings.review, &loaded.settings.workspace.home);
     let Some(name) = review.agent.as_deref().filter(|_| review.enabled) else { return };

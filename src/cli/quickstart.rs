@@ -1,4 +1,4 @@
-//! `quickstart`: a sample repository with five tickets, worked to the end by the real engine. No keys, no network.
+//! `quickstart`: makes a sample repository with five tickets and works them to the end with the real engine. Needs no keys and no network.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ const FILES: [(&str, &str); 5] = [
     ("check.sh", include_str!("../../templates/quickstart/check.sh")),
 ];
 
-/// Id, title, what it waits for.
+/// Id, title, and the tickets that it waits for.
 const TICKETS: [(&str, &str, &[&str]); 5] = [
     ("demo-1", "Write the greeting", &[]),
     ("demo-2", "Write the farewell", &[]),
@@ -45,7 +45,7 @@ pub fn quickstart(context: &Context, args: &QuickstartArgs) -> Result<(), Failur
     let until = if args.serve { Until::Told } else { Until::Idle };
     run::work(context, &loaded, &place, &WorkOrder::plain(until, view))?;
     if args.serve {
-        // Whoever ended it has seen how far it came.
+        // The runner was stopped by the user, so the outcome is not checked.
         return status::summary(&loaded, &place);
     }
 
@@ -66,7 +66,7 @@ pub fn quickstart(context: &Context, args: &QuickstartArgs) -> Result<(), Failur
     output::print(&summary(&repo, &program, done, &blocked.iter().map(|job| job.sentence.clone()).collect::<Vec<_>>()))
 }
 
-/// What to type: the bare name works only where it is on the path.
+/// Returns what to type to call this program: its bare name, or its path if the name is not on the `PATH`.
 fn program(context: &Context) -> String {
     let path = context.env.vars().get("PATH").cloned().unwrap_or_default();
     match std::env::current_exe() {
@@ -92,7 +92,7 @@ fn summary(repo: &Path, program: &str, done: usize, blocked: &[String]) -> Strin
 fn make_folder(args: &QuickstartArgs) -> Result<PathBuf, Failure> {
     let Some(dir) = &args.dir else {
         let folder = tempfile::Builder::new().prefix("dirigent-quickstart-").tempdir()?;
-        // It is for the user to look at.
+        // The folder is kept for the user to look at.
         return Ok(folder.keep());
     };
     std::fs::create_dir_all(dir)?;
@@ -109,7 +109,7 @@ fn make_repository(repo: &Path) -> Result<(), Failure> {
     let store = Store::at(repo.join(".tickets"));
     std::fs::create_dir_all(store.dir())?;
     for (number, (id, title, deps)) in TICKETS.iter().enumerate() {
-        // A second apart, so that the order on the board is the order here.
+        // The creation times are a second apart, so that the board has the order of this list.
         let created = jiff::Timestamp::now() - jiff::SignedDuration::from_secs((TICKETS.len() - number) as i64);
         let mut draft = Draft::new(*title, created.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
         draft.deps = deps.iter().map(|dep| (*dep).to_owned()).collect();

@@ -1,4 +1,4 @@
-//! `receipt`: what was checked before a commit was merged, from its git note; and whether that note is still to be believed.
+//! `receipt`: shows what was checked before a commit was merged (the receipt in its git note), and verifies that this note is genuine.
 
 use serde_json::json;
 
@@ -59,7 +59,8 @@ fn resolve(repo: &RepoPlace, name: &str) -> Result<CommitId, Failure> {
     }
 }
 
-/// No note: perhaps it was removed, and the runner still has its copy.
+/// Returns the failure for a commit without a note. If the runner still has its own copy of the receipt, the failure says how to restore
+/// the note.
 fn missing(loaded: &Loaded, place: &RunnerFolder, commit: &CommitId) -> Failure {
     let short = commit.short();
     let nothing = format!("{short} has no receipt in {NOTES_REF}");
@@ -80,7 +81,7 @@ fn missing(loaded: &Loaded, place: &RunnerFolder, commit: &CommitId) -> Failure 
     })
 }
 
-/// The job that was merged as this commit.
+/// Finds the job that was merged as this commit, also among archived jobs.
 fn merged_as(place: &RunnerFolder, commit: &CommitId) -> Result<Option<Job>, Failure> {
     let is_it = |job: &Job| matches!(&job.stage, Stage::Done { how: DoneHow::Merged { commit: Some(merged), .. }, .. } if merged == commit);
     let ledger = place.read_ledger()?;
@@ -155,7 +156,7 @@ struct Judged {
     text: String,
 }
 
-/// Everything that speaks for or against one receipt.
+/// Collects everything that speaks for or against one receipt: the runner's copy, the signature, and the commit itself.
 async fn judge(
     workspaces: &Workspaces,
     repo: &RepoPlace,

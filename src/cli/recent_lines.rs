@@ -1,4 +1,4 @@
-//! The newest lines of the log, for a live table that has the terminal.
+//! Keeps the newest lines of the log in memory, for the live table.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use crate::domain::time::Timestamp;
 use crate::runtime;
 
 const KEPT: usize = 200;
-/// What is older is not news any more; the file has it.
+/// How long a warning is shown. Older ones are only in the log file.
 const WARNS_FOR: Duration = Duration::from_secs(600);
 const WARNINGS: usize = 3;
 
@@ -34,7 +34,7 @@ impl RecentLines {
         lines.iter().map(|line| line.text.clone()).collect()
     }
 
-    /// The newest warnings and errors, the newest last.
+    /// Returns the newest warnings and errors, at most three, the newest last.
     pub fn warnings(&self, now: Timestamp) -> Vec<String> {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let new = lines.iter().filter(|line| line.warns && now.since(line.at) < WARNS_FOR);
@@ -52,7 +52,7 @@ impl RecentLines {
     }
 }
 
-/// One line on its way.
+/// Writer for one log line.
 pub struct NextLine<'a> {
     lines: &'a RecentLines,
     warns: bool,

@@ -1,4 +1,4 @@
-//! `replay`: a recorded run through the engine again, decision by decision.
+//! `replay`: feeds a recorded run through the engine again and compares every decision.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -30,7 +30,7 @@ pub fn replay(args: &ReplayArgs) -> Result<(), Failure> {
     if different == 0 { Ok(()) } else { Err(Failure::ProblemsFound) }
 }
 
-/// Most events change nothing.
+/// Whether a step is shown. Most events change nothing and are left out.
 fn is_told(step: &ReplayedStep) -> bool {
     step.differs || !step.notes.is_empty() || !step.effects.is_empty()
 }
@@ -49,7 +49,7 @@ fn tell(step: &ReplayedStep) -> String {
     lines.join("\n")
 }
 
-/// The name by which a record says what it is.
+/// Returns the value of the tag field of a serialized record, such as the kind of an event.
 fn name_of(record: &impl serde::Serialize, tag: &str) -> String {
     match serde_json::to_value(record) {
         Ok(Value::Object(fields)) => fields.get(tag).and_then(Value::as_str).unwrap_or("?").to_owned(),

@@ -1,5 +1,5 @@
-//! A person's review at the terminal: `diff` shows what a ticket's head has beyond its base, `try` puts that head into a tree of
-//! its own. Each names the commands that come next.
+//! A person's review at the terminal: `diff` shows what a ticket's head (the commit to be judged) has beyond its base, `try` checks this
+//! head out into a worktree of its own. Both print the commands that come next.
 
 use crate::config::Settings;
 use crate::domain::ids::{CommitId, RunId, TicketKey};
@@ -18,14 +18,14 @@ use super::context::Context;
 use super::output;
 use super::snapshot_source;
 
-/// Behind the name of the folder of worktrees.
+/// Appended to the name of the folder of worktrees; gives the folder for `try`.
 const TRIES: &str = ".try";
 
 pub fn diff(context: &Context, args: &DiffArgs) -> Result<(), Failure> {
     let (loaded, job, head) = judged(context, &args.ticket)?;
     let workspaces = assembly::workspaces(&loaded.settings)?;
     let base = match &job.merged_commit {
-        // What was merged is in the base by now: it is compared with what it was merged into.
+        // Merged work is already in the base, so it is compared with the commit that it was merged onto.
         Some(merged) => CommitId::new(format!("{merged}^")),
         None => base_of(&loaded.settings, &workspaces)?,
     };
@@ -68,7 +68,7 @@ pub fn try_out(context: &Context, args: &TicketArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Trees that people try things out in: beside those of runs, so that no runner takes one for a run's.
+/// Returns the workspaces for `try`. They are in a folder beside the runs' worktrees, so that no runner mistakes one for a run's.
 pub fn tries(settings: &Settings) -> Result<Workspaces, Failure> {
     let mut beside = settings.clone();
     let mut root = settings.workspace.root.clone().into_os_string();
@@ -77,14 +77,14 @@ pub fn tries(settings: &Settings) -> Result<Workspaces, Failure> {
     Ok(assembly::workspaces(&beside)?)
 }
 
-/// The same, where somebody has tried something.
+/// Like [`tries`]; `None` if `try` was never used here.
 pub fn tries_if_any(settings: &Settings) -> Result<Option<Workspaces>, Failure> {
     let mut root = settings.workspace.root.clone().into_os_string();
     root.push(TRIES);
     if std::path::Path::new(&root).exists() { tries(settings).map(Some) } else { Ok(None) }
 }
 
-/// The ticket, and the head that a person judges.
+/// Returns the ticket and the head that a person judges. A ticket without a commit is an error.
 fn judged(context: &Context, name: &str) -> Result<(Loaded, JobView, CommitId), Failure> {
     let loaded = context.load(None)?;
     let place = context.place(&loaded);
@@ -100,7 +100,7 @@ fn base_of(settings: &Settings, workspaces: &Workspaces) -> Result<CommitId, Fai
     block_on(async { workspaces.base_commit(&settings.pr.base_branch).await.map_err(Failure::plain) })
 }
 
-/// What can be typed next about this ticket.
+/// Returns the state of the ticket and the commands that can be typed next.
 fn at_hand(job: &JobView, head: &CommitId) -> String {
     let key = &job.key;
     let says = format!("{key} is {}: {}", job.phase.words(), job.sentence);

@@ -1,4 +1,4 @@
-//! `run`: works the board, shows what happens, and ends when told to.
+//! `run`: works the board, shows what happens, and stops when told to.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -32,22 +32,22 @@ use crate::runtime::assembly::{self, Runner};
 /// How the work is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum View {
-    /// A table that is drawn again and again; log lines go to the file alone.
+    /// A live table. Log lines go to the log file and into the table's own log view.
     Live,
     /// Log lines on stderr.
     Plain,
 }
 
-/// What the command line says about one life of a runner.
+/// The options of one start of a runner.
 #[derive(Debug, Clone)]
 pub struct WorkOrder {
     pub until: Until,
     pub view: View,
-    /// The file that gets every event.
+    /// The file to which every event is recorded.
     pub record: Option<PathBuf>,
-    /// When to shut down by itself.
+    /// After which time the runner shuts down by itself.
     pub timeout: Option<Duration>,
-    /// In place of `observability.log`.
+    /// The log format, in place of `observability.log`.
     pub log: Option<LogFormat>,
     pub loudness: Loudness,
 }
@@ -98,17 +98,17 @@ pub fn run(context: &Context, args: &RunArgs) -> Result<(), Failure> {
     run_outcome::told(&loaded, &place, ended)
 }
 
-/// Why a runner came to its end, when nothing went wrong.
+/// Why a runner stopped, if nothing went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// Told to, or idle.
+    /// It was told to stop, or there was nothing more to do.
     Asked,
-    /// By `--timeout`.
+    /// The time of `--timeout` was over.
     OutOfTime,
 }
 
-/// Workers may run as the same user, and not everywhere in a namespace: our environment and memory hold secrets that they
-/// must not read from `/proc`. (Programs that we start are not affected: it ends with their `exec`.)
+/// Prevents other processes of this user from reading the runner's environment and memory through `/proc`. They hold secrets, and workers
+/// may run as the same user without a namespace. Programs that the runner starts are not affected: the setting ends with their `exec`.
 fn close_to_others() {
     #[cfg(target_os = "linux")]
     if let Err(error) = nix::sys::prctl::set_dumpable(false) {
@@ -116,14 +116,15 @@ fn close_to_others() {
     }
 }
 
-/// Nothing that a run starts leaves our process tree: it is what the control socket knows workers by.
+/// Makes this process adopt orphans, so that no process of a run leaves the runner's process tree. The control socket recognizes workers
+/// by this tree.
 fn adopt_orphans() {
     if let Err(error) = adopted::adopt_orphans() {
         tracing::warn!(%error, "a worker's detached processes cannot be told from a person's");
     }
 }
 
-/// Takes the locks, runs, and lets go of them again.
+/// Takes the locks, works the board until the runner stops, and releases the locks.
 pub fn work(context: &Context, loaded: &Loaded, place: &RunnerFolder, order: &WorkOrder) -> Result<Ended, Failure> {
     let (until, view) = (order.until, order.view);
     refuse_what_is_not_there(loaded)?;
@@ -162,7 +163,7 @@ pub fn work(context: &Context, loaded: &Loaded, place: &RunnerFolder, order: &Wo
     adopt_orphans();
     runtime.block_on(async {
         tokio::spawn(adopted::collect_the_dead());
-        // Before anything begins: a port that is taken is a reason not to start.
+        // The server is opened before anything begins: if its port is taken, the runner must not start.
         let server = HttpServer::open(&loaded.settings.server, place).await.map_err(Failure::plain)?;
         let runner = Runner::start(&context.env, loaded, place, until, order.record.as_deref()).await?;
         let handle = runner.handle.clone();
@@ -180,7 +181,7 @@ pub fn work(context: &Context, loaded: &Loaded, place: &RunnerFolder, order: &Wo
             (view == View::Live).then(|| tokio::spawn(live::show(LiveTable { handle, stopping, settings, log })));
         let result = tokio::select! {
             result = runner.work() => match result {
-                // Whoever asked for one round wants to know that it could not be made.
+                // With `--once` and `--until-idle`, a board that could not be read is an error.
                 Ok(Some(error)) if until != Until::Told => {
                     Err(Failure::plain(format!("the board could not be read: {error}")))
                 }
@@ -194,7 +195,7 @@ pub fn work(context: &Context, loaded: &Loaded, place: &RunnerFolder, order: &Wo
         clock.abort();
         outside::ended(tellers).await;
         if let Some(show) = show {
-            // It ends with the driver, after the last picture.
+            // The live table ends with the driver, after the last snapshot.
             let _ = show.await;
         }
         result
@@ -209,7 +210,7 @@ fn refuse_what_is_not_there(loaded: &Loaded) -> Result<(), Failure> {
     Err(Failure::plain(format!("{} asks for what is not there yet:\n{}", loaded.path.display(), lines.join("\n"))))
 }
 
-/// What asks the runner to end: interrupt, termination, a terminal that went away.
+/// The signals that stop the runner: interrupt, termination, and a closed terminal.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -234,13 +235,13 @@ impl Signals {
     }
 }
 
-/// The first signal shuts down in good order.
+/// Shuts down in good order at the first signal.
 async fn stop_on_signal(handle: Handle, view: View, stopping: Arc<AtomicBool>) {
     let Ok(mut signals) = Signals::listen() else { return };
     signals.next().await;
     stopping.store(true, Ordering::Relaxed);
     if view == View::Plain {
-        // Nobody may be left to read it.
+        // The terminal may be gone, so a write error is ignored.
         let _ = writeln!(io::stderr(), "{}", live::STOPPING);
     }
     let _ = handle.command(Command::Shutdown, "signal").await;

@@ -1,4 +1,4 @@
-//! What a run that ended by itself came to, as an exit code, for scripts that do not read tables.
+//! The exit code of a `run` that stopped by itself, for scripts.
 
 use crate::domain::job::SwitchSource;
 use crate::domain::phase::Phase;
@@ -12,7 +12,7 @@ use super::output;
 use super::run::Ended;
 use super::snapshot_source::{self, Behind};
 
-/// Reasons for which a queued ticket is not as far as it could have come.
+/// Reasons for which a queued ticket counts as blocked or failed.
 const NOT_WELL: [&str; 5] = ["retry", "dependency_cycle", "quota", "daily_budget", "preflight"];
 
 pub fn told(loaded: &Loaded, place: &RunnerFolder, ended: Ended) -> Result<(), Failure> {
@@ -23,7 +23,7 @@ pub fn told(loaded: &Loaded, place: &RunnerFolder, ended: Ended) -> Result<(), F
     }
 }
 
-/// `None` where every ticket got as far as it can get by itself.
+/// Returns what the exit code has to report. `None` if every ticket got as far as it can get without a person.
 fn judged(picture: &Snapshot, ended: Ended) -> Option<RunEnd> {
     let unfinished = picture.jobs.iter().filter(|job| !job.phase.is_terminal()).count();
     let left = output::count(unfinished, "ticket is not finished", "tickets are not finished");

@@ -1,4 +1,4 @@
-//! `salvage`: uncommitted work of runs that did not end well.
+//! `salvage`: lists, shows and restores salvages, the saved uncommitted work of runs that did not end well.
 
 use serde_json::json;
 
@@ -78,7 +78,8 @@ fn list(entries: &[SalvageEntry], json: bool) -> Result<(), Failure> {
     ))
 }
 
-/// A run by its id, by an ending of it that fits only one, or by its ticket, which means its newest run.
+/// Finds a salvage by its run's id, by an ending of the id that fits only one run, or by its ticket, which means the newest salvage of
+/// that ticket.
 fn find(place: &RunnerFolder, loaded: &Loaded, entries: &[SalvageEntry], name: &str) -> Result<RunId, Failure> {
     let upper = name.to_uppercase();
     let found: Vec<_> = entries.iter().filter(|entry| entry.run.as_str().ends_with(&upper)).collect();
@@ -101,7 +102,7 @@ fn of_ticket(place: &RunnerFolder, loaded: &Loaded, entries: &[SalvageEntry], na
         },
     };
     let runs: Vec<RunId> = ledger.finished_runs(&ticket)?.into_iter().map(|finished| finished.run.id).collect();
-    // Newest last, as they are listed.
+    // The newest salvage is last, as in the list.
     let saved: Vec<_> = entries.iter().filter(|entry| runs.contains(&entry.run)).collect();
     let (newest, older) = saved.split_last().ok_or_else(nothing)?;
     if !older.is_empty() {

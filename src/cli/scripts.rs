@@ -1,5 +1,5 @@
-//! What `doctor` says of scripts that agent and gates are started with: a worktree has what the base commit has, and nothing that
-//! merely lies in the work tree here.
+//! What `doctor` reports about scripts that the agent and the gates are started with. They must be in the base commit: a worktree has only
+//! what is committed there, not other files of the user's work tree.
 
 use crate::config::workspace::WorkspaceMode;
 use crate::runtime::assembly;
@@ -9,7 +9,7 @@ use super::Failure;
 use super::block_on;
 use super::doctor::Report;
 
-/// Programs whose first word that is not an option is a script.
+/// Programs whose first argument that is not an option is a script.
 const INTERPRETERS: [&str; 9] = ["sh", "bash", "dash", "zsh", "python", "python3", "node", "ruby", "perl"];
 
 pub fn in_base(loaded: &Loaded, report: &mut Report) {
@@ -20,13 +20,13 @@ pub fn in_base(loaded: &Loaded, report: &mut Report) {
     let Ok(workspaces) = assembly::workspaces(settings) else { return };
     let agent = (format!("{}.command", settings.worker.runtime.name()), settings.command(settings.worker.runtime));
     let gates = settings.gates.task.iter().map(|gate| (format!("gate `{}`", gate.title()), gate.run.as_str()));
-    // A hook may make what git does not have.
+    // A hook may create a script that is not in git.
     let made_later = settings.hooks.after_create.is_some() || settings.hooks.before_run.is_some();
     for (whose, command) in std::iter::once(agent).chain(gates) {
         let Some(script) = script_of(command) else { continue };
         let base = &settings.workspace.base;
         let there = block_on(async { workspaces.base_has(base, script).await.map_err(Failure::plain) });
-        // A base that cannot be looked at has its own line.
+        // A base that cannot be read is reported by another check.
         if there.unwrap_or(true) {
             continue;
         }
@@ -38,7 +38,7 @@ pub fn in_base(loaded: &Loaded, report: &mut Report) {
     }
 }
 
-/// The relative path that a command line starts with, or hands to an interpreter.
+/// Returns the script of a command line if it is a relative path: its program, or the script that it passes to an interpreter.
 fn script_of(command: &str) -> Option<&str> {
     let mut words = command.lines().next()?.split_whitespace().skip_while(|word| word.contains('='));
     let program = words.next()?;

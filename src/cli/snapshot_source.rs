@@ -1,4 +1,4 @@
-//! What there is to look at: the running instance's picture, or the ledger's where no runner answers.
+//! Gets the snapshot that commands show: from the running instance, or from the ledger if no runner answers.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use super::connect::{self, Connection};
 use super::context::Context;
 use super::unseen;
 
-/// A snapshot and who stands behind it.
+/// A snapshot and where it comes from.
 pub struct SnapshotSource {
     pub snapshot: Snapshot,
     pub behind: Behind,
@@ -27,14 +27,14 @@ pub struct SnapshotSource {
 pub enum Behind {
     Live,
     Nobody,
-    /// There is a runner, and it does not answer: stopped by a signal, or held up.
+    /// A runner is up but does not answer: it was suspended by a signal, or is busy.
     Silent {
         pid: Option<u32>,
     },
 }
 
 impl Behind {
-    /// The runner that does not answer is the one that holds the lock.
+    /// Returns `Silent` with the pid of the process that holds the runner's lock.
     pub fn silent(place: &RunnerFolder) -> Self {
         Self::Silent { pid: Holder::named_in(&place.state_dir).map(|holder| holder.pid) }
     }
@@ -59,7 +59,7 @@ impl Behind {
         }
     }
 
-    /// What would make the promises of this picture come true.
+    /// Returns what a person has to do so that the tickets of this snapshot move on. `None` if a runner is up.
     pub fn what_to_do(&self) -> Option<String> {
         match self {
             Self::Live => None,
@@ -72,7 +72,7 @@ impl Behind {
     }
 }
 
-/// Also while the workflow file is broken, if a runner is up.
+/// Returns the current snapshot. Works with a broken workflow file, too, if a runner is up.
 pub fn now(context: &Context) -> Result<SnapshotSource, Failure> {
     match connect::ask(context, &Request::Snapshot)? {
         Connection::Live(reply) => live(reply),
@@ -98,11 +98,11 @@ fn live(reply: Reply) -> Result<SnapshotSource, Failure> {
     }
 }
 
-/// What the ledger says, without promising what only a runner could keep.
+/// Returns the snapshot from the ledger. Where no runner is up, the texts promise nothing that only a runner could do.
 pub fn written(loaded: &Loaded, place: &RunnerFolder, behind: Behind) -> Result<SnapshotSource, Failure> {
     let (now, file) = (runtime::now(), &loaded.settings.rollout.kill_switch_file);
     let (mut state, policy) = as_of_now(loaded, &*place.read_ledger()?)?;
-    // The file alone says whether it is pulled; nobody has written it down.
+    // Whether the kill switch is pulled is not in the ledger: only the file shows it.
     state.switch_file = pulled_since(file, now);
     let mut snapshot = engine::snapshot(&state, &policy, now);
     for switch in snapshot.switches.iter_mut().filter(|switch| switch.source == SwitchSource::File) {
@@ -132,10 +132,10 @@ pub fn from_ledger(loaded: &Loaded, ledger: &dyn LedgerReader) -> Result<Snapsho
     Ok(engine::snapshot(&state, &policy, runtime::now()))
 }
 
-/// What is written, and what would be in force if a runner started now.
+/// Returns the state in the ledger, and the policy that would apply if a runner started now.
 fn as_of_now(loaded: &Loaded, ledger: &dyn LedgerReader) -> Result<(State, Policy), Failure> {
     let mut state = ledger.load()?;
-    // That nobody has asked the board in this very moment keeps nothing waiting.
+    // Counts the board as just read; otherwise tickets would be shown as waiting for a poll.
     state.tracker.last_ok = Some(runtime::now());
     let checked = ledger.has_preflight(&loaded.hash)?;
     let policy = loaded.settings.policy(&loaded.hash, !checked);

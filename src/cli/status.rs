@@ -1,4 +1,4 @@
-//! `status`: where every ticket stands, from the running instance or from the ledger.
+//! `status`: shows where every ticket stands, from the running instance or from the ledger.
 
 use std::io::IsTerminal;
 
@@ -38,13 +38,13 @@ pub fn status(context: &Context, args: &StatusArgs) -> Result<(), Failure> {
     }
 }
 
-/// What a run leaves people with: where every ticket stands, and what to type next.
+/// Prints the summary at the end of `run`: where every ticket stands, and what to type next.
 pub fn summary(loaded: &Loaded, place: &RunnerFolder) -> Result<(), Failure> {
     let seen = snapshot_source::written(loaded, place, Behind::Nobody)?;
     output::print(&format!("{}\n\n{}", all(&seen, false), what_to_ask(&seen)))
 }
 
-/// The very commands that the tickets need which wait for a person.
+/// Returns the commands to type for tickets that wait for a person or are blocked.
 fn what_to_ask(seen: &SnapshotSource) -> String {
     let in_phase = |phase| seen.snapshot.jobs.iter().filter(move |job| job.phase == phase).collect::<Vec<&JobView>>();
     let mut lines = Vec::new();
@@ -72,7 +72,7 @@ fn what_to_ask(seen: &SnapshotSource) -> String {
     if lines.is_empty() { "more about one: dirigent explain TICKET".into() } else { lines.join("\n") }
 }
 
-/// Also one that is over, if the workflow can be read; without it nobody knows where the ledger is.
+/// Finds a ticket by its name. Archived ones are found only if the workflow file can be read, because it says where the ledger is.
 fn named(context: &Context, seen: &SnapshotSource, name: &str) -> Result<JobView, Failure> {
     match context.load(None) {
         Ok(loaded) => archive::job(seen, &loaded, &context.place(&loaded), name),
@@ -80,7 +80,7 @@ fn named(context: &Context, seen: &SnapshotSource, name: &str) -> Result<JobView
     }
 }
 
-/// What only `rollout.mode: observe` keeps from being done.
+/// Returns what would be done for the ticket if `rollout.mode` were not `observe`.
 fn would_do(context: &Context, job: &JobView) -> Vec<String> {
     let loaded = context.load(None).ok();
     let told =
@@ -178,7 +178,7 @@ pub fn all(seen: &SnapshotSource, verbose: bool) -> String {
         return format!("{}\nno tickets{given_back}", heading(seen));
     }
     jobs.sort_by_key(|job| (order(job.phase), job.key.clone()));
-    // What is piped is searched and cut by others.
+    // Text that goes into a pipe is not truncated.
     let whole = !std::io::stdout().is_terminal();
     let age = |job: &JobView| output::span(snapshot.at.since(job.since).as_secs());
     let table = if verbose {
@@ -207,7 +207,7 @@ pub fn all(seen: &SnapshotSource, verbose: bool) -> String {
                 why(job, snapshot.at, whole),
             ]
         });
-        // Where there is little room, what is told apart by most goes last.
+        // On a narrow terminal the title goes first, then the age.
         let columns: &[usize] = match output::width() {
             Some(..60) => &[0, 1, 4],
             Some(60..90) => &[0, 1, 2, 4],
@@ -220,7 +220,7 @@ pub fn all(seen: &SnapshotSource, verbose: bool) -> String {
     format!("{}\n\n{}{given_back}", heading(seen), trim_lines(&table.to_string()))
 }
 
-/// Why it is where it is; of a live run also that it is quiet, or what it is doing.
+/// Says why the ticket is where it is; for a live run also that it is quiet, or what it is doing.
 fn why(job: &JobView, at: Timestamp, whole: bool) -> String {
     let doing = job.run.as_ref().and_then(|run| match (run.quiet_since, &run.tool) {
         (Some(since), _) => Some(format!("quiet for {}", output::span(at.since(since).as_secs()))),
@@ -238,7 +238,7 @@ fn trim_lines(text: &str) -> String {
     text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
-/// What has to hold before the merge, one per line, in the order in which it is judged.
+/// Lists the merge conditions, one per line, in the order in which they are checked.
 fn conditions(all: &[Condition], at: Timestamp) -> String {
     let line = |condition: &Condition| {
         let detail =
@@ -249,7 +249,7 @@ fn conditions(all: &[Condition], at: Timestamp) -> String {
     all.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// One ticket, field by field.
+/// Returns the details of one ticket, one field per line.
 pub fn one(job: &JobView, seen: &SnapshotSource, would: &[String]) -> String {
     let at = seen.snapshot.at;
     let mut rows = vec![
@@ -330,7 +330,7 @@ pub fn one(job: &JobView, seen: &SnapshotSource, would: &[String]) -> String {
             rows.push(("last word", output::clip(said, 120)));
         }
     }
-    // More lines of a value stand below its first.
+    // Further lines of a value are indented below its first line.
     let row = |(name, value): &(&str, String)| {
         let value = value.trim_end().replace('\n', &format!("\n{:14}", ""));
         format!("{name:<14}{value}")

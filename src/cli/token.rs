@@ -1,4 +1,4 @@
-//! `token`: what the API wants to be shown before it changes anything.
+//! `token`: prints the token that API requests need to change something.
 
 use std::io::ErrorKind;
 

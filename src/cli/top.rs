@@ -1,4 +1,4 @@
-//! `top`: the board on the whole terminal, live, with keys to act on it. What keys mean and what is drawn is in `tui`.
+//! `top`: shows the board on the whole terminal, live, with keys to act on it. `tui` decides what keys mean and what is drawn.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal, Read, Seek, SeekFrom};
@@ -77,7 +77,7 @@ fn work(context: &Context, terminal: &mut ratatui::DefaultTerminal, state: &mut 
     }
 }
 
-/// In raw mode the terminal does not turn Ctrl-C into a signal.
+/// Translates a terminal event into a key of `top`. Ctrl-C means "back", because in raw mode the terminal does not turn it into a signal.
 fn pressed(event: &Event) -> Option<TopKey> {
     let Event::Key(key) = event else { return None };
     if key.kind == KeyEventKind::Release {
@@ -95,16 +95,16 @@ fn pressed(event: &Event) -> Option<TopKey> {
     })
 }
 
-/// So far back the log of a run is read.
+/// How many bytes of a run's log are read, counted from its end.
 const BACK: u64 = 512 << 10;
 
 /// The transcript of a ticket's newest run.
 struct FollowedLog {
     whole: PathBuf,
-    /// The part of it that is followed now.
+    /// The part of the transcript that is followed now.
     file: File,
     page: TranscriptView,
-    /// The beginning of a line whose end has not come yet.
+    /// The beginning of a line that is not complete yet.
     rest: String,
 }
 
@@ -117,7 +117,7 @@ impl FollowedLog {
         let mut file = File::open(newest_part(&whole))?;
         let back = file.metadata()?.len().saturating_sub(BACK);
         if back > 0 {
-            // From the next line on.
+            // Begins at the next whole line.
             file.seek(SeekFrom::Start(back))?;
             let mut line = BufReader::new(&file);
             let cut = line.read_until(b'\n', &mut Vec::new())?;
@@ -128,7 +128,7 @@ impl FollowedLog {
     }
 
     fn more(&mut self) -> Option<Vec<String>> {
-        // The file that is open stays readable, whatever it is called by now.
+        // The open file stays readable even if it has been renamed, so its rest is read before the next part is opened.
         let newest = newest_part(&self.whole);
         let is_another = |file: &File| Some(file.metadata().ok()?.ino() != newest.metadata().ok()?.ino());
         let goes_on = newest != self.whole && is_another(&self.file).unwrap_or(false);

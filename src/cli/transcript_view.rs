@@ -1,5 +1,5 @@
-//! A transcript as people read it: the time of day, who spoke, and no more of the prompt than its beginning. Of an agent that
-//! speaks a protocol it is what the agent said and which tools it used. No secret of the workflow file is in it.
+//! Formats a run's transcript for people: the time of day, who spoke, and only the beginning of the prompt. For an agent with a protocol it
+//! shows what the agent said and which tools it used. Secrets of the workflow file are removed.
 
 use serde_json::json;
 
@@ -10,18 +10,18 @@ use crate::launcher::environment::Secrets;
 
 use super::output;
 
-/// What is shown of a line that was sent to the agent.
+/// How many characters are shown of a line that was sent to the agent.
 const LONGEST_SENT: usize = 200;
 
-/// Takes the file in pieces and gives whole lines.
+/// Takes the transcript in pieces and returns whole formatted lines.
 pub struct TranscriptView {
     verbose: bool,
     json: bool,
     secrets: Secrets,
-    /// Understands what the agent's protocol says; left out where everything is shown as it was printed.
+    /// Reads the agent's protocol. `None` if lines are shown as they were printed.
     reader: Option<PeekReader>,
     half: Vec<u8>,
-    /// Lines in a row that were sent to the agent, and are not shown.
+    /// How many lines in a row were sent to the agent and are not shown.
     folded: usize,
     sent: bool,
 }
@@ -31,7 +31,7 @@ impl TranscriptView {
         Self { verbose, json, secrets, reader: None, half: Vec::new(), folded: 0, sent: false }
     }
 
-    /// For what this agent prints.
+    /// Sets up the view for the protocol of this agent. With `verbose` or `json`, lines are shown as they were printed.
     pub fn of_agent(self, runtime: &str, exec: ExecEvents) -> Self {
         let is_plain = self.verbose || self.json || runtime.is_empty();
         let is_plain = is_plain || (runtime == "exec" && matches!(exec, ExecEvents::Plain));
@@ -109,7 +109,7 @@ fn time_of(at: Timestamp) -> String {
     if at.0 == 0 { String::new() } else { output::time_of_day(at) }
 }
 
-/// What was said in several lines stays under its time.
+/// Appends a message to `out`; only its first line gets the time and kind.
 fn tell(seen: &PeekLine, out: &mut String) {
     for (number, line) in seen.text.trim_end().lines().enumerate() {
         let (time, kind) = if number == 0 { (time_of(seen.at), seen.kind.name()) } else { (String::new(), "") };
@@ -124,7 +124,7 @@ mod tests {
     const WORDS: &str = "1000 in Do it.\n1000 in Really.\n1000 in Now.\n2000 out yes\n0 note left out\n3000 in again\n";
 
     fn read(mut page: TranscriptView) -> String {
-        // In pieces that end anywhere.
+        // The pieces end anywhere in a line.
         let shown: String = WORDS.as_bytes().chunks(7).map(|piece| page.take(piece)).collect();
         shown + &page.end()
     }

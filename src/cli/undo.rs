@@ -1,4 +1,4 @@
-//! `undo`: takes back what was done for a ticket. Nothing of the user's is touched, and nothing is lost.
+//! `undo`: takes back what was done for a ticket. It never changes the user's own branches, and the commits stay reachable.
 
 use std::time::{Duration, Instant};
 
@@ -42,7 +42,7 @@ fn wait_until_stopped(loaded: &Loaded, place: &RunnerFolder, job: &JobView) -> R
     let began = Instant::now();
     loop {
         let seen = snapshot_source::look(loaded, place)?;
-        // What is over may have left the picture.
+        // A finished ticket may no longer be in the snapshot.
         let Ok(now) = snapshot_source::job(&seen.snapshot, &job.id) else { return Ok(()) };
         if !seen.behind.is_live() || now.run.is_none() {
             return Ok(());
@@ -54,7 +54,7 @@ fn wait_until_stopped(loaded: &Loaded, place: &RunnerFolder, job: &JobView) -> R
     }
 }
 
-/// The branch goes, its commits stay reachable.
+/// Removes the ticket's branch. Its commits stay reachable under another ref.
 fn drop_branch(loaded: &Loaded, job: &JobView) -> Result<(), Failure> {
     let workspaces = assembly::workspaces(&loaded.settings)?;
     block_on(async {
@@ -70,7 +70,7 @@ fn branch_of(loaded: &Loaded, job: &JobView) -> String {
     format!("{}undo-{}", loaded.settings.workspace.branch_prefix, crate::workspace::path::sanitise(&job.key))
 }
 
-/// Says that a merged ticket was taken back, to whoever looks at it.
+/// Says on which branch a merged ticket was taken back; `None` if it was not.
 pub fn taken_back(loaded: &Loaded, job: &JobView) -> Option<String> {
     let branch = branch_of(loaded, job);
     let workspaces = assembly::workspaces(&loaded.settings).ok().filter(|_| job.phase == Phase::Done)?;
@@ -78,7 +78,7 @@ pub fn taken_back(loaded: &Loaded, job: &JobView) -> Option<String> {
     Some(format!("on branch {branch} ({}); land it with `git merge {branch}`", head.short()))
 }
 
-/// What was merged is taken back by a commit on a branch: the base is the user's to move.
+/// Takes back a merge with a reverting commit on a new branch. The base branch is not changed, because it belongs to the user.
 fn revert(loaded: &Loaded, job: &JobView) -> Result<(), Failure> {
     let on_github = assembly::forge_kind(&loaded.settings) == ForgeKind::Github;
     if job.merged_by_us != Some(true) && !on_github {
@@ -117,7 +117,7 @@ async fn revert_here(loaded: &Loaded, job: &JobView, merged: &CommitId, branch: 
     ))
 }
 
-/// A pull request that takes it back. Asked for again, the same one is found.
+/// Opens a pull request that reverts the merge. If it is called again, it finds the same pull request.
 async fn revert_on_github(loaded: &Loaded, job: &JobView, merged: &CommitId, branch: &str) -> Result<(), Failure> {
     let settings = &loaded.settings;
     let (workspaces, forge) = (assembly::workspaces(settings)?, assembly::github_forge(settings)?);

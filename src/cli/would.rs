@@ -1,4 +1,4 @@
-//! What Dirigent would do next for a ticket if it were allowed to: for `explain` and `status` while `rollout.mode` is `observe`.
+//! What Dirigent would do next for a ticket if it were allowed to; shown by `explain` and `status` while `rollout.mode` is `observe`.
 
 use crate::config::policy::RolloutMode;
 use crate::domain::ids::TicketId;
@@ -9,7 +9,7 @@ use crate::workflow::Loaded;
 
 use super::Failure;
 
-/// One line for each thing; empty where the mode allows them to be done.
+/// Returns one line for each action; empty unless the mode is `observe`.
 pub fn lines(loaded: &Loaded, place: &RunnerFolder, ticket: &TicketId) -> Result<Vec<String>, Failure> {
     if loaded.settings.rollout.mode != RolloutMode::Observe {
         return Ok(Vec::new());

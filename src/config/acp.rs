@@ -1,15 +1,15 @@
-//! `acp`: any Agent Client Protocol agent.
+//! Section `acp`: any agent that speaks the Agent Client Protocol (ACP).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::codex::Timeouts;
 
-/// Any Agent Client Protocol agent.
+/// Any agent that speaks the Agent Client Protocol.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct AcpSettings {
-    /// Required when a worker runs on `acp`.
+    /// The command that starts the agent. Required when a worker runs on `acp`.
     pub command: String,
     pub model: Option<String>,
     #[serde(flatten)]

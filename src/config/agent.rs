@@ -1,4 +1,5 @@
-//! `agent`: how many workers, for how long, in which order, and what happens when one asks.
+//! Section `agent`: how many workers run, for how long and in which order, and what happens when an agent asks for an approval or an
+//! answer.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,84 +15,85 @@ use super::worker::Runtime;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct AgentSettings {
-    /// Workers that share one usage limit share a pool. Default: one pool per runtime.
+    /// The name of the credential pool: workers in one pool share one usage limit. Default: one pool per runtime.
     pub pool: Option<String>,
-    /// Workers at the same time.
+    /// The most workers that run at the same time.
     #[schemars(range(min = 1))]
     pub max_concurrent_agents: usize,
-    /// The same per ticket state; names compare trimmed and lower case.
+    /// The most workers that run at the same time on tickets in one state, by state. State names are compared trimmed and in lower case.
     #[schemars(with = "BTreeMap<String, std::num::NonZeroUsize>")]
     pub max_concurrent_agents_by_state: BTreeMap<String, usize>,
-    /// Turns of one run.
+    /// The most turns of one run. A turn is one exchange with the agent.
     #[schemars(range(min = 1))]
     pub max_turns: u32,
-    /// Failed runs in a row before the ticket is blocked.
+    /// How many runs may fail in a row before the ticket is blocked.
     pub max_retries: u32,
     /// The longest wait between two attempts.
     #[serde(rename = "max_retry_backoff_ms", with = "wire::millis")]
     #[schemars(with = "wire::PositiveMillis")]
     pub max_retry_backoff: Duration,
-    /// A cap on a whole run, however chatty. 0 is off.
+    /// The most time that a whole run may take, however active its agent is. 0 is off.
     #[serde(rename = "max_run_ms", with = "wire::millis")]
     #[schemars(with = "wire::Millis")]
     pub max_run: Duration,
-    /// Between asking a worker to stop and killing it.
+    /// The time between asking a worker to stop and killing it.
     #[serde(rename = "stop_grace_ms", with = "wire::millis")]
     #[schemars(with = "wire::Millis")]
     pub stop_grace: Duration,
-    /// A live run without an event for this long is shown as quiet and spoken to once. Default: half of its `stall_timeout_ms`; 0 is off.
+    /// A live run without an event for this long is shown as quiet, and its agent gets one message. Default: half of its
+    /// `stall_timeout_ms`; 0 is off.
     #[serde(rename = "quiet_after_ms", with = "wire::optional_millis")]
     #[schemars(with = "Option<wire::Millis>")]
     pub quiet_after: Option<Duration>,
-    /// How long an open tool call may be silent.
+    /// How long an open tool call may produce no output.
     #[serde(rename = "tool_timeout_ms", with = "wire::millis")]
     #[schemars(with = "wire::Millis")]
     pub tool_timeout: Duration,
-    /// From the start of a run until its agent is ready.
+    /// The time from the start of a run until its agent must be ready.
     #[serde(rename = "start_timeout_ms", with = "wire::millis")]
     #[schemars(with = "wire::PositiveMillis")]
     pub start_timeout: Duration,
-    /// Which ticket comes first among equals.
+    /// Which ticket starts first among tickets of the same rank.
     pub order: Order,
     /// A run older than this without a commit or evidence is stopped and queued again. 0 is off.
     #[serde(rename = "fresh_start_ms", with = "wire::millis")]
     #[schemars(with = "wire::Millis")]
     pub fresh_start: Duration,
-    /// The first route that matches a ticket decides runtime, model and prompt.
+    /// Routes; the first one that matches a ticket decides which runtime, model and prompt it gets.
     pub routing: Vec<RouteSettings>,
-    /// What happens when an agent asks for an approval or an answer. `auto` allows what its own sandbox allows.
+    /// What happens when an agent asks for an approval or an answer. `auto` allows what the agent's own sandbox allows.
     pub on_request: OnRequest,
-    /// Requests that are allowed without asking anybody.
+    /// Requests that are allowed without asking a person.
     pub allow: Vec<RequestRule>,
-    /// Requests that are refused without asking anybody. Wins over `allow`.
+    /// Requests that are refused without asking a person. Takes precedence over `allow`.
     pub deny: Vec<RequestRule>,
-    /// How long a question on the ticket waits for an answer.
+    /// How long a question that was put on the ticket waits for an answer.
     #[serde(rename = "ask_timeout_ms", with = "wire::millis")]
     #[schemars(with = "wire::PositiveMillis")]
     pub ask_timeout: Duration,
-    /// What is answered when nobody did.
+    /// The answer that the agent gets when nobody answered in time.
     pub ask_default: AskDefault,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RouteSettings {
-    /// All of these must hold.
+    /// The conditions of this route. All that are given must hold.
     #[serde(rename = "match")]
     pub when: RouteMatch,
     pub runtime: Option<Runtime>,
     pub model: Option<String>,
-    /// The model's provider, where the agent wants one.
+    /// The model's provider, for agents that need one.
     pub model_provider: Option<String>,
     pub thinking_level: Option<String>,
-    /// A template file in `.dirigent/templates/`, without its extension.
+    /// The prompt: the name of a template file in `.dirigent/templates/`, without its extension.
     pub prompt: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RouteMatch {
-    /// The ticket carries one of these.
+    /// The ticket has one of these labels.
     #[serde(deserialize_with = "wire::one_or_many")]
     #[schemars(with = "wire::OneOrMany<String>")]
     pub labels: Vec<String>,
@@ -103,7 +105,7 @@ pub struct RouteMatch {
     #[serde(deserialize_with = "wire::one_or_many")]
     #[schemars(with = "wire::OneOrMany<String>")]
     pub state: Vec<String>,
-    /// What the run is for, such as `review`.
+    /// The run has this purpose, such as `review`.
     pub role: Option<String>,
 }
 
@@ -124,7 +126,7 @@ pub enum AskDefault {
     Deny,
 }
 
-/// `tool` alone, or a tool and a pattern with `*` for anything.
+/// A rule for agents' requests: the name of a tool alone, or a tool and a pattern, in which `*` stands for any text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "WrittenRule")]
 pub struct RequestRule {
@@ -142,9 +144,9 @@ enum WrittenRule {
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct FullRule {
-    /// The tool's name; `*` is any.
+    /// The tool's name; `*` stands for any text.
     tool: String,
-    /// What the request is about (a command, a path); left out is any.
+    /// What the request is about (a command, a path). Left out, the rule matches any request of the tool.
     pattern: Option<String>,
 }
 
@@ -213,13 +215,13 @@ impl AgentSettings {
 }
 
 impl RequestRule {
-    /// Whether the rule speaks about this request.
+    /// Whether the rule applies to a request: the tool's name and what the request is about.
     pub fn matches(&self, tool: &str, about: &str) -> bool {
         wildcard(&self.tool, tool) && self.pattern.as_deref().is_none_or(|pattern| wildcard(pattern, about))
     }
 }
 
-/// `*` stands for any run of characters.
+/// Whether the whole text matches the pattern, in which `*` stands for any characters, also none.
 fn wildcard(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `budget`: caps on turns, tokens, money and time, per ticket and per day.
+//! Section `budget`: caps on turns, tokens, money and time, per ticket and per day.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,15 +16,16 @@ use crate::domain::usage::{PriceTable, TokenPrices};
 pub struct BudgetSettings {
     #[serde(flatten)]
     pub caps: CapSettings,
-    /// What the caps above are counted for.
+    /// What each cap above applies to.
     pub per: BudgetScope,
-    /// Caps on all tickets together, for one UTC day.
+    /// Caps on all tickets together, for one day of this machine's clock.
     pub daily: CapSettings,
-    /// Prices by model name, where the agent does not report its cost. A model that is not listed costs what the dearest one does.
+    /// Prices by model name, used where the agent does not report its cost. A model that is not listed is charged at the highest price
+    /// listed.
     pub prices: BTreeMap<String, Price>,
 }
 
-/// A key that is left out sets no cap.
+/// Caps. A key that is left out sets no cap.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CapSettings {
@@ -46,7 +47,7 @@ pub enum BudgetScope {
     Ticket,
 }
 
-/// US dollars for a million tokens.
+/// Prices in US dollars per million tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Price {

@@ -1,4 +1,4 @@
-//! `claude`: Claude Code over stream-json.
+//! Section `claude`: Claude Code, driven over its stream-json protocol.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,10 +11,10 @@ use super::codex::Timeouts;
 pub struct ClaudeSettings {
     pub command: String,
     pub model: Option<String>,
-    /// Passed on unchanged.
+    /// Passed on to Claude Code unchanged.
     pub permission_mode: Option<String>,
     pub allowed_tools: Vec<String>,
-    /// Hook commands for the run that record its subagents. The user's settings are not touched.
+    /// Whether to add hooks to the run that record the agent's subagents. The user's own settings are not changed.
     pub hooks: bool,
     #[serde(flatten)]
     pub timeouts: Timeouts,

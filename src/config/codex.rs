@@ -1,4 +1,4 @@
-//! `codex`: the Codex app server, and the three time limits that the other runtimes inherit.
+//! Section `codex`: the Codex app server. Also the type of the three time limits that every runtime has.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use super::wire;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CodexSettings {
-    /// Run by `bash -c` in the workspace.
+    /// The command that starts the app server, run by `bash -c` in the workspace.
     pub command: String,
     pub model: Option<String>,
-    /// How hard the model thinks, where a route says nothing else.
+    /// The model's reasoning effort, unless a route sets another.
     pub reasoning_effort: Option<String>,
     /// Passed on to Codex unchanged.
     pub service_tier: Option<String>,
-    /// Give Codex a home of its own: the user's login and settings, without their MCP servers and plugins.
+    /// Whether Codex gets its own home directory, with the user's login and settings but without the user's MCP servers and plugins.
     pub isolated_home: bool,
-    /// Passed on to Codex unchanged, like the two below.
+    /// Passed on to Codex unchanged, like the next two keys.
     #[schemars(with = "Option<wire::Anything>")]
     pub approval_policy: Option<serde_json::Value>,
     #[schemars(with = "Option<wire::Anything>")]
@@ -31,19 +31,19 @@ pub struct CodexSettings {
     pub timeouts: Timeouts,
 }
 
-/// How long an agent may be silent. Zero or less is off.
+/// How long an agent may be silent. Zero or less turns a limit off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Timeouts {
-    /// Silence inside a turn.
+    /// The longest silence inside a turn.
     #[serde(rename = "turn_timeout_ms", with = "wire::millis")]
     #[schemars(with = "wire::MillisOrOff")]
     pub turn: Duration,
-    /// The answer to one request of the protocol.
+    /// The longest wait for the response to one protocol request.
     #[serde(rename = "read_timeout_ms", with = "wire::millis")]
     #[schemars(with = "wire::MillisOrOff")]
     pub read: Duration,
-    /// No event of the agent's own at all.
+    /// The longest time without any event from the agent itself.
     #[serde(rename = "stall_timeout_ms", with = "wire::millis")]
     #[schemars(with = "wire::MillisOrOff")]
     pub stall: Duration,

@@ -1,17 +1,18 @@
-//! `exec`: any program. The prompt is on its stdin and in `$DIRIGENT_PROMPT_FILE`; its exit code is the result.
+//! Section `exec`: any program as an agent. The program gets the prompt on its stdin and in the file `$DIRIGENT_PROMPT_FILE`; its exit
+//! code is the result.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::codex::Timeouts;
 
-/// Any program.
+/// Any program as an agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ExecSettings {
-    /// Required when a worker runs on `exec`.
+    /// The command line of the program. Required when a worker runs on `exec`.
     pub command: String,
-    /// How its output is read.
+    /// How the program's output is read.
     pub events: ExecEvents,
     #[serde(flatten)]
     pub timeouts: Timeouts,
@@ -20,7 +21,7 @@ pub struct ExecSettings {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecEvents {
-    /// Lines are text; each one shows that the program is alive.
+    /// Lines are plain text; each line shows that the program is alive.
     #[default]
     Plain,
     /// Lines are JSON events.

@@ -1,10 +1,11 @@
-//! Keys that other tools of the family define and we do not need: known by name, so that their files load, and never
-//! silent. A key is passed on as one of ours, or the program says that it is not in force, and why.
+//! Keys that related tools (Symphony, pi-symphony) define and that Dirigent does not have. They are known by name, so that files written
+//! for these tools load. None is ignored silently: a key is read as one of Dirigent's keys, or a warning says that it has no effect, and
+//! why.
 
-/// A key of another tool.
+/// A key that another tool defines.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ForeignKey {
-    /// The full path. A `*` at the end stands for any rest of the name.
+    /// The full path of the key. A `*` at the end stands for any rest of the name.
     pub key: &'static str,
     /// The tool that defines it.
     pub tool: &'static str,
@@ -14,9 +15,9 @@ pub struct ForeignKey {
 /// What a foreign key does here.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Becomes {
-    /// It is read as this key of ours, unless that one is written too.
+    /// The key is read as this key of Dirigent, unless the file has that one too.
     Ours(&'static str),
-    /// It does nothing, for this reason.
+    /// The key does nothing, for this reason.
     Nothing(&'static str),
 }
 
@@ -31,8 +32,8 @@ const fn ours(key: &'static str, tool: &'static str, our: &'static str) -> Forei
     ForeignKey { key, tool, becomes: Becomes::Ours(our) }
 }
 
-/// Every foreign key that is known. The flat keys of a tracker (`tracker.api_key`) are not here: they are the provider's
-/// own, written one level higher.
+/// Every foreign key that is known. The flat keys of a tracker (such as `tracker.api_key`) are not listed: these are Dirigent's keys
+/// under `tracker.provider`, written one level higher.
 pub const FOREIGN: &[ForeignKey] = &[
     ours("agent.kind", SYMPHONY, "worker.runtime"),
     ours("pi.model_routing", PI_SYMPHONY, "agent.routing"),
@@ -52,7 +53,7 @@ pub const FOREIGN: &[ForeignKey] = &[
     nothing("recovery", PI_SYMPHONY, "every start settles what the last one left"),
 ];
 
-/// What is known about a key that is not ours.
+/// Finds the foreign key with this full path; `None` for an unknown one.
 pub fn find(path: &str) -> Option<&'static ForeignKey> {
     FOREIGN.iter().find(|foreign| match foreign.key.strip_suffix('*') {
         Some(stem) => path.starts_with(stem),

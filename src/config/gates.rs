@@ -1,4 +1,4 @@
-//! `gates`: the commands and the evidence that "done" is checked with.
+//! Section `gates`: the commands that check finished work, and the evidence that a run has to bring.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use super::wire;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct GatesSettings {
-    /// Run in the worktree after a run says done, before the pull request.
+    /// Commands that run in a worktree of the head after a run has reported that it is done, before the pull request is opened.
     pub task: Vec<GateCommand>,
-    /// Run on the merged branches of a wave.
+    /// Commands that run on the merged branches of a wave.
     pub wave: Vec<GateCommand>,
-    /// Run on the merged result of the last wave.
+    /// Commands that run on the merged result of the last wave.
     #[serde(rename = "final")]
     pub final_: Vec<GateCommand>,
-    /// Kinds of evidence that a run must bring.
+    /// Kinds of evidence that a run must record.
     pub required_evidence: Vec<EvidenceType>,
-    /// What a failed gate leads to.
+    /// What happens when a gate fails.
     pub failure_action: FailureAction,
     pub max_reopens_per_task: u32,
     pub followup_owner: FollowupOwner,
@@ -29,28 +29,29 @@ pub struct GatesSettings {
     pub allow_followups: bool,
     /// Text that must not be in the final result.
     pub forbidden_patterns: Vec<String>,
-    /// Heads whose commands run at the same time.
+    /// The most heads (commits to be checked) whose commands run at the same time.
     #[schemars(range(min = 1))]
     pub max_concurrent: usize,
-    /// For each command without its own.
+    /// The time limit of each command that has none of its own.
     #[serde(rename = "timeout_ms", with = "wire::millis")]
     #[schemars(with = "wire::PositiveMillis")]
     pub timeout: Duration,
-    /// The repository's own script that judges finished work, if there is one.
+    /// The repository's own script that checks finished work, `.dirigent/hooks/on_task_completed`. `None` if there is none.
     #[serde(skip)]
     pub hook: Option<HookScript>,
-    /// Events that the repository has a script for and that nothing calls it for; each of them would have to let work pass.
+    /// Events for which the repository has a script that this version never calls. Each of these scripts is meant to hold work back until
+    /// it passes.
     #[serde(skip)]
     pub guards_without_caller: Vec<String>,
 }
 
-/// The name of the script for finished work, and of its result.
+/// The name of the script that checks finished work, and of its result.
 pub const TASK_COMPLETED: &str = "on_task_completed";
 
-/// A script in `.dirigent/hooks/`.
+/// A script in `.dirigent/hooks/` and how it is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookScript {
-    /// What runs it; `None` where it runs by itself.
+    /// The interpreter that runs the script; `None` where the file is executable itself.
     pub program: Option<String>,
     pub path: PathBuf,
 }
@@ -61,7 +62,7 @@ impl HookScript {
     }
 }
 
-/// A command; in the file a plain string or a map.
+/// A command. In the workflow file it is a plain string or a map.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "WrittenGate")]
 pub struct GateCommand {
@@ -82,11 +83,11 @@ enum WrittenGate {
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct FullGate {
-    /// Default: the command itself.
+    /// The name that people see. Default: the command itself.
     name: String,
-    /// Run by `sh -c`, never rewritten.
+    /// The command line, run by `sh -c` exactly as it is written.
     run: String,
-    /// Default: `gates.timeout_ms`.
+    /// The time limit of this command. Default: `gates.timeout_ms`.
     #[serde(rename = "timeout_ms", with = "wire::optional_millis")]
     #[schemars(with = "Option<wire::PositiveMillis>")]
     timeout: Option<Duration>,
@@ -161,14 +162,14 @@ impl EvidenceType {
 }
 
 impl GateCommand {
-    /// What people see.
+    /// Returns the name that people see: the gate's name, or its command line if it has none.
     pub fn title(&self) -> &str {
         if self.name.is_empty() { &self.run } else { &self.name }
     }
 }
 
 impl GatesSettings {
-    /// What judges finished work, by name: the commands, and the repository's own script.
+    /// Returns the names of everything that checks finished work: the `task` commands and the repository's own script.
     pub fn task_names(&self) -> Vec<String> {
         let commands = self.task.iter().map(|gate| gate.title().to_owned());
         commands.chain(self.hook.iter().map(|_| TASK_COMPLETED.to_owned())).collect()

@@ -1,5 +1,5 @@
-//! Guards that a workflow file can ask for and that this version does not have yet. None of them may be passed over in
-//! silence: while one is asked for, nothing is merged. Building one means deleting its line here.
+//! Guards (checks before a merge) that a workflow file can ask for and that this version does not have yet. They must not be ignored:
+//! while the file asks for one, nothing is merged. Whoever implements a guard deletes its line here.
 
 use super::Settings;
 
@@ -16,7 +16,7 @@ const NOT_YET: &[Guard] = &[
 ];
 
 impl Settings {
-    /// The keys of the guards that are asked for and not in force.
+    /// Returns the keys (or hook scripts) of the guards that the file asks for and that are not in force.
     pub fn guards_not_in_force(&self) -> Vec<String> {
         let keys = NOT_YET.iter().filter(|guard| (guard.asked)(self)).map(|guard| guard.key.to_owned());
         let scripts = self.gates.guards_without_caller.iter().map(|name| format!(".dirigent/hooks/{name}"));

@@ -1,5 +1,5 @@
-//! `hooks`: shell scripts around a workspace's life. Run by `sh -c` in the workspace with
-//! the user's login environment, never rewritten.
+//! Section `hooks`: shell scripts that run at points in the life of a workspace. They are run by `sh -c`, exactly as written, in the
+//! workspace and with the user's login environment.
 
 use std::time::Duration;
 
@@ -11,15 +11,15 @@ use super::wire;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct HooksSettings {
-    /// After a workspace was made. A failure ends the attempt.
+    /// Runs after a workspace was created. If it fails, the attempt ends.
     pub after_create: Option<String>,
-    /// Before the agent starts. A failure ends the attempt.
+    /// Runs before the agent starts. If it fails, the attempt ends.
     pub before_run: Option<String>,
-    /// After the agent ended. A failure is logged.
+    /// Runs after the agent has exited. A failure is only logged.
     pub after_run: Option<String>,
-    /// Before the workspace is removed. A failure is logged.
+    /// Runs before the workspace is removed. A failure is only logged.
     pub before_remove: Option<String>,
-    /// For each of them.
+    /// The time limit of each hook.
     #[serde(rename = "timeout_ms", with = "wire::millis")]
     #[schemars(with = "wire::PositiveMillis")]
     pub timeout: Duration,

@@ -1,4 +1,4 @@
-//! `ledger`: how long the record of what happened is kept.
+//! Section `ledger`: how long the ledger keeps what happened.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct LedgerSettings {
-    /// Notes and finished runs older than this are dropped. Salvaged work, receipts and totals stay.
+    /// Notes and finished runs older than this many days are dropped. Salvaged work, receipts and totals stay.
     #[schemars(range(min = 1))]
     pub keep_days: u32,
 }

@@ -1,4 +1,4 @@
-//! `merge`: whether Dirigent lands work itself, and what must hold first.
+//! Section `merge`: whether Dirigent merges work itself, and what must hold before it does.
 
 use std::time::Duration;
 
@@ -13,32 +13,33 @@ use crate::domain::pr::MergeMethod;
 #[serde(default)]
 #[schemars(transform = no_immediate_rebase)]
 pub struct MergeSettings {
-    /// `disabled`: a ready pull request rests until a person merges it.
+    /// `disabled`: a ready pull request waits until a person merges it. `auto`: Dirigent merges it.
     pub mode: MergeMode,
-    /// `forge`: through the pull request. `local`: in this repository. `prompt`: a run of the agent with the merge prompt prepares the
-    /// head (conflicts, changelog); the merge itself stays ours.
+    /// `forge`: merges through the pull request. `local`: merges in this repository. `prompt`: a run of the agent with the merge prompt
+    /// prepares the head (conflicts, changelog); Dirigent makes the merge itself.
     pub executor: MergeExecutor,
     #[schemars(schema_with = "methods")]
     pub method: MergeMethod,
-    /// `queue`: one at a time per base branch, each brought up to date with it and checked before. `immediate`: as soon as it is ready;
-    /// not with `method: rebase`, whose commits nobody would have checked on the base that they end up on.
+    /// `queue`: one merge at a time per base branch; each head is first brought up to date with the base and checked. `immediate`: merges a
+    /// head as soon as it is ready. `immediate` cannot be combined with `method: rebase`, because the rebased commits would not have been
+    /// checked on their new base.
     pub strategy: MergeStrategy,
     pub max_rebase_attempts: u32,
     pub require_green_checks: bool,
-    /// The head that was checked and approved is the head that is merged.
+    /// Whether only the very head that was checked and approved may be merged.
     pub require_head_match: bool,
     pub require_human_approval: bool,
-    /// A ticket that enters one of these approves the head of that moment.
+    /// Ticket states that mean approval: moving a ticket into one of them approves the head of that moment.
     pub approval_states: Vec<String>,
-    /// Default: the tracker's own.
+    /// The state that a ticket is moved to when its work is merged. Default: the tracker's own.
     pub completion_state: Option<String>,
-    /// For so long after a push, no checks at all means pending.
+    /// For this long after a push, a head without any checks counts as pending.
     #[serde(rename = "checks_grace_ms", with = "wire::millis")]
     #[schemars(with = "wire::Millis")]
     pub checks_grace: Duration,
-    /// What no checks at all means after that.
+    /// What a head without any checks counts as after `checks_grace_ms`.
     pub no_checks: NoChecks,
-    /// How often failed jobs run again before a rework is paid for.
+    /// How often failed check jobs are run again before a rework run is started.
     pub rerun_failed_checks: u32,
 }
 

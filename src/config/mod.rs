@@ -1,7 +1,7 @@
 //! Typed settings, one file per section: type, default, validation.
 //!
-//! Each section is the single place that names its keys: the loader deserializes into it, `config schema` is generated
-//! from it, and `config show` serializes it. Nothing here reads a file, the environment or a clock.
+//! The type of a section is the only place that defines its keys: the loader deserializes into it, `config schema` is generated from
+//! it, and `config show` serializes it. Nothing here reads a file, the environment or a clock.
 
 pub mod acp;
 pub mod agent;

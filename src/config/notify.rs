@@ -1,4 +1,4 @@
-//! `observability.notify`: who is told when something happens that a person may want to know at once.
+//! Section `observability.notify`: receivers of notifications about events that a person may want to know of at once.
 
 use std::time::Duration;
 
@@ -9,36 +9,36 @@ use serde::{Deserialize, Serialize};
 use super::problem::Problem;
 use super::wire;
 
-/// One receiver.
+/// One receiver of notifications.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct NotifySettings {
-    /// What it is told.
+    /// The occasions that this receiver is notified of.
     pub when: Vec<Occasion>,
     pub to: NotifyReceiver,
-    /// Of `webhook` and `slack`, usually `$NAME`: whoever knows it can post there.
+    /// The address for `webhook` and `slack`. Anyone who knows it can post there, so it is usually written as `$NAME`.
     #[serde(with = "wire::secret")]
     #[schemars(with = "Option<wire::SecretText>")]
     pub url: Option<SecretString>,
-    /// Of `command`: run by a shell, with the notification as JSON on its stdin and in `DIRIGENT_NOTIFICATION`.
+    /// The command for `command`: run by a shell, with the notification as JSON on its stdin and in `DIRIGENT_NOTIFICATION`.
     pub command: Option<String>,
-    /// How long one delivery may take.
+    /// How long one delivery may take. Default: 10 seconds.
     #[serde(rename = "timeout_ms", with = "wire::optional_millis")]
     #[schemars(with = "Option<wire::PositiveMillis>")]
     pub timeout: Option<Duration>,
 }
 
-/// What people can be told about.
+/// What people can be notified of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Occasion {
-    /// A ticket is blocked.
+    /// A ticket is blocked, for another reason than a spent budget.
     Blocked,
     /// A ticket is merged.
     Done,
-    /// An attempt failed; another follows.
+    /// An attempt failed and will be repeated.
     Failed,
-    /// A budget is spent: a ticket's, or the day's.
+    /// A budget is spent: that of a ticket, or that of the day.
     Budget,
     /// A run has been silent for too long.
     Stuck,
@@ -49,10 +49,10 @@ pub enum Occasion {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NotifyReceiver {
-    /// A JSON object is posted.
+    /// A JSON object is posted to `url`.
     #[default]
     Webhook,
-    /// An incoming webhook of Slack.
+    /// A message is posted to an incoming webhook of Slack.
     Slack,
     Command,
 }
@@ -73,7 +73,7 @@ impl Occasion {
 impl NotifySettings {
     pub const TIMEOUT: Duration = Duration::from_secs(10);
 
-    /// `path` is where it stands in the file.
+    /// Checks the receiver. `path` is its place in the file, such as `observability.notify[0]`.
     pub fn check(&self, path: &str) -> Vec<Problem> {
         let mut problems = Vec::new();
         if self.when.is_empty() {

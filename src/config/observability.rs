@@ -1,4 +1,4 @@
-//! `observability`: what is shown and written for people and other programs.
+//! Section `observability`: what the runner shows and writes for people and other programs.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,25 +13,25 @@ use super::wire;
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ObservabilitySettings {
-    /// The live table of `run` on a terminal.
+    /// Whether `run` shows its live table on a terminal.
     pub dashboard_enabled: bool,
     /// The live table is drawn again at least this often.
     #[serde(rename = "refresh_ms", with = "wire::millis")]
     #[schemars(with = "wire::PositiveMillis")]
     pub refresh: Duration,
-    /// And at most this often.
+    /// The live table is drawn again at most this often.
     #[serde(rename = "render_interval_ms", with = "wire::millis")]
     #[schemars(with = "wire::PositiveMillis")]
     pub render_interval: Duration,
-    /// Default: `.bkit/agent-state.json` in the repository.
+    /// Where `agent-state.json` is written. Default: `.bkit/agent-state.json` in the repository.
     #[schemars(with = "wire::PathText")]
     pub agent_state_file: PathBuf,
     /// What `agent-state.json` says about the team as a whole.
     pub agent_state: AgentStateSettings,
-    /// Who is told when something happens.
+    /// Receivers of notifications.
     pub notify: Vec<NotifySettings>,
     pub log: LogFormat,
-    /// Serve `/metrics`.
+    /// Whether the server serves `/metrics`.
     pub metrics: bool,
 }
 
@@ -40,14 +40,14 @@ pub struct ObservabilitySettings {
 pub struct AgentStateSettings {
     /// Default: the name of the repository's folder.
     pub team_name: Option<String>,
-    /// The leader's model. Default: the one that workers get, as one of these three.
+    /// The leader's model. Default: the one of these three that comes closest to the workers' model.
     pub cto_agent: Option<ModelTier>,
     pub orchestration_pattern: OrchestrationPattern,
-    /// Default: a new one for every life of the runner.
+    /// Default: a new id at every start of the runner.
     pub session_id: Option<String>,
 }
 
-/// The three names of models that readers of `agent-state.json` know.
+/// The three model names that readers of `agent-state.json` know.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelTier {
@@ -58,7 +58,7 @@ pub enum ModelTier {
 }
 
 impl ModelTier {
-    /// Whatever resembles none of the three is a `sonnet`.
+    /// Finds the tier whose name the model's name contains; `Sonnet` if it contains none.
     pub fn of(model: &str) -> Self {
         let model = model.to_lowercase();
         [Self::Opus, Self::Haiku].into_iter().find(|tier| model.contains(tier.name())).unwrap_or_default()
@@ -86,12 +86,12 @@ pub enum OrchestrationPattern {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LogFormat {
-    /// One short line for people.
+    /// One short line per event, for people.
     #[default]
     Text,
-    /// Lines with every field.
+    /// One line per event, with every field.
     Full,
-    /// One JSON object per line.
+    /// One JSON object per event and line.
     Json,
 }
 

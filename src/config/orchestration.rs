@@ -1,4 +1,4 @@
-//! `orchestration`: phases, rework, ownership, and the columns that follow the phases.
+//! Section `orchestration`: phases, rework, ownership, and the ticket states that follow the phases.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,28 +14,28 @@ use crate::domain::phase::{Phase, PhaseClass};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct OrchestrationSettings {
-    /// `workpad` shows the job as a comment on its ticket besides keeping it in the ledger.
+    /// `ledger` keeps the job in the ledger only. `workpad` also shows it in a comment on its ticket, the workpad.
     pub phase_store: PhaseStore,
-    /// Accepted for files that have it; must be `implementing` or `queued`.
+    /// Has no effect; accepted because existing files have it. Must be `implementing` or `queued`.
     #[schemars(schema_with = "phase")]
     pub default_phase: Option<Phase>,
-    /// Accepted for files that have it; may only name phases that are passive.
+    /// Has no effect; accepted because existing files have it. May only contain phases that are passive.
     #[schemars(schema_with = "phases")]
     pub passive_phases: Vec<Phase>,
-    /// Rework runs of one ticket before it is blocked.
+    /// The most rework runs of one ticket before it is blocked.
     #[schemars(range(min = 1))]
     pub max_rework_cycles: u32,
-    /// Moving a ticket into one of these asks for rework.
+    /// Ticket states that ask for rework: moving a ticket into one of them starts a rework run.
     pub rework_states: Vec<String>,
     /// What a trusted comment does to a ticket that waits for people.
     pub on_comment: OnComment,
-    /// Who is named in comments that need somebody.
+    /// Who is mentioned in comments that need a person.
     pub mention: MentionWhom,
     pub ownership: Ownership,
-    /// The state a ticket is moved to as its phase changes.
+    /// The state that a ticket is moved to when its job enters a phase, by phase.
     #[schemars(schema_with = "states")]
     pub states: BTreeMap<Phase, String>,
-    /// The workpad is written at most once in this time.
+    /// The workpad comment is written at most once in this time.
     #[serde(rename = "comment_min_interval_ms", with = "wire::millis")]
     #[schemars(with = "wire::Millis")]
     pub comment_min_interval: Duration,
@@ -49,7 +49,7 @@ pub enum PhaseStore {
     Ledger,
 }
 
-/// Who is named in comments that need somebody, where the board has accounts.
+/// Who is mentioned in comments that need a person, on boards that have accounts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MentionWhom {
@@ -62,13 +62,13 @@ pub enum MentionWhom {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Ownership {
-    /// On the ticket before any automation.
+    /// A label that a ticket must have before Dirigent does anything with it.
     pub required_label: Option<String>,
     /// The first line of the workpad comment.
     pub required_workpad_marker: Option<String>,
 }
 
-/// The workpad's first line where the file names none.
+/// The workpad's first line where the workflow file sets none.
 pub const DEFAULT_WORKPAD_MARKER: &str = "## Dirigent Workpad";
 
 impl Default for OrchestrationSettings {

@@ -1,4 +1,4 @@
-//! `pi`: the pi coding agent over RPC.
+//! Section `pi`: the pi coding agent, driven over its RPC mode.
 
 use std::path::PathBuf;
 
@@ -16,11 +16,11 @@ pub struct PiSettings {
     pub command: String,
     pub model: Option<PiModel>,
     pub thinking_level: Option<String>,
-    /// The name of the folder of session files, made outside the worktree.
+    /// The name of the folder that holds pi's session files. It is made outside the worktree.
     pub session_dir_name: Option<String>,
     #[schemars(with = "Vec<wire::PathText>")]
     pub extension_paths: Vec<PathBuf>,
-    /// Leave out the user's own extensions.
+    /// Whether to run pi without the user's own extensions.
     pub disable_extensions: bool,
     pub disable_themes: bool,
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! What the engine sees of the configuration: plain data, every value resolved, no paths to secrets, no IO.
+//! The part of the configuration that the engine sees: plain data with every value resolved. It holds no secrets and does no IO.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::domain::time::LocalDays;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Policy {
-    /// Hash of the effective policy and prompt: part of an attempt's fingerprint.
+    /// Hash of the workflow file and the overrides in force. It is part of the fingerprint of an attempt.
     pub hash: String,
     pub tracker: TrackerPolicy,
     pub agent: AgentPolicy,
@@ -27,14 +27,15 @@ pub struct Policy {
     pub gates: GatesPolicy,
     pub budget: BudgetPolicy,
     pub branch_prefix: String,
-    /// The name that the board proposes comes first.
+    /// Whether a branch gets the name that the board proposes, if there is a usable one.
     #[serde(default)]
     pub branch_by_tracker: bool,
-    /// `workspace.mode: directory`: each ticket keeps a directory until it is closed, and what lies in it is pushed by others.
+    /// Whether `workspace.mode` is `directory`: each ticket keeps a directory until it is closed, and the agent or a hook pushes the
+    /// work in it, not the runner.
     #[serde(default)]
     pub directories: bool,
     pub polling_interval: Duration,
-    /// How long a job that is over stays in view before it is archived.
+    /// How long a finished job stays visible before it is archived.
     pub archive_after: Duration,
 }
 
@@ -42,59 +43,59 @@ pub struct Policy {
 pub struct TrackerPolicy {
     pub active_states: Vec<String>,
     pub terminal_states: Vec<String>,
-    /// Lower case. A blank one matches nothing.
+    /// Labels that a ticket must all have, in lower case. A blank one matches nothing.
     pub required_labels: Vec<String>,
     pub authors: Vec<String>,
-    /// Whose words trigger, steer, approve and un-block.
+    /// Trust levels of people whose comments may trigger, steer, approve and unblock.
     pub trusted: Vec<TrustLevel>,
-    /// Accounts whose words count whatever their permission.
+    /// Accounts that are trusted whatever their permission is.
     pub trusted_accounts: Vec<String>,
-    /// The name that people address us by (`@name ...`).
+    /// The name by which people address Dirigent in comments (`@name ...`).
     pub mention: String,
-    /// What only acknowledges, such as `lgtm`. Lower case.
+    /// Comments that only acknowledge something, such as `lgtm`, in lower case.
     pub acknowledgements: Vec<String>,
     pub completion_state: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentPolicy {
-    /// The first one that matches a ticket decides; the last one matches every ticket.
+    /// The first route that matches a ticket decides. The last one matches every ticket.
     pub routes: Vec<RoutePolicy>,
-    /// By the runtime's name.
+    /// The time limits of each runtime, by the runtime's name.
     pub timeouts: BTreeMap<String, RuntimeTimeouts>,
     pub max_concurrent: usize,
-    /// Keys trimmed and lower case.
+    /// By state; the states are trimmed and in lower case.
     pub max_concurrent_by_state: BTreeMap<String, usize>,
     pub max_turns: u32,
     pub max_retries: u32,
     pub max_retry_backoff: Duration,
-    /// Zero is off, here and below.
+    /// Zero turns a limit off, here and in the next fields.
     pub max_run: Duration,
     pub fresh_start: Duration,
     pub tool_timeout: Duration,
-    /// From the start of a run until its process is there.
+    /// The time from the start of a run until its agent must be ready.
     pub start_timeout: Duration,
     pub order: Order,
 }
 
-/// How long an agent of one runtime may be silent. Zero is off.
+/// How long an agent of one runtime may be silent. Zero turns a limit off.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuntimeTimeouts {
     pub stall: Duration,
     pub turn: Duration,
-    /// Before it is called quiet and spoken to.
+    /// The silence after which a run is shown as quiet and its agent gets a message.
     #[serde(default)]
     pub quiet: Duration,
 }
 
-/// All of what is named must hold; an empty list names nothing.
+/// A route and its conditions. All conditions must hold; an empty list is no condition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoutePolicy {
-    /// Lower case. The ticket carries one of these.
+    /// The ticket has one of these labels, in lower case.
     pub labels: Vec<String>,
     pub priority: Vec<i64>,
     pub states: Vec<String>,
-    /// What the run is for.
+    /// What the run is for, such as `review`.
     pub role: Option<String>,
     pub route: Route,
 }
@@ -110,12 +111,12 @@ pub enum Order {
 pub struct OrchestrationPolicy {
     pub max_rework_cycles: u32,
     pub rework_states: Vec<String>,
-    /// On the ticket before any automation. Lower case.
+    /// A label that a ticket must have before Dirigent does anything with it, in lower case.
     pub required_label: Option<String>,
     pub on_comment: OnComment,
     pub workpad: bool,
     pub workpad_min_interval: Duration,
-    /// Columns to move the ticket to as phases change.
+    /// The state that a ticket is moved to when its job enters a phase.
     pub states: BTreeMap<Phase, String>,
 }
 
@@ -131,9 +132,9 @@ pub enum OnComment {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RolloutPolicy {
     pub mode: RolloutMode,
-    /// Lower case.
+    /// The label on a ticket or pull request that stops all work on it, in lower case.
     pub kill_switch_label: Option<String>,
-    /// `preflight_required` is on and `doctor` has not passed for this content.
+    /// Whether `preflight_required` is on and `doctor` has not passed for this content.
     pub preflight_missing: bool,
 }
 
@@ -164,18 +165,18 @@ pub struct PrPolicy {
     pub draft: bool,
     pub labels: Vec<String>,
     pub reviewers: Vec<String>,
-    /// Conversations that a run has answered are resolved by us.
+    /// Whether Dirigent resolves the review conversations that a run has answered.
     #[serde(default)]
     pub resolve_answered: bool,
-    /// A draft becomes ready for review when its checks pass.
+    /// Whether a draft is marked as ready for review when its checks pass.
     #[serde(default)]
     pub ready_when_green: bool,
     #[serde(default)]
     pub publish_gates: bool,
-    /// The ticket gets a link to the pull request.
+    /// Whether the ticket gets a link to the pull request.
     #[serde(default)]
     pub attach_to_tracker: bool,
-    /// The board has a place for links besides comments.
+    /// Whether tickets of this board have a place for links besides comments.
     #[serde(default)]
     pub has_links: bool,
 }
@@ -200,7 +201,7 @@ pub enum ClosedPrPolicy {
 pub struct ReviewPolicy {
     pub enabled: bool,
     pub max_passes: u32,
-    /// Bots whose remarks get one round of rework.
+    /// Bots whose remarks lead to one round of rework.
     pub bots: Vec<String>,
     /// Findings of these severities lead to rework.
     #[serde(default)]
@@ -209,14 +210,14 @@ pub struct ReviewPolicy {
     pub comment: ReviewComment,
 }
 
-/// What the pull request shows of our review.
+/// How the pull request shows the findings of Dirigent's own review.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReviewComment {
     Off,
-    /// One comment per review.
+    /// A new comment for each review.
     Create,
-    /// One comment, kept up to date.
+    /// One comment that is kept up to date.
     #[default]
     Upsert,
 }
@@ -226,7 +227,7 @@ pub struct MergePolicy {
     pub auto: bool,
     pub method: MergeMethod,
     pub queue: bool,
-    /// A run prepares each head before it is merged.
+    /// Whether a run of the agent prepares each head before it is merged.
     #[serde(default)]
     pub prepare: bool,
     pub max_rebase_attempts: u32,
@@ -236,22 +237,22 @@ pub struct MergePolicy {
     pub approval_states: Vec<String>,
     pub checks_grace: Duration,
     pub no_checks_pass: bool,
-    /// How often failed jobs run again before a rework.
+    /// How often failed check jobs are run again before a rework run is started.
     #[serde(default)]
     pub rerun_failed_checks: u32,
-    /// Keys of guards that the file asks for and that are not in force. While there is one, nothing is merged.
+    /// Keys of guards that the workflow file asks for and that are not in force. While there is one, nothing is merged.
     #[serde(default)]
     pub guards_not_in_force: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GatesPolicy {
-    /// Whether there is a `gates.task` command to run.
+    /// Whether there is a `gates.task` command or a hook script that checks finished work.
     pub has_task_gates: bool,
-    /// What those commands are called: a head counts as checked when each of them has looked at it.
+    /// The names of these gates. A head counts as checked when each of them has a result for it.
     #[serde(default)]
     pub task_names: Vec<String>,
-    /// Kinds of evidence (`test`, `command`, ...) that a run must bring.
+    /// Kinds of evidence (`test`, `command`, ...) that a run must record.
     pub required_evidence: Vec<String>,
     pub allow_followups: bool,
 }
@@ -260,12 +261,12 @@ pub struct GatesPolicy {
 pub struct BudgetPolicy {
     pub ticket: Caps,
     pub daily: Caps,
-    /// The days that `daily` is about.
+    /// When the days begin that `daily` applies to.
     #[serde(default)]
     pub days: LocalDays,
 }
 
-/// `None` means that there is no cap.
+/// Caps on usage; `None` means no cap.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Caps {
     pub max_turns: Option<u32>,

@@ -1,4 +1,4 @@
-//! `polling`: how often the tracker is asked.
+//! Section `polling`: how often the tracker is read, and webhooks.
 
 use std::time::Duration;
 
@@ -9,21 +9,21 @@ use serde::{Deserialize, Serialize};
 use super::problem::Problem;
 use super::wire;
 
-/// A secret that is shorter could be guessed.
+/// The fewest characters of a webhook secret. A shorter one could be guessed.
 const SHORTEST_SECRET: usize = 16;
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PollingSettings {
-    /// A period, not a pause after the work.
+    /// The time from the start of one poll to the start of the next.
     #[serde(rename = "interval_ms", with = "wire::millis")]
     #[schemars(with = "wire::PositiveMillis")]
     pub interval: Duration,
-    /// Deliveries that trigger a targeted refresh.
+    /// Webhooks: a delivery makes the runner read the ticket or pull request that changed.
     pub webhook: Option<WebhookSettings>,
 }
 
-/// Deliveries come to `/webhooks/github` and `/webhooks/linear` of the server.
+/// Who may deliver webhooks to `/webhooks/github` and `/webhooks/linear` of the server.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct WebhookSettings {
@@ -34,7 +34,7 @@ pub struct WebhookSettings {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct WebhookSender {
-    /// The secret that deliveries are signed with. Without one none is taken.
+    /// The secret that deliveries are signed with. Without a secret no delivery is accepted.
     #[serde(with = "wire::secret")]
     #[schemars(with = "Option<wire::SecretText>")]
     pub secret: Option<SecretString>,

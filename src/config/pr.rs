@@ -1,4 +1,4 @@
-//! `pr`: which forge takes the branch, and how a pull request is made.
+//! Section `pr`: which forge gets the branch, and how a pull request is made.
 
 use schemars::JsonSchema;
 use secrecy::SecretString;
@@ -11,38 +11,39 @@ use super::wire;
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PrSettings {
-    /// Default: by the repository's remote.
+    /// The forge. Default: derived from the repository's remote.
     pub forge: Option<ForgeKind>,
     pub auto_create: bool,
     pub base_branch: String,
-    /// `owner/name` on the forge. Default: by the remote.
+    /// The repository on the forge, as `owner/name`. Default: derived from the remote.
     pub repo_slug: Option<String>,
-    /// The forge's own access. Default: the tracker's, else `$GITHUB_TOKEN` or `$GH_TOKEN`.
+    /// Access to the forge. Default: the tracker's, else `$GITHUB_TOKEN` or `$GH_TOKEN`.
     pub provider: ForgeProvider,
-    /// A template of the title, with `ticket` (key, title, url) and `summary`. Default: the ticket's key and title.
+    /// A template for the title; it can use `ticket` (key, title, url) and `summary`. Default: the ticket's key and title.
     pub title: Option<String>,
-    /// Conversations that a run has answered: resolved by us, or left to their people.
+    /// Review conversations that a run has answered: `answered` resolves them, `never` leaves that to the people in them.
     pub resolve_threads: ResolveThreads,
-    /// Use an open pull request that the branch already has.
+    /// Whether to use an open pull request that the branch already has.
     pub reuse_branch_pr: bool,
-    /// What to do when a person closed the pull request.
+    /// What to do when a person has closed the pull request.
     pub closed_pr_policy: ClosedPrPolicy,
-    /// Link the pull request on the ticket.
+    /// Whether the ticket gets a link to the pull request.
     pub attach_to_tracker: bool,
     /// Labels that the pull request gets.
     pub required_labels: Vec<String>,
-    /// `until_green`: opened as a draft, and ready for review when its checks pass.
+    /// Whether pull requests are opened as drafts. `until_green`: opened as a draft, and marked as ready for review when its checks pass.
     pub draft: DraftMode,
-    /// Our gates' result as a commit status.
+    /// Whether the result of the gates is published as a commit status.
     pub publish_gates: bool,
     pub reviewers: Vec<String>,
-    /// How the pull request shows what our review found: not at all, one comment per review, or one that is kept up to date.
+    /// How the pull request shows the findings of Dirigent's own review: not at all, in one comment per review, or in one comment that is
+    /// kept up to date.
     pub review_comment_mode: ReviewComment,
-    /// The first line of that comment.
+    /// The first line of that review comment, by which it is found again.
     pub review_comment_marker: String,
 }
 
-/// How we get into the forge.
+/// How Dirigent authenticates at the forge.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ForgeProvider {
@@ -58,7 +59,7 @@ pub struct ForgeProvider {
     #[serde(with = "wire::secret")]
     #[schemars(with = "Option<wire::SecretText>")]
     pub private_key: Option<SecretString>,
-    /// The app's installation.
+    /// The id of the app's installation.
     pub installation_id: Option<u64>,
 }
 
@@ -105,7 +106,7 @@ impl Default for PrSettings {
 }
 
 impl PrSettings {
-    /// What the file says, else what the remote's address suggests.
+    /// Returns the forge that the workflow file names, else the one that the remote's address suggests.
     pub fn resolve_forge(&self, remote_url: Option<&str>) -> ForgeKind {
         self.forge.unwrap_or(match remote_url {
             _ if self.repo_slug.is_some() => ForgeKind::Github,
@@ -116,12 +117,12 @@ impl PrSettings {
         })
     }
 
-    /// `owner/name` on the forge: as it is written, else by the remote.
+    /// Returns `owner/name` on the forge: from the workflow file, else from the remote's address. `None` if neither has one.
     pub fn slug(&self, remote_url: Option<&str>) -> Option<String> {
         self.repo_slug.clone().or_else(|| slug_of(remote_url?))
     }
 
-    /// Where the forge's repositories are for git: `https://github.com`, or the Enterprise server itself.
+    /// Returns the address under which git finds the forge's repositories: `https://github.com`, or that of the Enterprise server.
     pub fn git_address(&self) -> String {
         let api = self.provider.api_url.as_deref().unwrap_or("https://api.github.com").trim().trim_end_matches('/');
         let api = api.strip_suffix("/api/v3").unwrap_or(api);
@@ -153,14 +154,14 @@ fn is_github(url: &str) -> bool {
     host(url).eq_ignore_ascii_case("github.com") || host(url).eq_ignore_ascii_case("ssh.github.com")
 }
 
-/// The host of `https://host/...`, `ssh://git@host:22/...` or `git@host:...`; nothing of a path.
+/// Returns the host of `https://host/...`, `ssh://git@host:22/...` or `git@host:...`; empty for an absolute path.
 fn host(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let host = rest.split(['/', ':']).next().unwrap_or_default();
     host.rsplit('@').next().unwrap_or_default()
 }
 
-/// The last two parts of the path.
+/// Returns the last two parts of the address's path as `owner/name`.
 fn slug_of(url: &str) -> Option<String> {
     let path = match url.split_once("://") {
         Some((_, rest)) => rest.split_once('/')?.1,

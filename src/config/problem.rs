@@ -1,14 +1,14 @@
-//! A setting that cannot be what it is. The loader adds file, line and column.
+//! A problem with a setting. The loader adds file, line and column.
 
-/// One finding about one key.
+/// One problem with one key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// Full path of the key, such as `merge.method`.
     pub path: String,
     pub message: String,
-    /// How to put it right.
+    /// How to correct it.
     pub help: Option<String>,
-    /// Other keys that this follows from: while one of them is wrong, this is not worth saying.
+    /// Keys that this problem may follow from. While one of them is wrong, this problem is not reported.
     pub depends_on: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! `review`: the separate read-only run that reads the head before people do.
+//! Section `review`: a separate read-only run of an agent that reviews the head before people do.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
@@ -11,22 +11,22 @@ use crate::domain::finding::Severity;
 #[serde(default)]
 pub struct ReviewSettings {
     pub enabled: bool,
-    /// The reviewer's profile: a prompt of Codex, an agent of Claude Code or of pi, by its file's name. Without such a file, the
-    /// built-in reviewer.
+    /// The reviewer's profile, by its file's name: a prompt of Codex, or an agent of Claude Code or of pi. Without such a file the built-in
+    /// reviewer is used.
     pub agent: Option<String>,
-    /// Default: `worker.runtime`.
+    /// The runtime of the reviewer. Default: `worker.runtime`.
     pub runtime: Option<Runtime>,
     pub model: Option<String>,
-    /// The model's provider, where the agent wants one.
+    /// The model's provider, for agents that need one.
     pub model_provider: Option<String>,
     pub thinking_level: Option<String>,
     pub output_format: ReviewFormat,
-    /// Reviews of one ticket.
+    /// The most reviews of one ticket.
     #[schemars(range(min = 1))]
     pub max_passes: u32,
-    /// Bots whose remarks get one round of rework.
+    /// Bots whose remarks lead to one round of rework.
     pub bots: Vec<String>,
-    /// Findings at these severities lead to rework.
+    /// Findings of these severities lead to rework.
     #[schemars(schema_with = "severities")]
     pub fix_consideration_severities: Vec<Severity>,
 }

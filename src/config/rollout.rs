@@ -1,4 +1,4 @@
-//! `rollout`: how far Dirigent may go, and the switches that stop it.
+//! Section `rollout`: how much Dirigent may change, and the switches that stop it.
 
 use std::path::PathBuf;
 
@@ -12,13 +12,13 @@ use super::wire;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RolloutSettings {
-    /// `observe` writes nothing, `mutate` everything but merges, `merge` all.
+    /// `observe` changes nothing outside, `mutate` does everything except merges, `merge` does everything.
     pub mode: RolloutMode,
-    /// Refuse `mutate` and `merge` until `dirigent doctor` passed for this very content.
+    /// Whether `mutate` and `merge` are refused until `dirigent doctor` has passed for exactly this content of the workflow file.
     pub preflight_required: bool,
-    /// On a ticket or pull request: hands off.
+    /// A label that stops all work on the ticket or pull request that has it.
     pub kill_switch_label: String,
-    /// While this file exists nothing runs. Default: `.dirigent/pause` in the repository.
+    /// While this file exists, nothing runs. Default: `.dirigent/pause` in the repository.
     #[schemars(with = "wire::PathText")]
     pub kill_switch_file: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! `server`: the HTTP API and dashboard.
+//! Section `server`: the HTTP API and the dashboard.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -10,23 +10,23 @@ use serde::{Deserialize, Serialize};
 use super::problem::Problem;
 use super::wire;
 
-/// A token that is shorter could be guessed.
+/// The fewest characters of a token. A shorter one could be guessed.
 const SHORTEST_TOKEN: usize = 16;
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ServerSettings {
-    /// Left out is off; 0 takes any free port.
+    /// The port to listen at. Without it there is no server; 0 takes any free port.
     pub port: Option<u16>,
-    /// Where to listen. Anything but this machine itself needs a token, for looking too.
+    /// The address to listen at. If other machines can reach it, a token is needed, also for reading.
     pub host: String,
-    /// Other names that people and proxies reach it by. A request for a name that is not known is refused.
+    /// Further host names by which people and proxies reach the server. A request for an unknown host name is refused.
     pub names: Vec<String>,
-    /// Needed for anything that changes something. Generated where there is none.
+    /// The token that requests need to change something. If none is set, one is generated.
     #[serde(with = "wire::secret")]
     #[schemars(with = "Option<wire::SecretText>")]
     pub token: Option<SecretString>,
-    /// More of them, each with the name of whoever has it: that name is in the story of a ticket.
+    /// Further tokens, by the name of the person or program that has the token. This name is recorded in the ticket's history.
     #[serde(with = "wire::secret_map")]
     #[schemars(with = "BTreeMap<String, wire::SecretText>")]
     pub tokens: BTreeMap<String, SecretString>,
@@ -43,12 +43,12 @@ impl ServerSettings {
         self.token.iter().chain(self.tokens.values())
     }
 
-    /// Whether only this machine can reach it. A name that is not an address may be anything.
+    /// Whether only this machine can reach the server. A host name other than `localhost` counts as reachable by others.
     pub fn is_loopback(&self) -> bool {
         self.host == "localhost" || self.address().is_some_and(|address| address.is_loopback())
     }
 
-    /// `None` for a name other than `localhost`.
+    /// Returns the address of `host`; `None` for a name other than `localhost`.
     pub fn address(&self) -> Option<IpAddr> {
         let host = self.host.trim_start_matches('[').trim_end_matches(']');
         if host == "localhost" { Some(IpAddr::from([127, 0, 0, 1])) } else { host.parse().ok() }
@@ -88,7 +88,7 @@ impl ServerSettings {
     }
 }
 
-/// What stands in stories and logs: one short word.
+/// Whether the text can name the holder of a token in ticket histories and logs: letters, digits and `-_.@`, at most 64 bytes.
 fn is_a_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= 64 && name.chars().all(|c| c.is_alphanumeric() || "-_.@".contains(c))
 }

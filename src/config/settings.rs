@@ -1,4 +1,4 @@
-//! All sections together, and what the engine is told of them.
+//! All sections together, and the policy that the engine gets from them.
 
 use schemars::JsonSchema;
 use secrecy::SecretString;
@@ -35,10 +35,10 @@ use crate::domain::ids::PoolName;
 use crate::domain::route::Route;
 use crate::domain::time::LocalDays;
 
-/// What was done during the last day is what people want to see.
+/// How long finished jobs stay visible: people want to see what was done during the last day.
 const ARCHIVE_AFTER: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
 
-/// The whole front matter, every value resolved.
+/// The whole front matter of the workflow file, with every value resolved.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Settings {
@@ -67,8 +67,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// What the engine sees. `content_hash` is the hash of the workflow file; `preflight_missing` says that `doctor`
-    /// has not passed for it (only matters when `rollout.preflight_required` is on).
+    /// Returns what the engine sees. `content_hash` is the hash of the workflow file. `preflight_missing` says that `doctor` has not passed
+    /// for this content; it only matters when `rollout.preflight_required` is on.
     pub fn policy(&self, content_hash: &str, preflight_missing: bool) -> Policy {
         let guards = self.guards_not_in_force();
         Policy {
@@ -179,7 +179,7 @@ impl Settings {
         }
     }
 
-    /// The routes of the file, and last the one for every other ticket.
+    /// Returns the routes of the workflow file, then the route for reviews, and last the route for every other ticket.
     fn routes(&self) -> Vec<RoutePolicy> {
         let review = (self.review.enabled || self.review.runtime.is_some() || self.review.model.is_some()).then(|| {
             agent::RouteSettings {
@@ -220,7 +220,7 @@ impl Settings {
         }
     }
 
-    /// The model that a worker gets where no route says otherwise, if the file names one.
+    /// Returns the model that a worker gets if no route sets another. `None` if the workflow file names none.
     pub fn default_model(&self) -> Option<&str> {
         match self.worker.runtime {
             Runtime::Codex => self.codex.model.as_deref(),
@@ -231,7 +231,7 @@ impl Settings {
         }
     }
 
-    /// The command line that starts an agent of this kind.
+    /// Returns the command line that starts an agent of this runtime. It may be empty.
     pub fn command(&self, runtime: Runtime) -> &str {
         match runtime {
             Runtime::Codex => &self.codex.command,
@@ -252,17 +252,18 @@ impl Settings {
         }
     }
 
-    /// The credentials that workers of this kind share.
+    /// Returns the credential pool of this runtime: its workers share one usage limit.
     pub fn pool(&self, runtime: Runtime) -> PoolName {
         PoolName::new(self.agent.pool.as_deref().unwrap_or(runtime.name()))
     }
 
-    /// The state of a ticket whose work is merged.
+    /// Returns the state that a ticket is moved to when its work is merged.
     pub fn completion_state(&self) -> &str {
         self.merge.completion_state.as_deref().unwrap_or(self.tracker.kind.completion_state())
     }
 
-    /// Every secret of a tracker, forge or server, so that none reaches a worker.
+    /// Returns the secrets of tracker, forge, webhooks, server and notifications, so that none reaches a worker. `pr.provider.token` is not
+    /// included: the caller adds it where the forge uses it.
     pub fn secrets(&self) -> Vec<SecretString> {
         let provider = &self.tracker.provider;
         [
@@ -280,7 +281,7 @@ impl Settings {
         .collect()
     }
 
-    /// What cannot be, once every value has its type.
+    /// Returns the problems of the settings that their types alone do not rule out.
     pub fn check(&self) -> Vec<Problem> {
         let mut problems = self.tracker.check();
         problems.extend(self.workspace.check());
@@ -301,7 +302,8 @@ impl Settings {
         problems
     }
 
-    /// A pull request of a forge is merged there; what is not on one cannot be prepared by a run.
+    /// Checks that the merge executor fits the forge: a pull request on GitHub cannot be merged locally, and without a forge a run cannot
+    /// prepare merges.
     fn check_executor(&self) -> Vec<Problem> {
         let because = match (self.merge.executor, self.pr.forge) {
             (MergeExecutor::Local, Some(ForgeKind::Github)) => {
@@ -318,7 +320,7 @@ impl Settings {
         vec![Problem::new("merge.executor", message).with_help(because).depending_on("pr.forge")]
     }
 
-    /// Anybody can open an issue on GitHub. Without a word about whose are meant, nothing is done about any.
+    /// Checks that a workflow file for GitHub says whose issues are worked on, unless the mode is `observe`: anybody can open one there.
     fn check_whose(&self) -> Option<Problem> {
         let tracker = &self.tracker;
         let said = !tracker.required_labels.is_empty()

@@ -1,4 +1,4 @@
-//! `tracker`: where tickets come from, which ones count, and whose words count.
+//! Section `tracker`: where tickets come from, which ones are worked on, and whose comments are trusted.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,9 +16,9 @@ use crate::domain::comment::TrustLevel;
 pub struct TrackerSettings {
     /// Which tracker holds the tickets. Required.
     pub kind: TrackerKind,
-    /// What the chosen tracker needs; each kind knows its own keys.
+    /// The settings of the chosen tracker; each kind has its own keys.
     pub provider: Provider,
-    /// Labels a ticket must all carry. A blank one matches nothing.
+    /// Labels that a ticket must all have. A blank one matches nothing.
     pub required_labels: Vec<String>,
     /// States in which a ticket is worked on. Default: the tracker's own.
     pub active_states: Vec<String>,
@@ -26,16 +26,16 @@ pub struct TrackerSettings {
     pub terminal_states: Vec<String>,
     /// If not empty, only tickets by these accounts are eligible.
     pub authors: Vec<String>,
-    /// Whose words trigger, steer, approve and un-block.
+    /// Trust levels of people whose comments may trigger, steer, approve and unblock.
     #[schemars(schema_with = "trust_levels")]
     pub trusted: Vec<TrustLevel>,
-    /// Accounts whose words count whatever their permission.
+    /// Accounts that are trusted whatever their permission is.
     pub trusted_accounts: Vec<String>,
-    /// The name that people address it by: `@name ...` and `/name ...`.
+    /// The name by which people address Dirigent in comments: `@name ...` and `/name ...`.
     pub mention: String,
-    /// Comments that only say one of these are not remarks.
+    /// Comments that consist of one of these only acknowledge something: they ask for nothing.
     pub acknowledgements: Vec<String>,
-    /// What happens to text by anybody else when a prompt is made.
+    /// What happens to text of untrusted people when a prompt is made.
     pub untrusted_text: UntrustedText,
     /// What happens to the labels of a ticket whose work is done.
     pub on_done: OnDone,
@@ -55,7 +55,7 @@ pub enum TrackerKind {
     Tk,
     Github,
     Linear,
-    /// Lives in memory; for tests.
+    /// Keeps its tickets in memory; for tests.
     Memory,
 }
 
@@ -67,7 +67,7 @@ pub enum UntrustedText {
     Fence,
 }
 
-/// The keys of all trackers; [`TrackerKind::provider_keys`] says whose each is.
+/// The keys of all trackers; [`TrackerKind::provider_keys`] lists those of each kind.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Provider {
@@ -88,7 +88,7 @@ pub struct Provider {
     #[serde(with = "wire::secret")]
     #[schemars(with = "Option<wire::SecretText>")]
     pub private_key: Option<SecretString>,
-    /// github: the app's installation.
+    /// github: the id of the app's installation.
     pub installation_id: Option<u64>,
     /// linear: an API key.
     #[serde(with = "wire::secret")]
@@ -102,25 +102,25 @@ pub struct Provider {
     pub project_slug: Option<String>,
     /// github, linear: only tickets of this assignee (`me`, a login or an id).
     pub assignee: Option<String>,
-    /// linear: whether a label that is not there may be made. Default: no.
+    /// linear: whether a missing label may be created. Default: no.
     pub create_labels: Option<bool>,
     /// github: only issues of this milestone, by its title.
     pub milestone: Option<String>,
-    /// github: a state and the label that stands for it, for each state.
+    /// github: the label that stands for each state, by state.
     pub state_labels: BTreeMap<String, String>,
-    /// github: the project whose column is the state.
+    /// github: the project whose status column is the ticket's state.
     pub project: Option<ProjectBoard>,
-    /// github, linear: what a worker may ask the API for. Default: `read`; for linear `write` in a file without `orchestration.states` and
-    /// `pr`, whose prompt moves the ticket itself.
+    /// github, linear: what a worker may do through the tracker's API. Default: `read`; for linear `write` in a file without
+    /// `orchestration.states` and `pr`, whose prompt moves the ticket itself.
     pub agent_tool: AgentTool,
-    /// github, linear: whether a person uses our account as well. Default: an app's is its own, any other is shared.
+    /// github, linear: whether a person uses Dirigent's account as well. Default: an app's account is its own, any other is shared.
     pub account: Option<AccountUse>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ProjectBoard {
-    /// The organisation or person that it belongs to. Default: the repository's owner.
+    /// The organisation or person that the project belongs to. Default: the repository's owner.
     pub owner: Option<String>,
     #[schemars(range(min = 1))]
     pub number: u64,
@@ -145,19 +145,19 @@ pub enum AgentTool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AccountUse {
-    /// Nobody else writes with it.
+    /// Only Dirigent writes with this account.
     Own,
-    /// Its owner writes with it, too.
+    /// The account's owner writes with it, too.
     Shared,
 }
 
 impl Provider {
-    /// `token: gh` means the login of GitHub's own command.
+    /// Whether the token is written as `gh`, which means the login of GitHub's own command `gh`.
     pub fn asks_gh(&self) -> bool {
         self.token.as_ref().is_some_and(|token| token.expose_secret().trim() == "gh")
     }
 
-    /// The token, if it is one.
+    /// Returns the token if it is written in the file; `None` for `gh`.
     pub fn written_token(&self) -> Option<&SecretString> {
         self.token.as_ref().filter(|_| !self.asks_gh())
     }
@@ -209,7 +209,7 @@ impl Provider {
     }
 }
 
-/// `owner/name`, taken apart.
+/// Splits `owner/name`; `None` if the text is not of this form.
 pub fn split_slug(slug: &str) -> Option<(&str, &str)> {
     let (owner, name) = slug.trim().split_once('/')?;
     let is_name = |part: &str| {
@@ -219,7 +219,7 @@ pub fn split_slug(slug: &str) -> Option<(&str, &str)> {
     (is_name(owner) && is_name(name)).then_some((owner, name))
 }
 
-/// The `owner/name` of a remote's address.
+/// Returns the `owner/name` of a remote's address; `None` if it has none.
 pub fn slug_of_remote(url: &str) -> Option<String> {
     let path = match url.split_once("://") {
         Some((_, rest)) => rest.split_once('/')?.1,
@@ -230,7 +230,7 @@ pub fn slug_of_remote(url: &str) -> Option<String> {
     split_slug(path).map(|(owner, name)| format!("{owner}/{name}"))
 }
 
-/// What people write to say that they have seen something.
+/// Comments that people write only to say that they have seen something.
 const ACKNOWLEDGEMENTS: &[&str] =
     &["lgtm", "thanks", "thank you", "thx", "ok", "okay", "nice", "great", "cool", "+1", "👍", "🎉", "❤️", "🚀"];
 
@@ -285,7 +285,7 @@ impl TrackerKind {
         }
     }
 
-    /// The state of a ticket whose work is merged.
+    /// Returns the state that a ticket is moved to when its work is merged.
     pub fn completion_state(self) -> &'static str {
         match self {
             Self::Tk | Self::Github | Self::Memory => "closed",
@@ -293,17 +293,17 @@ impl TrackerKind {
         }
     }
 
-    /// Whether people have accounts there, so that they can be named and are told.
+    /// Whether people have accounts in this tracker, so that a mention notifies them.
     pub fn has_accounts(self) -> bool {
         matches!(self, Self::Github | Self::Linear)
     }
 
-    /// Whether a ticket has a place for links of its own. GitHub shows a pull request that names the issue by itself.
+    /// Whether a ticket has a place for links besides comments. GitHub needs none: it shows pull requests that mention the issue.
     pub fn keeps_links(self) -> bool {
         matches!(self, Self::Linear)
     }
 
-    /// The keys under `tracker.provider` that this kind knows.
+    /// Returns the keys under `tracker.provider` that this kind knows.
     pub fn provider_keys(self) -> &'static [&'static str] {
         match self {
             Self::Tk => &["dir"],
@@ -337,7 +337,7 @@ impl TrackerKind {
 }
 
 impl Provider {
-    /// Without a scope every ticket that the key can see would be ours.
+    /// Checks the keys of Linear. A team or a project is required: without one, every ticket that the API key can see would count.
     fn check_linear(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         if self.team_key.is_none() && self.project_slug.is_none() {

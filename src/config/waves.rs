@@ -1,4 +1,4 @@
-//! `waves`: tickets in layers of their dependency graph.
+//! Section `waves`: working on tickets in layers (waves) of their dependency graph.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,6 +6,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct WavesSettings {
-    /// A wave opens when the one before is verified.
+    /// Whether a wave starts only when the one before is verified.
     pub enabled: bool,
 }

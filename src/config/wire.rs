@@ -1,13 +1,13 @@
-//! How durations, secrets and paths are written in the file: serde adapters and the schema formats that go with them.
+//! How durations, secrets and paths are written in the workflow file: serde adapters and the schema formats that go with them.
 
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-/// What a masked secret looks like wherever settings are shown.
+/// What is shown in place of a secret wherever settings are shown.
 pub const MASK: &str = "***";
 
-/// Schema formats that the loader gives a meaning to.
+/// The values of `format` in the schema that the loader interprets: duration, secret and path.
 pub const FORMAT_DURATION: &str = "duration-ms";
 pub const FORMAT_SECRET: &str = "secret";
 pub const FORMAT_PATH: &str = "path";
@@ -34,31 +34,31 @@ macro_rules! marker {
 }
 
 marker! {
-    /// Milliseconds, or text such as `30s`. Zero is off.
+    /// A duration as milliseconds or as text such as `30s`. Zero is off.
     Millis, json_schema!({ "type": ["integer", "string"], "format": FORMAT_DURATION, "minimum": 0 })
 }
 marker! {
-    /// Milliseconds above zero, or text such as `30s`.
+    /// A duration above zero, as milliseconds or as text such as `30s`.
     PositiveMillis, json_schema!({ "type": ["integer", "string"], "format": FORMAT_DURATION, "minimum": 1 })
 }
 marker! {
-    /// Milliseconds, or text such as `30s`. Zero or less is off.
+    /// A duration as milliseconds or as text such as `30s`. Zero or less is off.
     MillisOrOff, json_schema!({ "type": ["integer", "string"], "format": FORMAT_DURATION })
 }
 marker! {
-    /// A secret, usually `$NAME`.
+    /// A secret, usually written as `$NAME`.
     SecretText, json_schema!({ "type": "string", "format": FORMAT_SECRET })
 }
 marker! {
-    /// A path: `$NAME`, `~` and relative to the workflow file.
+    /// A path. `$NAME` and `~` are expanded; a relative path is relative to the workflow file.
     PathText, json_schema!({ "type": "string", "format": FORMAT_PATH })
 }
 marker! {
-    /// Anything, passed on unchanged.
+    /// Any value; it is passed on unchanged.
     Anything, json_schema!(true)
 }
 
-/// A `Duration` as whole milliseconds. Negative numbers read as zero.
+/// Serde adapter for a `Duration` as whole milliseconds. Negative numbers are read as zero.
 pub mod millis {
     use std::time::Duration;
 
@@ -74,7 +74,7 @@ pub mod millis {
     }
 }
 
-/// The same where the key may be left out.
+/// Serde adapter for an optional `Duration` as whole milliseconds.
 pub mod optional_millis {
     use std::time::Duration;
 
@@ -93,7 +93,7 @@ pub mod optional_millis {
     }
 }
 
-/// A secret that serializes as [`MASK`].
+/// Serde adapter for an optional secret. It serializes as [`MASK`].
 pub mod secret {
     use secrecy::SecretString;
     use serde::{Deserialize, Deserializer, Serializer};
@@ -110,7 +110,7 @@ pub mod secret {
     }
 }
 
-/// Named secrets; each serializes as [`MASK`].
+/// Serde adapter for secrets by name. Each serializes as [`MASK`].
 pub mod secret_map {
     use std::collections::BTreeMap;
 
@@ -127,7 +127,7 @@ pub mod secret_map {
     }
 }
 
-/// A list; a single value is a list of one.
+/// A list. A single value is read as a list with one element.
 #[derive(serde::Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum OneOrMany<T> {
@@ -146,12 +146,12 @@ where
     })
 }
 
-/// The schema of a word out of a fixed list, for enums that live in `domain`.
+/// Returns the schema of one word out of a fixed list, for enums that are defined in `domain`.
 pub fn one_of(words: &[&str]) -> Schema {
     json_schema!({ "type": "string", "enum": words })
 }
 
-/// A list of such words.
+/// Returns the schema of a list of such words.
 pub fn list_of(words: &[&str]) -> Schema {
     json_schema!({ "type": "array", "items": { "type": "string", "enum": words } })
 }

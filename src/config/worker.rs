@@ -1,4 +1,4 @@
-//! `worker`: which agent runs, where, and with which environment.
+//! Section `worker`: which agent runs, where, and with which environment.
 
 use std::collections::BTreeMap;
 
@@ -14,17 +14,17 @@ use super::wire;
 pub struct WorkerSettings {
     /// The agent that does the work.
     pub runtime: Runtime,
-    /// Where its process lives.
+    /// Where the agent's process runs.
     pub place: WorkerPlace,
-    /// Names (or `PREFIX_*`) of variables that a worker gets from our environment, besides the base list.
+    /// Names (or `PREFIX_*`) of variables that a worker gets from the runner's environment, in addition to the built-in list.
     pub env_pass: Vec<String>,
-    /// Variables set for every worker; `$NAME` expands.
+    /// Variables that are set for every worker; `$NAME` is expanded.
     #[serde(with = "wire::secret_map")]
     #[schemars(with = "BTreeMap<String, wire::SecretText>")]
     pub env: BTreeMap<String, SecretString>,
-    /// Hosts that workers are spread over.
+    /// Hosts that workers are distributed over.
     pub ssh_hosts: Vec<String>,
-    /// At most this many workers on one host.
+    /// The most workers on one host.
     #[schemars(range(min = 1))]
     pub max_concurrent_agents_per_host: Option<u32>,
 }
@@ -61,7 +61,7 @@ impl Runtime {
         }
     }
 
-    /// Variables that this agent needs from our environment: its own key and home.
+    /// Returns the variables that this agent needs from the runner's environment: its own API key and home directory.
     pub fn env_pass(self) -> &'static [&'static str] {
         match self {
             Self::Codex => &["OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_HOME"],

@@ -1,4 +1,4 @@
-//! `workspace`: where runs work, and what happens to what they leave behind.
+//! Section `workspace`: where runs work, and what happens to the files and changes that they leave behind.
 
 use std::path::{Path, PathBuf};
 
@@ -13,49 +13,51 @@ use super::wire;
 pub struct WorkspaceSettings {
     /// `worktree`: a fresh git worktree per run. `directory`: one directory per ticket, filled by `hooks.after_create`.
     pub mode: WorkspaceMode,
-    /// Why it is this mode, for `doctor`.
+    /// Why the mode is what it is, shown by `doctor`.
     #[serde(skip)]
     pub mode_reason: ModeReason,
-    /// Where workspaces are made. Must not lie inside the repository's work tree.
+    /// The folder in which workspaces are made. It must not lie inside the repository's work tree.
     #[schemars(with = "wire::PathText")]
     pub root: PathBuf,
     /// The repository that worktrees are made from: a path, or an address that is cloned. Default: the directory of the workflow file.
     #[schemars(with = "wire::PathText")]
     pub repo: PathBuf,
-    /// The address that the file names; `repo` is then a clone of ours.
+    /// The address in `workspace.repo`, if it is one. `repo` is then the path of Dirigent's own clone.
     #[serde(skip)]
     pub clone_of: Option<String>,
-    /// The folder that holds `.dirigent/` and `.tickets/`: the repository, or that of the workflow file where the repository is a clone of ours.
+    /// The folder that holds `.dirigent/` and `.tickets/`: the repository, or the workflow file's folder where the repository is Dirigent's
+    /// own clone.
     #[serde(skip)]
     pub home: PathBuf,
     /// The ref that new branches start from. Default: `pr.base_branch`.
     pub base: String,
-    /// A branch is this, the ticket's key, a dash and a slug.
+    /// The beginning of branch names: a branch is this prefix, the ticket's key, a dash and a slug of the title.
     pub branch_prefix: String,
-    /// `tracker`: the name that the board proposes for the ticket's branch, where it is a usable one that has the ticket's key in it.
+    /// `prefix`: branches are named with `branch_prefix`. `tracker`: a branch gets the name that the board proposes for the ticket, if this
+    /// name is usable and contains the ticket's key.
     pub branch: BranchSource,
-    /// Whether a workspace outlives its run.
+    /// Whether a workspace is kept after its run.
     pub keep: Keep,
-    /// What becomes of uncommitted changes of a run that succeeded.
+    /// What happens to uncommitted changes of a run that succeeded.
     pub on_dirty: OnDirty,
-    /// How commits of workers and merges are made. Default: as the user's git says.
+    /// How commits of workers and merge commits are made. Default: as the user's git is configured.
     pub commit: CommitSettings,
 }
 
-/// What is left out is the user's git's affair.
+/// How commits are made. For a key that is left out, the user's git configuration applies.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CommitSettings {
-    /// `Name <mail>`, as author and committer.
+    /// Author and committer of commits, as `Name <mail>`.
     pub author: Option<String>,
-    /// Adds a `Signed-off-by` line.
+    /// Whether commits get a `Signed-off-by` line.
     pub signoff: bool,
-    /// Whether commits are signed, with the key and the program of the user's git. Default: its `commit.gpgSign`.
+    /// Whether commits are signed, with the key and the program that the user's git is configured with. Default: git's `commit.gpgSign`.
     pub sign: Option<bool>,
 }
 
 impl CommitSettings {
-    /// Name and mail of `author`; `None` where it is not written or cannot be read.
+    /// Returns name and mail of `author`; `None` if it is not set or malformed.
     pub fn identity(&self) -> Option<(&str, &str)> {
         let (name, rest) = self.author.as_deref()?.split_once('<')?;
         let (name, mail) = (name.trim(), rest.trim_end().strip_suffix('>')?.trim());
@@ -86,7 +88,7 @@ pub enum ModeReason {
     #[default]
     Default,
     Written,
-    /// `hooks.after_create` clones and there is no `workspace.repo`.
+    /// `hooks.after_create` clones a repository and `workspace.repo` is not set.
     HookClones,
 }
 
@@ -186,7 +188,7 @@ impl WorkspaceSettings {
     }
 }
 
-/// `https://...`, `ssh://...`, `git@host:path`.
+/// Whether the text is an address such as `https://...`, `ssh://...` or `git@host:path`, not a path.
 pub fn is_url(text: &str) -> bool {
     if text.contains("://") {
         return true;
@@ -194,7 +196,8 @@ pub fn is_url(text: &str) -> bool {
     text.split_once(':').is_some_and(|(host, _)| host.contains('@') && !host.contains('/'))
 }
 
-/// Why an address is not used. A secret in it would end up in git's configuration, where workers read it.
+/// Says why an address cannot be cloned; `None` if it can. A secret in the address is refused because it would end up in git's
+/// configuration, which workers can read.
 fn unfit_address(url: &str) -> Option<&'static str> {
     let (scheme, rest) = url.split_once("://")?;
     let authority = rest.split('/').next().unwrap_or_default();

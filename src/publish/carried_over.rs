@@ -1,5 +1,6 @@
-//! What an agent's hooks say about helpers of its own. Inside a run it is recorded in the run's artifacts, from where the runner
-//! carries it over; elsewhere the hook command changes the file itself.
+//! Reports that an agent's hooks make about the agent's own helpers (subagents, teammates). Inside a run, `dirigent hook` appends each
+//! report to a file in the run's artifacts, and the runner carries it over into `agent-state.json`. Outside of a run, `dirigent hook`
+//! changes `agent-state.json` itself.
 
 use std::fs::OpenOptions;
 use std::io::{Read, Seek, SeekFrom};
@@ -14,13 +15,13 @@ use crate::config::observability::ModelTier;
 use crate::domain::time::Timestamp;
 use crate::launcher::environment::Secrets;
 
-/// In the run's artifacts, one JSON object per line.
+/// Name of the file in a run's artifacts that holds the reports, one JSON object per line.
 pub const RECORD: &str = "teammates.jsonl";
-/// More than this at once is not a hook's doing; the rest is read the next time.
+/// How many bytes are read from the record at once; the rest is read the next time. Hooks never write more than this in one interval.
 const READ_AT_ONCE: u64 = 256 << 10;
 const TEXT_LIMIT: usize = 200;
 
-/// One event of an agent's hooks.
+/// One event that an agent's hooks reported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "event")]
 pub enum TeammateReport {
@@ -32,7 +33,8 @@ pub enum TeammateReport {
 }
 
 impl TeammateReport {
-    /// The name is the helper's own; inside a run it stands behind the worker's.
+    /// Returns the report with `worker/` put before the helper's name, so that helpers of different workers stay apart. `None` for the
+    /// end of the agent's session, which does not end the runner's session.
     pub fn of_worker(self, worker: &str) -> Option<Self> {
         let under = |name: String| format!("{worker}/{}", clip(&name));
         Some(match self {
@@ -42,7 +44,7 @@ impl TeammateReport {
             Self::Stopped { name, well } => Self::Stopped { name: under(name), well },
             Self::Idle { name } => Self::Idle { name: under(name) },
             Self::TaskCompleted { name, task, subject } => Self::TaskCompleted { name: under(name), task, subject },
-            // The agent's session, which is a part of the run. The runner's goes on.
+            // The agent's session is only a part of the run. The runner's session continues.
             Self::SessionEnded => return None,
         })
     }
@@ -97,10 +99,10 @@ fn clip(text: &str) -> String {
     text.chars().take(TEXT_LIMIT).collect()
 }
 
-/// The whole lines after `position`, which moves on behind them. A line that is not a report is passed over: the folder is the
-/// worker's to write to.
+/// Reads the complete lines after `position`, and moves `position` behind them. Lines that are not reports are skipped, because the
+/// worker can write anything into this folder.
 pub fn read_from(path: &Path, position: &mut u64) -> Vec<TeammateReport> {
-    // A pipe or a link in its place must not hold us up or lead elsewhere.
+    // The worker may put a pipe or a symbolic link in its place: the one must not block the runner, the other must not be followed.
     let careful = (OFlag::O_NONBLOCK | OFlag::O_NOFOLLOW).bits();
     let Ok(mut file) = OpenOptions::new().read(true).custom_flags(careful).open(path) else { return Vec::new() };
     let mut text = Vec::new();
@@ -109,7 +111,7 @@ pub fn read_from(path: &Path, position: &mut u64) -> Vec<TeammateReport> {
     }
     let whole = match text.iter().rposition(|byte| *byte == b'\n') {
         Some(end) => end + 1,
-        // One line that fills everything is given up.
+        // A single line that fills the whole buffer is skipped.
         None if text.len() as u64 == READ_AT_ONCE => text.len(),
         None => 0,
     };

@@ -1,6 +1,5 @@
-//! What a runner tells the outside besides its adapters: `agent-state.json`, which shows the runs as a team of agents, and
-//! notifications. Nothing here decides anything, and
-//! nothing that goes wrong here stops the runner.
+//! What a runner tells the outside world apart from its adapters: `agent-state.json`, which shows the runs as a team of agents, and
+//! notifications. Nothing here takes decisions, and no failure here stops the runner.
 
 mod carried_over;
 pub mod notify;

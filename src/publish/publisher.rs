@@ -1,4 +1,4 @@
-//! Keeps `agent-state.json` up to date for as long as the runner works: at most four times per second, at least once per minute.
+//! Keeps `agent-state.json` up to date while the runner works: it is written at most four times per second and at least every 30 seconds.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,24 +15,24 @@ use crate::runtime::{Handle, News, Published, now};
 use crate::worker::run_directory;
 
 const AT_MOST_EVERY: Duration = Duration::from_millis(250);
-/// Readers take a file that is five minutes old for one whose writer died.
+/// Readers of the file assume that its writer died when the file is five minutes old.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(30);
-/// How often the records of workers' hooks are looked at.
+/// How often the records of the workers' hooks are read.
 const HOOKS_EVERY: Duration = Duration::from_secs(1);
 
-/// What is published, and where.
+/// What is published, and into which file.
 pub struct Publication {
     pub file: TeamStateFile,
     pub identity: TeamIdentity,
-    /// The runner's folder, in which every run has its own.
+    /// The runner's state folder, which holds one folder per run.
     pub state_dir: PathBuf,
     pub secrets: Secrets,
 }
 
-/// Writes until the driver is gone; its last picture says that the session is over.
+/// Writes the file until the driver (the runner's loop) is gone. The last write says that the session is over.
 pub async fn publish(publication: Publication, handle: Handle) {
     let Handle { inbox, mut snapshots, news, .. } = handle;
-    // Only the driver's end of the watch tells when it is over.
+    // The snapshot channel closes when the driver drops its end; the other channels must not keep the runner alive.
     drop(inbox);
     let mut heard = news.subscribe();
     drop(news);
@@ -65,7 +65,7 @@ pub async fn publish(publication: Publication, handle: Handle) {
                     changed = true;
                 }
                 Err(RecvError::Lagged(_)) => {}
-                // The driver goes, and the watch tells it.
+                // The driver is going away; the snapshot channel will close next.
                 Err(RecvError::Closed) => tokio::time::sleep(AT_MOST_EVERY).await,
             },
             _ = look.tick() => changed |= hooks.carry_over(&mut picture, &publication.secrets),
@@ -76,7 +76,7 @@ pub async fn publish(publication: Publication, handle: Handle) {
     writer.write(&picture).await;
 }
 
-/// What the hooks of a run said last is heard before its end.
+/// Takes in a snapshot. For a run that is over, the last reports of its hooks are read first.
 fn see(picture: &mut TeamPicture, published: &Published, hooks: &mut HookRecords, secrets: &Secrets) {
     picture.see(published.at(), published.views(), |run| hooks.news_of(run, secrets));
 }
@@ -90,7 +90,7 @@ fn without_secrets(news: News, secrets: &Secrets) -> News {
     }
 }
 
-/// Says once that it cannot write, and once that it can again.
+/// Writes the file, and logs only the first failure and the first success after it.
 struct Writer {
     file: TeamStateFile,
     secrets: Secrets,
@@ -123,14 +123,14 @@ impl Writer {
     }
 }
 
-/// How far the records of live runs have been read.
+/// How many bytes of each live run's hook record have been read, by run id.
 struct HookRecords {
     state_dir: PathBuf,
     positions: BTreeMap<String, u64>,
 }
 
 impl HookRecords {
-    /// Whether there was something new.
+    /// Reads the new reports of all live runs into the picture. Returns whether there were any.
     fn carry_over(&mut self, picture: &mut TeamPicture, secrets: &Secrets) -> bool {
         let live: Vec<(String, String)> =
             picture.workers().map(|(run, name)| (run.to_owned(), name.to_owned())).collect();
@@ -145,7 +145,7 @@ impl HookRecords {
         news
     }
 
-    /// What the hooks of one run have said since the last look.
+    /// Reads what the hooks of one run have reported since the last call.
     fn news_of(&mut self, run: &str, secrets: &Secrets) -> Vec<TeammateReport> {
         let path = run_directory(&self.state_dir, &RunId::new(run)).join("artifacts").join(RECORD);
         let position = self.positions.entry(run.to_owned()).or_default();

@@ -1,4 +1,4 @@
-//! The runs as a team: what the runner's published pictures and news mean in the words of `agent-state.json`.
+//! Shows the runs as a team of agents: translates the runner's published snapshots and news into the terms of `agent-state.json`.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::runtime::News;
 const ROLE_LABEL: &str = "role:";
 const CONTENT_LIMIT: usize = 500;
 
-/// What the file says about the team as a whole.
+/// What `agent-state.json` says about the team as a whole.
 #[derive(Debug, Clone)]
 pub struct TeamIdentity {
     pub team_name: String,
@@ -26,12 +26,13 @@ pub struct TeamIdentity {
 #[derive(Debug)]
 pub struct TeamPicture {
     state: TeamState,
-    /// By a hash of the ticket's id, with the picture that showed the job last: there may be ten thousand.
+    /// The last known phase of each ticket and the round in which it was last seen, by a hash of the ticket's id. The hash keeps the map
+    /// small: there may be ten thousand tickets.
     phases: BTreeMap<u64, (Phase, u32)>,
     round: u32,
-    /// Live runs and the worker's name of each.
+    /// The name of the worker of each live run, by run id.
     workers: BTreeMap<String, String>,
-    /// How runs ended that a picture still shows.
+    /// Whether each run ended well, by run id, for runs that the last snapshot still showed as live.
     ended: BTreeMap<String, bool>,
     seen_before: bool,
 }
@@ -55,12 +56,12 @@ impl TeamPicture {
         &self.state
     }
 
-    /// Live runs and their workers' names.
+    /// Returns the id and the worker's name of each live run.
     pub fn workers(&self) -> impl Iterator<Item = (&str, &str)> {
         self.workers.iter().map(|(run, name)| (run.as_str(), name.as_str()))
     }
 
-    /// Takes in a picture, job by job. `last_words` are what a run's own hooks said before it ended.
+    /// Takes in a snapshot, job by job. `last_words` returns the last reports of a run's hooks; it is called for each run that is over.
     pub fn see(
         &mut self,
         at: Timestamp,
@@ -94,7 +95,7 @@ impl TeamPicture {
             last_words(&run).into_iter().for_each(|report| self.report(&name, report, at));
             self.run_over(&run, at);
         }
-        // In the order in which they were started: run ids sort by time.
+        // New teammates are added in the order in which they were started: run ids sort by time.
         for (run, mate) in live {
             self.workers.insert(run, mate.name.clone());
             self.state.add(mate);
@@ -130,7 +131,7 @@ impl TeamPicture {
 
     fn run_over(&mut self, run: &str, at: Timestamp) {
         let Some(name) = self.workers.remove(run) else { return };
-        // Where the news was missed, nothing bad is known.
+        // If the news about the end of this run was missed, the run counts as ended well.
         let well = self.ended.remove(run).unwrap_or(true);
         let status = if well { TeammateStatus::Completed } else { TeammateStatus::Failed };
         self.state.set_status(&name, status, None, at);
@@ -158,7 +159,7 @@ impl TeamPicture {
         }
     }
 
-    /// What a worker's own hooks reported.
+    /// Takes in a report of a worker's hooks.
     pub fn report(&mut self, worker: &str, report: TeammateReport, now: Timestamp) {
         if let Some(report) = report.of_worker(worker) {
             report.apply(&mut self.state, now);
@@ -201,7 +202,7 @@ fn pdca(phase: Phase) -> PdcaPhase {
     }
 }
 
-/// A ticket that was given back or closed by somebody is nobody's task any more.
+/// Counts one ticket. A released ticket (given back, or closed by a person) is not counted: it is no longer a task of the team.
 fn count(progress: &mut TeamProgress, phase: Phase) {
     let counter = match phase {
         Phase::Released => return,

@@ -1,4 +1,4 @@
-//! The document in `agent-state.json`, schema 1.0: its exact keys and values, and the few ways in which it changes.
+//! The document in `agent-state.json`, schema 1.0: its exact keys and values, and the operations that change it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub struct TeamState {
     /// Always `1.0` for this schema.
     #[schemars(extend("const" = "1.0"))]
     pub version: String,
-    /// `false` once the session is over. `true` with a `lastUpdated` of more than five minutes ago means that the writer died.
+    /// `false` once the session is over. If it is `true` and `lastUpdated` is more than five minutes ago, the writer died.
     pub enabled: bool,
     pub team_name: String,
     pub feature: String,
@@ -26,15 +26,15 @@ pub struct TeamState {
     pub orchestration_pattern: OrchestrationPattern,
     /// The leader's model.
     pub cto_agent: String,
-    /// RFC 3339, as every time here.
+    /// When the session began. RFC 3339, like every time in this document.
     pub started_at: String,
-    /// Of every write.
+    /// The time of the last write.
     pub last_updated: String,
-    /// In the order in which they were started.
+    /// At most ten, in the order in which they were started.
     #[schemars(length(max = 10))]
     pub teammates: Vec<Teammate>,
     pub progress: TeamProgress,
-    /// The newest last.
+    /// At most 50 messages, the newest last.
     #[schemars(length(max = 50))]
     pub recent_messages: Vec<TeamMessage>,
     pub session_id: String,
@@ -112,7 +112,7 @@ impl TeammateStatus {
 }
 
 impl TeamState {
-    /// A session that begins now, with nobody in it.
+    /// Returns a session that begins now and has no teammates.
     pub fn begun(team_name: &str, session_id: &str, now: Timestamp) -> Self {
         Self {
             version: VERSION.into(),
@@ -131,8 +131,8 @@ impl TeamState {
         }
     }
 
-    /// One of a known name is brought up to date and keeps its start. A new one gets a place if there is one: the oldest that is
-    /// over makes room. With ten at work there is none.
+    /// Adds a teammate. One whose name is already there is updated and keeps its `startedAt`. When there are ten, a new one replaces the
+    /// first that is completed or failed; if all ten are at work, the new one is dropped.
     pub fn add(&mut self, mut new: Teammate) {
         if let Some(known) = self.teammates.iter_mut().find(|known| known.name == new.name) {
             new.started_at.clone_from(&known.started_at);
@@ -146,7 +146,8 @@ impl TeamState {
         self.teammates.push(new);
     }
 
-    /// Nothing happens for a name that is not there. One that is idle or has ended well has no task any more.
+    /// Sets a teammate's status, and its task where `task` is given (description, id). Without `task`, a teammate that becomes idle or
+    /// completed loses its task. Does nothing for an unknown name.
     pub fn set_status(
         &mut self,
         name: &str,
@@ -166,7 +167,7 @@ impl TeamState {
         }
     }
 
-    /// Where nobody knows of tasks, each teammate has one.
+    /// Sets the progress from the teammates' statuses, one task for each teammate. Used where no ticket list is known.
     pub fn count_teammates(&mut self) {
         let count =
             |wanted: &[TeammateStatus]| self.teammates.iter().filter(|mate| wanted.contains(&mate.status)).count();
@@ -179,7 +180,7 @@ impl TeamState {
         };
     }
 
-    /// The oldest go when there are too many.
+    /// Adds a message. Beyond 50 the oldest are removed.
     pub fn say(&mut self, from: &str, to: &str, content: &str, now: Timestamp) {
         let or = |text: &str, otherwise: &str| if text.is_empty() { otherwise.to_owned() } else { text.to_owned() };
         self.recent_messages.push(TeamMessage {
@@ -192,7 +193,7 @@ impl TeamState {
         self.recent_messages.drain(..too_many);
     }
 
-    /// Whatever people and agents wrote into it.
+    /// Returns the document with secrets removed from every text that people or agents wrote.
     pub fn without_secrets(mut self, secrets: &Secrets) -> Self {
         let clean = |text: &mut String| *text = secrets.cut_from(text);
         clean(&mut self.team_name);
@@ -207,20 +208,20 @@ impl TeamState {
         self
     }
 
-    /// The session is over. What it came to stays for its readers.
+    /// Ends the session: there are no teammates any more. Progress and messages stay for readers.
     pub fn end(&mut self) {
         self.enabled = false;
         self.teammates.clear();
     }
 }
 
-/// With milliseconds and time zone.
+/// Formats a time as RFC 3339 in UTC, with milliseconds.
 pub fn time_text(at: Timestamp) -> String {
     let at = jiff::Timestamp::from_millisecond(at.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }
 
-/// The JSON Schema of the file, as it is kept in `schema/`.
+/// Returns the JSON Schema of `agent-state.json`, as it is kept in `schema/`.
 pub fn json_schema_text() -> String {
     let settings =
         schemars::generate::SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);

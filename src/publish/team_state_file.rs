@@ -1,4 +1,4 @@
-//! `agent-state.json` on disk: read leniently, replaced whole or not at all, changed under a lock.
+//! `agent-state.json` on disk: an unreadable file counts as missing, writes are atomic, and read-change-write happens under a lock.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use tempfile::NamedTempFile;
 use super::team_state::{TeamState, time_text};
 use crate::domain::time::Timestamp;
 
-/// A hook must not hold its agent up: whoever does not get the lock by then goes without a change.
+/// How long to wait for the lock. A hook must not delay its agent, so without the lock by then the change is not made.
 const PATIENCE: Duration = Duration::from_millis(60);
 const LOCK: &str = ".agent-state.lock";
 
@@ -28,12 +28,12 @@ impl TeamStateFile {
         &self.path
     }
 
-    /// `None` where there is no file, or none that can be understood.
+    /// Reads the document. `None` if there is no file or it cannot be parsed.
     pub fn read(&self) -> Option<TeamState> {
         serde_json::from_slice(&std::fs::read(&self.path).ok()?).ok()
     }
 
-    /// Whole or not at all; what was begun and failed leaves nothing behind.
+    /// Writes the document atomically, with `now` as its `lastUpdated`. A failed write leaves no temporary file behind.
     pub fn write(&self, state: &TeamState, now: Timestamp) -> io::Result<()> {
         let directory = self.path.parent().unwrap_or(Path::new("."));
         std::fs::create_dir_all(directory)?;
@@ -41,7 +41,7 @@ impl TeamStateFile {
         let dated = TeamState { last_updated: time_text(now), ..state.clone() };
         serde_json::to_writer_pretty(&mut file, &dated)?;
         file.write_all(b"\n")?;
-        // Others than the owner may read it, as they may read a file that an editor made.
+        // Temporary files are private to their owner; this one is to be readable by all, like a file that an editor makes.
         let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
         file.as_file().set_permissions(readable)?;
         file.as_file().sync_all()?;
@@ -49,7 +49,8 @@ impl TeamStateFile {
         Ok(())
     }
 
-    /// Reads, changes and writes, one at a time. `change` gets what is there, or nothing, and answers with what is to be there.
+    /// Reads, changes and writes the file under the lock. `change` gets the current document, or `None`, and returns the new one; `None`
+    /// leaves the file as it is.
     pub fn change(
         &self,
         now: Timestamp,

@@ -1,5 +1,5 @@
-//! The live table of `run`: lines for a terminal of any size. What waits for a person stands first, and whatever has no room is
-//! counted.
+//! The live table of `run`: lines for a terminal of any size. Tickets that wait for a person come first; tickets that do not fit are
+//! counted in a last line.
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -9,24 +9,24 @@ use super::troubles::{Weight, troubles};
 use crate::domain::snapshot::{JobView, Snapshot};
 use crate::domain::time::Timestamp;
 
-/// From here on there is room for titles.
+/// From this width on the table has a column for titles.
 const WIDE: usize = 100;
 const SINCE: usize = 5;
 
-/// What of a run is shown, and where.
+/// What the live table shows besides the snapshot, and the space it has.
 #[derive(Debug, Clone)]
 pub struct CompactView<'a> {
     pub width: u16,
     pub height: u16,
-    /// Words a point in time.
+    /// Formats a point in time.
     pub time: fn(Timestamp) -> String,
-    /// Stands first: that the runner is ending, what came of a key.
+    /// Shown first: that the runner is stopping, or the result of a key press.
     pub notice: Option<String>,
     /// The newest warnings of the log.
     pub warnings: &'a [String],
-    /// Lines of the log, which then take the place of the tickets.
+    /// Lines of the log, shown in place of the tickets. `None` shows the tickets.
     pub log: Option<&'a [String]>,
-    /// Nobody can press any where the input is not a terminal.
+    /// Whether to show the line that explains the keys. `false` where the input is not a terminal.
     pub keys: bool,
 }
 
@@ -35,7 +35,7 @@ pub fn compact(picture: &Snapshot, view: &CompactView<'_>) -> Vec<Line<'static>>
     let mut lines = vec![Line::styled(fitting(&counts(picture), width), Style::new().add_modifier(Modifier::BOLD))];
     lines.extend(notes(picture, view, width, (height / 3).max(2)));
     let footer = view.keys.then(|| Line::styled(fitting(&keys(picture, view), width), dim()));
-    // An empty line above and below.
+    // The table has an empty line above it, and one below it where there is a footer.
     let room = height.saturating_sub(lines.len() + 1 + footer.iter().count() * 2);
     lines.push(Line::default());
     match view.log {
@@ -52,7 +52,7 @@ pub fn compact(picture: &Snapshot, view: &CompactView<'_>) -> Vec<Line<'static>>
     lines.into_iter().map(|line| cut(line, width)).collect()
 }
 
-/// On a terminal that is narrower than the columns.
+/// Truncates a line to `width`, for a terminal that is narrower than the columns.
 fn cut(line: Line<'static>, width: usize) -> Line<'static> {
     if line.width() <= width {
         return line;
@@ -67,7 +67,7 @@ fn cut(line: Line<'static>, width: usize) -> Line<'static> {
     Line::from(spans.collect::<Vec<_>>()).style(line.style)
 }
 
-/// What is zero is left out, so that it fits where it matters most.
+/// The heading: the rollout mode and how many tickets are in each group. Groups with none are left out to save space.
 fn counts(picture: &Snapshot) -> String {
     let counts = &picture.counts;
     let parts = [
@@ -108,7 +108,7 @@ fn tickets(picture: &Snapshot, width: usize, room: usize) -> Vec<Line<'static>> 
     if jobs.is_empty() {
         return vec![Line::raw("no tickets")];
     }
-    // One line for the headings, and one for what has no room.
+    // One line is for the headings; if not all tickets fit, another one counts the rest.
     let places = room.saturating_sub(1);
     let shown = if jobs.len() > places { places.saturating_sub(1) } else { jobs.len() };
     let widest = |of: fn(&JobView) -> String, least: usize, most: usize| {

@@ -1,4 +1,4 @@
-//! What `top` looks like.
+//! Draws the screens of `top`.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -13,10 +13,10 @@ use crate::domain::snapshot::{JobView, Snapshot};
 use crate::domain::time::Timestamp;
 use crate::domain::words::short_run_ids;
 
-/// `time` words a point in time; `colour` is off where nobody wants any.
+/// Draws the whole screen. `time` formats a point in time; with `colour` off only bold, dim and reversed text is used.
 pub fn draw(frame: &mut Frame<'_>, state: &TopState, time: fn(Timestamp) -> String, colour: bool) {
     let mut head = header(&state.picture, &state.behind, time, colour);
-    // However much there is to say, the tickets keep most of the screen.
+    // However long the heading is, the tickets keep at least half of the screen.
     head.truncate((usize::from(frame.area().height) / 2).max(1));
     let rows = [Constraint::Length(head.len() as u16), Constraint::Min(1), Constraint::Length(1)];
     let [top, middle, bottom] = Layout::vertical(rows).areas(frame.area());
@@ -34,7 +34,7 @@ pub fn draw(frame: &mut Frame<'_>, state: &TopState, time: fn(Timestamp) -> Stri
     frame.render_widget(Paragraph::new(footer(state)).style(Style::new().add_modifier(Modifier::REVERSED)), bottom);
 }
 
-/// The counts, and under them what a person must know first.
+/// Returns the heading: the counts, and under them what stops or troubles the runner.
 fn header(picture: &Snapshot, behind: &str, time: fn(Timestamp) -> String, colour: bool) -> Vec<Line<'static>> {
     let counts = &picture.counts;
     let bold = Style::new().add_modifier(Modifier::BOLD);

@@ -1,5 +1,5 @@
-//! What a terminal shows: the view `dirigent top` (what a key means, what is drawn) and the live table of `run`. They see
-//! published pictures and answer with requests; the terminal itself, the clock and the runner's socket are their callers'.
+//! What a terminal shows: the view `dirigent top` (what a key means, what is drawn) and the live table of `run`. Both read published
+//! snapshots and return requests. The terminal itself, the clock and the runner's socket are used only by the callers.
 
 mod compact;
 mod draw;

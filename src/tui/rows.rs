@@ -1,4 +1,4 @@
-//! What every view of the board has in common: the order of tickets, what is said of each, colours, ages, widths.
+//! What all views of the board have in common: the order of tickets, the text about each, colours, ages and column widths.
 
 use ratatui::style::Color;
 
@@ -7,7 +7,7 @@ use crate::domain::snapshot::{JobView, Snapshot};
 use crate::domain::time::{self, Timestamp};
 use crate::domain::words::short_run_ids;
 
-/// What waits for a person comes first, then what is moving, and last what is over.
+/// The rank of a phase in the table: tickets that wait for a person come first, then those in progress, and finished ones last.
 pub fn order(phase: Phase) -> u8 {
     match phase {
         Phase::WaitingForHuman => 0,
@@ -20,14 +20,14 @@ pub fn order(phase: Phase) -> u8 {
     }
 }
 
-/// Tickets that are ours, in that order.
+/// Returns the tickets in the order of [`order`], then by key. Released tickets are left out.
 pub fn rows(picture: &Snapshot) -> Vec<&JobView> {
     let mut jobs: Vec<&JobView> = picture.jobs.iter().filter(|job| job.phase != Phase::Released).collect();
     jobs.sort_by(|one, other| (order(one.phase), &one.key).cmp(&(order(other.phase), &other.key)));
     jobs
 }
 
-/// What its agent is doing or said last, else why the ticket is where it is.
+/// Describes what the ticket's agent is doing or said last; without a live run, why the ticket is where it is.
 pub fn doing(job: &JobView, at: Timestamp) -> String {
     let said = job.run.as_ref().and_then(|run| match run.quiet_since {
         Some(since) => Some(format!("quiet for {}", span(at, since))),
@@ -36,7 +36,7 @@ pub fn doing(job: &JobView, at: Timestamp) -> String {
     harmless(&said.unwrap_or_else(|| short_run_ids(&job.sentence)))
 }
 
-/// Yellow needs a person, green has ended well, blue moves.
+/// The colour of a phase: yellow needs a person, green has ended well, blue is in progress.
 pub fn meaning(phase: Phase) -> Color {
     match phase {
         Phase::WaitingForHuman | Phase::Blocked => Color::Yellow,
@@ -46,17 +46,17 @@ pub fn meaning(phase: Phase) -> Color {
     }
 }
 
-/// `42s`, `7m`, `3h`, `2d`.
+/// Formats the time from `since` to `at` in one unit: `42s`, `7m`, `3h`, `2d`.
 pub fn span(at: Timestamp, since: Timestamp) -> String {
     time::span(at.since(since).as_secs())
 }
 
-/// Other people's text on one line, without what would steer a terminal.
+/// Returns the text on one line, with control characters replaced by blanks. Text of other people must not control the terminal.
 pub fn harmless(text: &str) -> String {
     text.trim_end().chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// As much of the text as fits, with a sign that something is missing.
+/// Truncates the text to `width` terminal columns; a truncated text ends with `…`.
 pub fn fitting(text: &str, width: usize) -> String {
     if text.chars().map(columns).sum::<usize>() <= width {
         return text.to_owned();
@@ -75,7 +75,7 @@ pub fn fitting(text: &str, width: usize) -> String {
     cut
 }
 
-/// The same, filled up with blanks.
+/// Like [`fitting`], and fills a shorter text up with blanks.
 pub fn padded(text: &str, width: usize) -> String {
     let mut cell = fitting(text, width);
     let taken: usize = cell.chars().map(columns).sum();
@@ -83,7 +83,7 @@ pub fn padded(text: &str, width: usize) -> String {
     cell
 }
 
-/// How many places of a terminal a character takes: East Asian ones and pictures take two.
+/// How many terminal columns a character takes: two for East Asian characters and emoji, else one.
 fn columns(c: char) -> usize {
     let wide = matches!(u32::from(c),
         0x1100..=0x115f | 0x2e80..=0xa4cf | 0xac00..=0xd7a3 | 0xf900..=0xfaff | 0xfe30..=0xfe6f

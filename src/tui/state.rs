@@ -1,21 +1,22 @@
-//! The state of `top`, and how it changes: pictures, answers and keys in, wishes out. No terminal, no clock, no socket.
+//! The state of `top` and how it changes: it takes snapshots, answers and keys, and returns wishes (what the caller has to do). It uses no
+//! terminal, clock or socket.
 
 use crate::domain::snapshot::{JobView, Snapshot};
 use crate::runtime::Request;
 
 use super::rows::rows;
 
-/// Lines of a log that are kept.
+/// How many lines of a log are kept.
 const LOG_LINES: usize = 2_000;
 
-/// Something that happened.
+/// Something that happened and changes the state.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TopAction {
-    /// A new picture, and in words who stands behind it.
+    /// A new snapshot, and where it comes from, in words ("runner up").
     Picture(Box<Snapshot>, String),
-    /// What the runner said to a request, or why it could not be asked.
+    /// The runner's answer to a request, or why the runner could not be reached.
     Answer(String),
-    /// More of the log that is being followed.
+    /// More lines of the log that is being followed.
     LogLines(Vec<String>),
     Key(TopKey),
 }
@@ -35,7 +36,7 @@ pub enum TopKey {
 pub enum Wish {
     Quit,
     Ask(Request),
-    /// From the beginning; what comes later is asked for by the caller itself.
+    /// Open the log of the ticket's newest run. The caller then sends new lines by itself.
     FollowLog {
         ticket: String,
     },
@@ -44,19 +45,19 @@ pub enum Wish {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Screen {
     Board,
-    /// By the ticket's id.
+    /// The details of the ticket with this id; `Log` holds a ticket's id too.
     Ticket(String),
     Log(String),
 }
 
-/// What is being typed or asked.
+/// An input line that is open: a message being typed, or a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asking {
     Message {
         ticket: String,
         text: String,
     },
-    /// Stopping a run throws away what its agent has in mind.
+    /// Asks for confirmation, because stopping a run loses the agent's conversation.
     ReallyStop {
         ticket: String,
     },
@@ -67,10 +68,10 @@ pub struct TopState {
     pub picture: Snapshot,
     pub behind: String,
     pub screen: Screen,
-    /// The id of the ticket under the cursor: rows move, and the cursor stays with its ticket.
+    /// The id of the ticket under the cursor. When rows move, the cursor stays with its ticket.
     pub selected: Option<String>,
     pub log: Vec<String>,
-    /// Lines above the end of the log, when somebody scrolled up.
+    /// How many lines the log view is scrolled up from its end.
     pub log_back: usize,
     pub asking: Option<Asking>,
     pub answer: Option<String>,
@@ -92,7 +93,7 @@ impl TopState {
         state
     }
 
-    /// Tickets in the order of the table: what waits for a person first.
+    /// Returns the tickets in the order of the table: those that wait for a person come first.
     pub fn rows(&self) -> Vec<&JobView> {
         rows(&self.picture)
     }
@@ -101,7 +102,7 @@ impl TopState {
         self.picture.jobs.iter().find(|job| job.id == id)
     }
 
-    /// The ticket that keys are about: the one that is open, else the one under the cursor.
+    /// Returns the ticket that keys act on: the one that is open, else the one under the cursor.
     pub fn current(&self) -> Option<&JobView> {
         let id = match &self.screen {
             Screen::Ticket(id) | Screen::Log(id) => id,
@@ -226,7 +227,7 @@ impl TopState {
         };
     }
 
-    /// One row up or down; in a log, one line.
+    /// Moves the cursor by `by` rows; in a log, scrolls by as many lines.
     fn step(&mut self, by: isize) {
         if let Screen::Log(_) = self.screen {
             self.log_back = self.log_back.saturating_add_signed(-by).min(self.log.len().saturating_sub(1));

@@ -1,17 +1,17 @@
-//! What a person has to know before anything else: what stops everything, what fails, what is doubtful. The heading of `status`,
-//! of `top` and of the live table.
+//! What a person has to know first: what stops everything, what fails, what is doubtful. It is the heading of `status`, of `top` and of
+//! the live table.
 
 use crate::domain::job::SwitchSource;
 use crate::domain::snapshot::{CapView, LaneView, Snapshot, SwitchView};
 use crate::domain::time::Timestamp;
 
-/// How much it matters, and so in which colour it is shown.
+/// How serious a concern is; decides the colour in which it is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
-    /// Nothing goes on, or somebody has to mend something.
+    /// Everything is stopped, or a person has to repair something.
     Grave,
     Doubtful,
-    /// Worth a line, and nothing is wrong.
+    /// Only information; nothing is wrong.
     Told,
 }
 
@@ -21,7 +21,7 @@ pub struct Concern {
     pub text: String,
 }
 
-/// `time` words a point in time for people.
+/// Lists everything in the snapshot that a person has to know first. `time` formats a point in time.
 pub fn troubles(picture: &Snapshot, time: fn(Timestamp) -> String) -> Vec<Concern> {
     let mut found = Vec::new();
     let mut add = |weight, text| found.push(Concern { weight, text });
@@ -66,7 +66,7 @@ fn stops_all(switch: &SwitchView) -> bool {
     matches!(switch.source, SwitchSource::File | SwitchSource::PauseAll)
 }
 
-/// A switch of one ticket must not read like a full stop.
+/// Describes a pulled switch. The text for a switch of one ticket says that only this ticket is stopped.
 pub fn banner(switch: &SwitchView, time: fn(Timestamp) -> String) -> String {
     let (source, subject, since) = (switch.source.name(), &switch.subject, time(switch.since));
     match switch.source {
@@ -78,7 +78,7 @@ pub fn banner(switch: &SwitchView, time: fn(Timestamp) -> String) -> String {
     }
 }
 
-/// What is wrong with the calls to one adapter, if anything is.
+/// Says what is wrong with the calls to one adapter (its lane is the queue of these calls). `None` if nothing is.
 fn lane_trouble(lane: &LaneView, time: fn(Timestamp) -> String) -> Option<String> {
     let name = &lane.lane;
     let error = lane.last_error.as_deref().unwrap_or("it said no more");
@@ -88,14 +88,14 @@ fn lane_trouble(lane: &LaneView, time: fn(Timestamp) -> String) -> Option<String
     if let Some(until) = lane.paused_until {
         return Some(format!("calls to the {name} wait until {}: {error}", time(until)));
     }
-    // The board's own errors have a line of their own.
+    // Errors of the board are already listed by the caller.
     lane.last_error
         .as_ref()
         .filter(|_| name != "tracker")
         .map(|error| format!("the last call to the {name} failed: {error}"))
 }
 
-/// `runs 3 of 5, cost 1.20 USD of 10 USD`.
+/// Formats what is spent of each cap: `runs 3 of 5, cost 1.20 USD of 10 USD`.
 pub fn caps(caps: &[CapView]) -> String {
     let one = |cap: &CapView| format!("{} {} of {}", cap.what, cap.spent, cap.cap);
     caps.iter().map(one).collect::<Vec<_>>().join(", ")

@@ -1,4 +1,4 @@
-//! The three languages in which clients speak with a model: OpenAI Responses, OpenAI chat completions, Anthropic messages.
+//! Responses of the scripted model in the three APIs that clients use: OpenAI Responses, OpenAI chat completions, Anthropic messages.
 
 use serde_json::{Value, json};
 
@@ -38,13 +38,13 @@ impl Api {
         }
     }
 
-    /// The names of the tools that the client offers.
+    /// Returns the names of the tools that the client offers in its request.
     pub fn tools(self, body: &Value) -> Vec<&str> {
         let name = if self == Self::Chat { "/function/name" } else { "/name" };
         list(body, "tools").iter().filter_map(|tool| tool.pointer(name)?.as_str()).collect()
     }
 
-    /// Whether the conversation holds the result of a tool.
+    /// Whether the conversation in the request contains the result of a tool call.
     pub fn has_result(self, body: &Value) -> bool {
         match self {
             Self::Responses => list(body, "input")
@@ -59,7 +59,7 @@ impl Api {
     }
 }
 
-/// One event of a stream; named after its own type where the language has such names.
+/// Formats one server-sent event. It gets an event name if its API's events have a type.
 fn event(value: &Value) -> String {
     match value.get("type").and_then(Value::as_str) {
         Some(name) => format!("event: {name}\ndata: {value}\n\n"),
@@ -81,7 +81,7 @@ pub fn stream(api: Api, body: &Value, act: &Act, number: u32) -> String {
     text
 }
 
-/// Only side questions, such as one for a title, are asked without a stream.
+/// Returns the response to a request without streaming. Clients use it only for side questions, such as one for a title.
 pub fn whole(api: Api, body: &Value, act: &Act) -> String {
     let text = match act {
         Act::Say(text) => text.as_str(),

@@ -1,11 +1,11 @@
-//! The agents that are known by name, how each is written in WORKFLOW.md, and what it can do when it is driven that way.
+//! The agents that Dirigent knows by name: how each is configured in WORKFLOW.md, and what it can do when it is run that way.
 
 use serde::Serialize;
 
 use crate::agent::plan::ACP_PRESETS;
 use crate::config::worker::Runtime;
 
-/// Whose configuration files and variables a client reads.
+/// The client that an agent is based on; decides which configuration files and variables it reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
     Codex,
@@ -18,15 +18,15 @@ pub enum Family {
 pub struct Preset {
     pub name: &'static str,
     pub runtime: Runtime,
-    /// What `<runtime>.command` says.
+    /// The value of `<runtime>.command`.
     pub command: &'static str,
     pub can: Abilities,
-    /// The self-test knows how to point it at a scripted model.
+    /// The client, if the self-test knows how to point it at a scripted model. `None`: there is no self-test.
     #[serde(skip)]
     pub family: Option<Family>,
 }
 
-/// Each says how; `no` where it cannot.
+/// What an agent can do. Each text says how; `no` means that it cannot.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Abilities {
     pub resume: &'static str,
@@ -49,7 +49,7 @@ const fn one_shot(usage: &'static str, sandbox: &'static str) -> Abilities {
 }
 
 impl Preset {
-    /// The program that has to be there.
+    /// Returns the program that must be installed.
     pub fn program(&self) -> &'static str {
         self.command.split_whitespace().next().unwrap_or_default()
     }

@@ -1,4 +1,5 @@
-//! A client's own home for a self-test: the scripted model as its only provider, nothing of the user's, no other traffic.
+//! The home directory of a client for a self-test: the scripted model is its only provider, it has nothing of the user's settings, and it
+//! makes no other network requests.
 
 use std::fs;
 use std::io;
@@ -33,7 +34,7 @@ plugins = false
 apps = false
 "#;
 
-/// Prepares `home` and answers with the variables that lead the client there.
+/// Writes the configuration into `home`. Returns the environment variables that make the client use it.
 pub fn prepare(family: Family, home: &Path, url: &str) -> io::Result<Vec<(String, String)>> {
     fs::create_dir_all(home)?;
     let mut env = vec![("HOME".to_owned(), home.display().to_string())];

@@ -1,4 +1,4 @@
-//! Which clients are on this machine, and in which version.
+//! Finds out which clients are installed on this machine, and in which version.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -10,21 +10,21 @@ use serde::Serialize;
 use crate::launcher::find_program;
 use crate::workspace::command::{self, Input, Invocation};
 
-/// A client that says nothing by then is left alone.
+/// How long to wait for a client's version.
 const PATIENCE: Duration = Duration::from_secs(20);
 const OUTPUT_LIMIT: usize = 4096;
 
-/// The environment for asking `--version`: enough to find an interpreter and a home, without keys.
+/// The variables that a client gets when it is called with `--version`: enough to find its interpreter and home, but no keys.
 const VARIABLES: [&str; 8] = ["PATH", "HOME", "USER", "LANG", "TERM", "TMPDIR", "SHELL", "XDG_CONFIG_HOME"];
 
 #[derive(Debug, Clone, Serialize)]
 pub struct Installed {
     pub path: PathBuf,
-    /// `None` where it did not say.
+    /// The version; `None` if the client printed none.
     pub version: Option<String>,
 }
 
-/// Looks for the program and asks it for its version.
+/// Searches the `PATH` for the program and asks it for its version. `None` if it is not installed.
 pub async fn find(program: &str, env: &BTreeMap<String, String>) -> Option<Installed> {
     let path = find_program(program, env.get("PATH").map_or("", String::as_str))?;
     let known = |name: &&str| env.get(*name).map(|value| (OsString::from(*name), OsString::from(value)));
@@ -44,7 +44,7 @@ pub async fn find(program: &str, env: &BTreeMap<String, String>) -> Option<Insta
     Some(Installed { path, version })
 }
 
-/// The first word that begins with a number and has a dot; clients put their name before or after it.
+/// Returns the first word that begins with a digit and contains a dot. Clients print their name before or after it.
 fn version_in(stdout: &str, stderr: &str) -> Option<String> {
     let version = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.');
     let words = stdout.split_whitespace().chain(stderr.split_whitespace());

@@ -1,4 +1,4 @@
-//! `agents`: which agents are known, which are here, what each can do; and one of them tried out.
+//! `agents`: lists the known agents, which of them are installed and what each can do. `agents test` tries one out.
 
 mod answers;
 mod catalogue;
@@ -42,7 +42,7 @@ fn list(context: &Context, json: bool) -> Result<(), Failure> {
     )
 }
 
-/// Asks every program once, all at the same time.
+/// Looks for every program once, all at the same time. Returns the installed ones by program name.
 async fn look(context: &Context, presets: &[Preset]) -> BTreeMap<&'static str, Installed> {
     let programs: BTreeSet<&'static str> = presets.iter().map(Preset::program).collect();
     let mut asked = tokio::task::JoinSet::new();

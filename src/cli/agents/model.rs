@@ -1,5 +1,6 @@
-//! A scripted model on loopback: enough HTTP for the clients to believe in it. Its script has two steps: a shell command that
-//! commits a file, then a last word. It never reaches further than 127.0.0.1 and ends with its owner.
+//! A scripted model on loopback: an HTTP server that behaves like a model provider as far as the clients need it. Its script has two
+//! steps: it calls a shell command that commits a file, then says a final message. It listens only on 127.0.0.1 and stops when it is
+//! dropped.
 
 use std::io;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use tokio::task::JoinHandle;
 
 use super::answers::{self, Act, Api};
 
-/// More than any client sends in a conversation of two steps.
+/// The most bytes of a request body: more than any client sends in a conversation of two steps.
 const LONGEST_BODY: u64 = 64 * 1024 * 1024;
 const LONGEST_HEAD: u64 = 64 * 1024;
 
@@ -20,11 +21,11 @@ pub const COMMITTED_FILE: &str = "hello.txt";
 const COMMIT: &str = "echo 'hello from the self-test' > hello.txt && git add hello.txt && \
      git -c user.name=self-test -c user.email=self-test@example.invalid commit -q -m 'Add hello.txt'";
 
-/// The shell tools of the clients and the name of their argument.
+/// The shell tools of the clients, each with the name of its command argument.
 const SHELLS: [(&str, &str); 4] =
     [("exec_command", "cmd"), ("shell_command", "command"), ("Bash", "command"), ("bash", "command")];
 
-/// What the model has seen so far.
+/// Counts what the model has been sent so far.
 #[derive(Debug, Default)]
 pub struct SnapshotSource {
     pub requests: AtomicU32,
@@ -62,7 +63,7 @@ async fn serve(listener: TcpListener, seen: Arc<SnapshotSource>) {
     let mut connections = tokio::task::JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         let seen = Arc::clone(&seen);
-        // A client that goes away in the middle is judged by its run.
+        // Connection errors are ignored: the result of the run shows what went wrong.
         connections.spawn(async move { answer(stream, &seen).await.ok() });
         while connections.try_join_next().is_some() {}
     }
@@ -102,7 +103,7 @@ async fn answer(stream: TcpStream, seen: &SnapshotSource) -> io::Result<()> {
     let request = read(&mut stream).await?;
     let (kind, text) = reply(&request, seen);
     let body = if request.method == "HEAD" { "" } else { &text };
-    // No length: a stream of events ends with the connection.
+    // There is no content-length: the response ends with the connection.
     let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n");
     stream.write_all(head.as_bytes()).await?;
     stream.write_all(body.as_bytes()).await?;

@@ -1,5 +1,5 @@
-//! `agents test`: one whole run of the worker with the real client, a scripted model and a repository made for it. What counts is
-//! what was seen from outside, not what the client says of itself.
+//! `agents test`: one whole run of the worker with the installed client, a scripted model and a temporary repository. It checks what can be
+//! observed from outside (requests, commit, usage, end), not what the client reports about itself.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -38,13 +38,13 @@ use super::catalogue::{Family, Preset};
 use super::home;
 use super::model::{COMMITTED_FILE, Model};
 
-/// The whole conversation takes seconds; a client that hangs is stopped then.
+/// The conversation takes only seconds; a client that hangs is stopped after this time.
 const PATIENCE: Duration = Duration::from_secs(180);
 const BRANCH: &str = "dirigent/self-test";
-/// The ticket's title says what to make.
+/// The prompt of the run. The ticket's title says what to make.
 const PROMPT: &str = "{{issue.title}} and commit it.";
 
-/// What a client sees of our environment. No proxy: the model is on loopback.
+/// The variables that the client gets from this process. Proxy settings are left out, because the model is on loopback.
 const VARIABLES: [&str; 7] = ["PATH", "USER", "LANG", "TERM", "TMPDIR", "SHELL", "TZ"];
 
 #[derive(Debug, Serialize)]
@@ -59,7 +59,7 @@ pub struct SelfTestResult {
     pub name: &'static str,
     pub passed: bool,
     pub checks: Vec<SelfTestCheck>,
-    /// Kept where something was not as it should be.
+    /// The transcript of the run, kept only if a check failed.
     pub transcript: Option<PathBuf>,
 }
 
@@ -78,7 +78,7 @@ pub async fn run(context: &Context, preset: &Preset, family: Family) -> Result<S
     let passed = checks.iter().all(|check| check.passed);
     let transcript = (!passed).then_some(transcript);
     if !passed {
-        // It is for the user to look at.
+        // The folder is kept for the user to look at.
         let _ = folder.keep();
     }
     Ok(SelfTestResult { name: preset.name, passed, checks, transcript })
@@ -93,7 +93,7 @@ fn settings(preset: &Preset, env: Vec<(String, String)>) -> Settings {
     settings.tracker.trusted = vec![TrustLevel::Admin];
     settings.agent.max_turns = 1;
     let command = preset.command.to_owned();
-    // Generous: this is about what works, not about how quick the machine is.
+    // The timeout is generous: the test is about what works, not about how fast the machine is.
     let mut timeouts = settings.codex.timeouts;
     timeouts.read = Duration::from_secs(60);
     match preset.runtime {
@@ -142,7 +142,7 @@ fn worker(context: &Context, folder: &Path, settings: Settings) -> Result<Worker
     })
 }
 
-/// A board that holds nothing else, and does not change.
+/// A board that holds only the self-test's ticket and never changes.
 struct OnlyTicket;
 
 #[async_trait]
@@ -208,7 +208,7 @@ fn order(run: RunId, settings: &Settings) -> RunOrder {
     }
 }
 
-/// Holds the conversation to its end; answers with everything that was used.
+/// Runs the worker to its end. Returns its report and all usage.
 async fn converse(worker: &Worker, order: RunOrder) -> (RunReport, Usage) {
     let (control, heard) = mpsc::channel(4);
     let (teller, mut told) = mpsc::channel(64);

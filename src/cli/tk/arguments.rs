@@ -1,4 +1,4 @@
-//! Walking over a command's arguments. Unknown options are errors; a value is the next argument or follows `=`.
+//! Parses the arguments of a `tk` command. Unknown options are errors; an option's value is the next argument or follows `=`.
 
 use super::failure::Failure;
 
@@ -6,13 +6,13 @@ pub struct Arguments<'a> {
     rest: std::slice::Iter<'a, String>,
 }
 
-/// One argument.
+/// One argument: an option or a plain word.
 pub enum Argument<'a> {
     Option(Opt<'a>),
     Word(&'a str),
 }
 
-/// An option with the value that was glued to it, if any.
+/// An option, with its value if it was written as `--name=value`.
 pub struct Opt<'a> {
     pub name: &'a str,
     glued: Option<&'a str>,
@@ -23,7 +23,7 @@ impl<'a> Arguments<'a> {
         Self { rest: arguments.iter() }
     }
 
-    /// The next argument. A lone `-` is a word.
+    /// Returns the next argument. A lone `-` is a word.
     pub fn next(&mut self) -> Option<Argument<'a>> {
         let text = self.rest.next()?.as_str();
         if !text.starts_with('-') || text == "-" {
@@ -55,19 +55,19 @@ impl Opt<'_> {
         }
     }
 
-    /// For an option that takes no value.
+    /// Returns an error if the option was given a value, for options that take none.
     pub fn plain(&self) -> Result<(), Failure> {
         if self.glued.is_some() { Err(self.unknown()) } else { Ok(()) }
     }
 }
 
-/// Splits arguments into `--json` and the others.
+/// Removes `--json` from the arguments. Returns whether it was there, and the other arguments.
 pub fn take_json(arguments: &[String]) -> (bool, Vec<String>) {
     let rest: Vec<String> = arguments.iter().filter(|argument| *argument != "--json").cloned().collect();
     (rest.len() != arguments.len(), rest)
 }
 
-/// Only words are expected: any option is unknown.
+/// Returns the words of a command that takes no options; any option is an error.
 pub fn only_words(arguments: &[String]) -> Result<Vec<&str>, Failure> {
     let mut walk = Arguments::new(arguments);
     let mut words = Vec::new();

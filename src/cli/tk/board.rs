@@ -1,4 +1,4 @@
-//! `board`: the tickets in columns.
+//! `board`: shows the tickets in columns: ready, in progress, blocked, closed.
 
 use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! `claim`: take a ticket, at most one taker. The exit code tells how it went.
+//! `claim`: takes a ticket for one assignee. Of several concurrent claims only one succeeds; the exit code tells how it went.
 
 use super::arguments::{Argument, Arguments};
 use super::failure::{CLAIM_LOST, CLAIM_NOT_READY, Failure};
@@ -6,7 +6,7 @@ use super::session::{TkCall, TkOutput};
 use super::tickets::{Tickets, by_priority, shown_status};
 use crate::tracker::tk::{LockedStore, Record, Store};
 
-/// `claim <id> [-a NAME]`, or `claim --next [-T TAG]` for the first ticket that can be had.
+/// `claim <id> [-a NAME]`, or `claim --next [-T TAG]` for the first ticket that is ready and free.
 pub fn claim(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
     let mut walk = Arguments::new(arguments);
     let (mut wanted, mut who, mut next, mut tags) = (None, None, false, Vec::new());

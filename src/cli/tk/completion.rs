@@ -1,4 +1,4 @@
-//! Shell completion of commands and ids. The scripts ask `__complete`, so they never grow old.
+//! Shell completion of commands and ids. The scripts call the hidden command `__complete`, so they are always up to date.
 
 use super::failure::Failure;
 use super::session::{TkCall, TkOutput};
@@ -37,7 +37,7 @@ const COMMANDS: [&str; 30] = [
     "unlink",
 ];
 
-/// The command that was meant, if one is near enough.
+/// Returns the command that is spelled most like the typed one; `None` if none is similar enough.
 pub fn nearest(typed: &str) -> Option<&'static str> {
     let likeness = |command: &&str| strsim::damerau_levenshtein(typed, command);
     COMMANDS.into_iter().min_by_key(likeness).filter(|near| likeness(near) <= 1 + near.len() / 5)
@@ -53,7 +53,7 @@ pub fn completion(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput
     Ok(TkOutput::text(script.replace("{tk}", &session.program)))
 }
 
-/// `__complete WORD...`: what the last word can become, one per line, with the ticket's title after a tab.
+/// `__complete WORD...`: returns what the last word can become, one candidate per line, with the ticket's title after a tab.
 pub fn candidates(session: &TkCall<'_>, words: &[String]) -> TkOutput {
     let (before, last) = match words.split_last() {
         Some((last, before)) => (before, last.as_str()),
@@ -78,7 +78,7 @@ pub fn candidates(session: &TkCall<'_>, words: &[String]) -> TkOutput {
     TkOutput::text(text)
 }
 
-/// A store that cannot be read completes to nothing: there is nobody to tell.
+/// Lists the ids that contain `part`. A store that cannot be read gives no candidates, because an error would disturb typing.
 fn ids(session: &TkCall<'_>, part: &str, only_active: bool) -> String {
     let Ok(tickets) = session.store().and_then(|store| Tickets::load(session, &store)) else { return String::new() };
     let wanted =

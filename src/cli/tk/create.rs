@@ -1,16 +1,16 @@
-//! `create`, and `add` of the design dialect: a new ticket in one atomic step.
+//! `create`, and `add` of the second dialect: make a new ticket in one atomic step.
 
 use super::arguments::{Argument, Arguments};
 use super::failure::Failure;
 use super::session::{TkCall, TkOutput};
 use crate::tracker::tk::{Draft, NAMELESS, prefix_for, timestamp_now};
 
-/// What `-t` stands for.
+/// Which dialect of the command is used; decides what `-t` means.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
-    /// `create`: the type.
+    /// `create`: `-t` sets the type.
     Public,
-    /// `add`: tags; a tag `worker:NAME` also assigns.
+    /// `add`: `-t` sets tags. (In both dialects a tag `worker:NAME` also sets the assignee, if none is given.)
     Design,
 }
 
@@ -45,7 +45,7 @@ pub fn create(session: &TkCall<'_>, arguments: &[String], dialect: Dialect) -> R
     Ok(TkOutput::line(id).warn(nameless))
 }
 
-/// The arguments of `create` and `add`, also for a worker's follow-up ticket.
+/// The arguments of `create` and `add`; a worker's follow-up ticket uses them, too.
 #[derive(Debug, Default)]
 pub struct NewTicketArguments {
     pub title: String,
@@ -94,7 +94,7 @@ impl NewTicketArguments {
         Ok(parsed)
     }
 
-    /// Refuses what would not stay on its own line of the file.
+    /// Returns an error for values that do not fit on one line of the ticket file, and for a priority other than 0 to 4.
     pub fn check(&self) -> Result<(), Failure> {
         let single_lines = [
             ("title", self.title.as_str()),

@@ -1,4 +1,4 @@
-//! `dep cycle`, and the cycles in any set of tickets.
+//! `dep cycle`: finds dependency cycles, tickets that wait for one another.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -41,7 +41,8 @@ pub fn dep_cycle(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput,
     Ok(reply.warn(tickets.warnings))
 }
 
-/// One cycle for each knot of tickets that wait for one another, from its smallest id on. Closed tickets hold nobody.
+/// Returns one cycle for each group of tickets that wait for one another, beginning with its smallest id. Closed tickets are left out,
+/// because nothing waits for them.
 pub fn all(tickets: &Tickets) -> Vec<Vec<String>> {
     let edges = edges(tickets);
     let mut left: BTreeSet<&str> = edges.keys().copied().collect();
@@ -60,7 +61,7 @@ pub fn all(tickets: &Tickets) -> Vec<Vec<String>> {
     found
 }
 
-/// The cycle that runs through this ticket, ending where it begins.
+/// Returns the shortest cycle through this ticket; its first and last element are the ticket. `None` if there is none.
 pub fn through(tickets: &Tickets, id: &str) -> Option<Vec<String>> {
     let edges = edges(tickets);
     let (start, _) = edges.get_key_value(id)?;
@@ -79,15 +80,15 @@ fn edges(tickets: &Tickets) -> Edges<'_> {
         .collect()
 }
 
-/// The tickets that remain when all that wait for nobody left are taken away, and all that nobody left waits for:
-/// every cycle is among them.
+/// Returns the tickets that can be part of a cycle: repeatedly removes those that wait for no other ticket, then those that no other
+/// ticket waits for. Every cycle is among the rest.
 fn knots<'a>(edges: &Edges<'a>) -> Vec<&'a str> {
     let waiting = without_sources(edges);
     let both = without_sources(&reversed(&waiting));
     both.into_keys().collect()
 }
 
-/// Takes away, again and again, whatever has no edge left.
+/// Repeatedly removes tickets that have no outgoing edge left.
 fn without_sources<'a>(edges: &Edges<'a>) -> Edges<'a> {
     let backwards = reversed(edges);
     let mut counts: BTreeMap<&str, usize> = edges.iter().map(|(id, deps)| (*id, deps.len())).collect();
@@ -120,7 +121,7 @@ fn reversed<'a>(edges: &Edges<'a>) -> Edges<'a> {
     backwards
 }
 
-/// The shortest way from a ticket back to itself, without the repetition at its end.
+/// Returns the shortest way from a ticket back to itself, with the ticket only at its beginning.
 fn shortest<'a>(edges: &Edges<'a>, start: &'a str) -> Option<Vec<&'a str>> {
     let mut came_from: BTreeMap<&str, &str> = BTreeMap::new();
     let mut queue = VecDeque::from([start]);

@@ -1,6 +1,6 @@
-//! Inside a worker: the same words, said to the runner over its socket, whatever the real tracker is.
+//! `tk` inside a worker: the same commands, sent as requests to the runner over its socket (the desk), whatever the real tracker is.
 //!
-//! A worktree may hold a copy of `.tickets`; it is never looked at here.
+//! A worktree may contain a copy of `.tickets`; it is never read here.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -19,11 +19,11 @@ use super::notes;
 use super::session::{TkCall, TkOutput};
 use crate::worker::desk_protocol::{AnswerKind, DESK_VERSION, DeskRequest, DeskResponse, DeskVerb};
 
-/// The runner may have to write to a tracker far away before it answers.
+/// How long to wait for the runner's response: it may first have to write to a remote tracker.
 const PATIENCE: Duration = Duration::from_secs(120);
 const MAX_ANSWER_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Whether this process works for a runner.
+/// Whether this process runs inside a worker.
 pub fn is_worker(session: &TkCall<'_>) -> bool {
     ["DIRIGENT_SOCKET", "DIRIGENT_RUN_ID"].iter().any(|name| session.variable(name).is_some())
 }
@@ -116,7 +116,8 @@ fn answer_to(session: &TkCall<'_>, arguments: &[String]) -> Result<DeskVerb, Fai
     Ok(DeskVerb::Answer { remark: remark.clone(), answer, text, ticket: None })
 }
 
-/// The words as they are; a single `-` reads stdin. (Never stdin by itself: an agent's may stay open for ever.)
+/// Returns the words joined by blanks; a single `-` reads stdin instead. Stdin is never read without `-`, because an agent's stdin may
+/// stay open for ever.
 fn said(session: &TkCall<'_>, words: &[String]) -> Result<String, Failure> {
     match words {
         [dash] if dash == "-" => notes::stdin_text(session),
@@ -135,7 +136,7 @@ fn plan(session: &TkCall<'_>, arguments: &[String]) -> Result<String, Failure> {
     std::fs::read_to_string(&path).map_err(|error| Failure::said(format!("could not read {file}: {error}")))
 }
 
-/// A request as JSON, or a path with its parameters: `GET issues/12 per_page=5`.
+/// Parses a request to the tracker's API: JSON, or a path with parameters such as `GET issues/12 per_page=5`.
 fn api_request(session: &TkCall<'_>, arguments: &[String]) -> Result<Value, Failure> {
     let json = |text: &str| serde_json::from_str(text).map_err(|error| Failure::said(format!("not JSON: {error}")));
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -174,7 +175,7 @@ fn follow_up(arguments: &[String], dialect: Dialect) -> Result<DeskVerb, Failure
             description.push_str(&format!("\n\n## {heading}\n\n{text}"));
         }
     }
-    // The command counts from 0 as the ticket files do, the runner from 1.
+    // Priorities begin at 0 on the command line and in ticket files, but at 1 in the runner.
     let priority = match &parsed.priority {
         Some(text) => {
             let number = text.parse::<i64>().ok().filter(|number| (0..=4).contains(number));
@@ -190,8 +191,8 @@ fn follow_up(arguments: &[String], dialect: Dialect) -> Result<DeskVerb, Failure
     })
 }
 
-/// Takes a ticket's id off the front, if that is what the first word is: the own one, or one that looks like it.
-/// Which ticket may be touched is the runner's decision.
+/// Splits off the first word if it is the run's own ticket, or looks like the id of another one. The runner decides which ticket may be
+/// changed.
 fn split_ticket<'a>(session: &TkCall<'_>, arguments: &'a [String]) -> (Option<String>, &'a [String]) {
     let own = ["DIRIGENT_TICKET_ID", "DIRIGENT_TICKET_KEY"].map(|name| session.variable(name));
     match arguments.split_first() {
@@ -203,7 +204,7 @@ fn split_ticket<'a>(session: &TkCall<'_>, arguments: &'a [String]) -> (Option<St
     }
 }
 
-/// `app-x3f9` and `app-77aa`, `ENG-12` and `ENG-7`, `#3` and `#44`.
+/// Whether two ids have the same prefix, such as `app-x3f9` and `app-77aa`, `ENG-12` and `ENG-7`, `#3` and `#44`.
 fn alike(own: &str, word: &str) -> bool {
     let parts = |text: &str| -> Option<(String, String)> {
         let at = text.rfind(['-', '#'])? + 1;
@@ -227,7 +228,7 @@ fn ask(session: &TkCall<'_>, verb: DeskVerb) -> Result<DeskResponse, Failure> {
     send(socket, token, verb).map_err(Failure::said)
 }
 
-/// Says one thing to the runner and waits for its answer; the error is a sentence.
+/// Sends one request to the runner and waits for its response. The error is a message for people.
 pub fn send(socket: &str, token: &str, verb: DeskVerb) -> Result<DeskResponse, String> {
     let request = DeskRequest { v: DESK_VERSION, token: token.to_owned(), verb };
     let lost = |what: &str, error: &dyn std::fmt::Display| {
@@ -239,7 +240,7 @@ pub fn send(socket: &str, token: &str, verb: DeskVerb) -> Result<DeskResponse, S
     timeouts.map_err(|error| lost("cannot be talked to", &error))?;
     let mut line = serde_json::to_vec(&request).map_err(|error| lost("cannot be asked this", &error))?;
     line.push(b'\n');
-    // A desk that refuses early may close before it has read everything; its answer still counts.
+    // A desk that refuses early may close the connection before it has read everything; its response can still be read.
     match stream.write_all(&line) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => return Err(lost("did not take the request", &error)),
         _ => {}

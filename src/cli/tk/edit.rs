@@ -1,4 +1,4 @@
-//! `edit`: the ticket's file in the editor, or its path where there is no terminal.
+//! `edit`: opens the ticket's file in the editor; without a terminal it prints the file's path.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The arguments of a worker's `evidence`.
+//! `evidence` of a worker: parses its arguments.
 
 use super::arguments::{Argument, Arguments};
 use super::failure::Failure;
@@ -6,7 +6,7 @@ use super::notes;
 use super::session::TkCall;
 use crate::domain::evidence::{EvidenceKind, FileAction};
 
-/// Only the end of what a command printed is worth sending.
+/// The most bytes of a command's output that are sent; only its end is kept.
 const MAX_OUTPUT: usize = 64 * 1024;
 
 #[derive(Default)]

@@ -1,26 +1,26 @@
-//! How a `tk` command fails: what stderr says, and the exit code.
+//! How a `tk` command fails: its message on stderr and its exit code.
 
 use thiserror::Error;
 
 use crate::tracker::tk::StoreError;
 
-/// Somebody else has the ticket that `claim` asked for.
+/// Exit code of `claim`: somebody else has the ticket.
 pub const CLAIM_LOST: u8 = 3;
-/// The ticket that `claim` asked for cannot be worked on now.
+/// Exit code of `claim`: the ticket cannot be worked on now.
 pub const CLAIM_NOT_READY: u8 = 4;
 
 #[derive(Debug, Error)]
 pub enum Failure {
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// How the command is called.
+    /// Wrong arguments; the text says how the command is used.
     #[error("{0}")]
     Usage(String),
     #[error("Unknown option: {0}")]
     UnknownOption(String),
     #[error("option '{0}' needs a value")]
     MissingValue(String),
-    /// A sentence for people, with its exit code.
+    /// A message for people, with its exit code.
     #[error("{sentence}")]
     Said { sentence: String, code: u8 },
 }
@@ -37,7 +37,7 @@ impl Failure {
         }
     }
 
-    /// What stderr shows.
+    /// Returns the text for stderr.
     pub fn report(&self) -> String {
         match self {
             Self::Usage(_) | Self::UnknownOption(_) => self.to_string(),

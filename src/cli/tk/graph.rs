@@ -1,4 +1,4 @@
-//! `graph`: the dependency graph as text, DOT or Mermaid, with its critical path.
+//! `graph`: shows the dependency graph as text, DOT, Mermaid or JSON, with its critical path.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,11 +67,11 @@ pub fn graph(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Fai
 }
 
 struct Graph<'a> {
-    /// What each ticket waits for, among the tickets that are shown.
+    /// The dependencies of each ticket, restricted to tickets that are shown.
     deps: BTreeMap<&'a str, Vec<&'a str>>,
-    /// Tickets that could be done at the same time, in the order of their doing.
+    /// Groups of tickets that could be done at the same time, in the order in which the groups have to be done.
     waves: Vec<Vec<&'a str>>,
-    /// The longest chain of unfinished tickets, first to last.
+    /// The longest chain of unfinished tickets that wait for one another, first to last.
     critical: Vec<&'a str>,
     cycles: Vec<Vec<String>>,
 }
@@ -169,7 +169,7 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// A ticket and everything it waits for, directly or not.
+/// Returns a ticket and everything that it waits for, directly or indirectly.
 fn below(tickets: &Tickets, root: &str) -> BTreeSet<String> {
     let mut seen = BTreeSet::from([root.to_owned()]);
     let mut open = vec![root.to_owned()];
@@ -183,7 +183,8 @@ fn below(tickets: &Tickets, root: &str) -> BTreeSet<String> {
     seen
 }
 
-/// Layer by layer: what waits for nothing, then what waits for those only. A cycle is in no layer.
+/// Returns the tickets in layers: first those that wait for nothing, then those that wait only for earlier layers. Tickets in a cycle, or
+/// behind one, are in no layer.
 fn waves<'a>(deps: &BTreeMap<&'a str, Vec<&'a str>>) -> Vec<Vec<&'a str>> {
     let mut counts: BTreeMap<&str, usize> = deps.iter().map(|(id, deps)| (*id, deps.len())).collect();
     let mut waiters: BTreeMap<&str, Vec<&'a str>> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! `help`.
+//! `help`: the text for people, and a shorter one for workers.
 
 use super::plugins;
 use super::session::{TkCall, TkOutput};

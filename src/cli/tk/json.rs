@@ -1,4 +1,4 @@
-//! Tickets as typed JSON, for `--json`. (`query` has its own, string-typed form.)
+//! Tickets as typed JSON, for `--json`. (`query` has its own form, in which scalars are strings.)
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::session::TkOutput;
 use super::tickets::{Tickets, shown_status};
 use crate::tracker::tk::Record;
 
-/// One ticket without its body.
+/// Returns one ticket without its body.
 pub fn ticket(tickets: &Tickets, record: &Record) -> Value {
     let unmet: Vec<Value> = tickets
         .unmet(record)

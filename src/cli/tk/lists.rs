@@ -1,4 +1,4 @@
-//! `ls`, `ready`, `blocked`, `closed`: one line for each ticket.
+//! `ls`, `ready`, `blocked`, `closed`: list tickets, one line each.
 
 use std::time::SystemTime;
 
@@ -22,7 +22,7 @@ struct Filter {
     json: bool,
 }
 
-/// Which options a list takes beside the common ones.
+/// Which option a list takes in addition to the common ones.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Extra {
     Status,
@@ -134,7 +134,7 @@ pub fn closed(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Fa
     }))
 }
 
-/// By the time of the last change of the file; the same time by id.
+/// Sorts by the time of the last change of the file, the newest first; with the same time by id.
 pub fn newest_first(store: &Store, records: &mut [&Record]) {
     records.sort_by_cached_key(|record| {
         let modified = std::fs::metadata(store.path(&record.id)).and_then(|meta| meta.modified());
@@ -161,7 +161,7 @@ fn answer(
     reply.warn(tickets.warnings.iter().cloned())
 }
 
-/// The id, padded to eight columns and a blank.
+/// Writes the id, padded to eight columns, and a blank.
 fn head(line: &mut String, record: &Record) {
     line.push_str(&record.id);
     for _ in record.id.chars().count()..8 {

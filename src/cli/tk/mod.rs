@@ -1,7 +1,7 @@
-//! The `tk` command: tickets as files for people and scripts, and the worker's way to its runner.
+//! The `tk` command: tickets as files for people and scripts; inside a worker, the way to talk to the runner.
 //!
-//! Parsing is by hand: error texts and exit codes are a contract with scripts written for the public tool. A command
-//! answers a `TkOutput`; only `process` prints it, and nothing here starts a runtime.
+//! Arguments are parsed by hand, because error texts and exit codes are a contract with scripts written for the public tool `tk`. A
+//! command returns a `TkOutput`; only `process` prints it, and nothing here starts an async runtime.
 
 mod arguments;
 mod board;
@@ -40,7 +40,7 @@ pub use session::{Successor, TkCall, TkOutput};
 
 use create::Dialect;
 
-/// Performs one call. `arguments` do not include the program's name; `own_path` is where it is, for plugins.
+/// Performs one call. `arguments` do not include the program's name. `own_path` is the program's path, by which plugins can call it.
 pub fn call(session: &TkCall<'_>, arguments: &[OsString], own_path: &Path) -> Result<TkOutput, Failure> {
     let (bypass, arguments) = match arguments.split_first() {
         Some((first, rest)) if first == "super" => (true, rest),

@@ -1,4 +1,4 @@
-//! What comes of a note on a ticket that a runner works on, for whoever has just written it.
+//! Tells the author of a note what effect the note has on a ticket that a runner works on.
 
 use crate::cli::context::Context;
 use crate::cli::snapshot_source::{self, Behind};
@@ -7,7 +7,7 @@ use crate::domain::instruction;
 use crate::domain::phase::Phase;
 use crate::engine::provenance::{is_acknowledgement, is_addressed};
 
-/// One sentence; `None` where no runner has ever seen the ticket, or the note is like any other.
+/// Returns a message about the effect of the note. `None` if no runner has ever seen the ticket, or the note has no special effect.
 pub fn what_comes_of_it(id: &str, text: &str) -> Option<String> {
     let context = Context::new(None, &[]).ok()?;
     if !context.workflow_path(None).is_file() {

@@ -1,4 +1,4 @@
-//! `add-note`, and `comment` of the design dialect.
+//! `add-note`, and its other name `comment`: append a note to a ticket.
 
 use super::failure::Failure;
 use super::session::{TkCall, TkOutput};
@@ -21,7 +21,7 @@ pub fn add_note(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, 
     Ok(TkOutput { noted: Some((id.to_string(), text)), ..TkOutput::line(format!("Note added to {id}")) })
 }
 
-/// The words joined by blanks, or stdin when there are none.
+/// Returns the words joined by blanks, or stdin if there are none.
 pub fn text(session: &TkCall<'_>, words: &[String]) -> Result<String, Failure> {
     if !words.is_empty() {
         return Ok(words.join(" "));
@@ -32,7 +32,7 @@ pub fn text(session: &TkCall<'_>, words: &[String]) -> Result<String, Failure> {
     stdin_text(session)
 }
 
-/// All of stdin, without the line ends at its end.
+/// Returns all of stdin, without line ends at its end.
 pub fn stdin_text(session: &TkCall<'_>) -> Result<String, Failure> {
     let bytes = (session.read_stdin)().map_err(|error| Failure::said(format!("could not read stdin: {error}")))?;
     if bytes.contains(&0) {

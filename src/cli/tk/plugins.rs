@@ -1,7 +1,7 @@
-//! Programs `tk-X` and `ticket-X` on the `PATH`: they become the command `X`.
+//! Plugins: programs named `tk-X` or `ticket-X` on the `PATH` provide the command `X`.
 //!
-//! `tk-X` wins over a built-in command, as in the public tool. The public tool ships some of its own commands as
-//! `ticket-X`; those do not replace ours.
+//! A `tk-X` replaces a built-in command of the same name, as in the public tool. The public tool ships some of its own commands as
+//! `ticket-X`; these do not replace the built-in ones.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -42,7 +42,7 @@ pub fn run(
     Ok(TkOutput::exec(Successor { program: plugin, arguments: arguments.to_vec(), variables, stdin: None }))
 }
 
-/// Name and description of every plugin, for `help`. Plugins are not run to be described.
+/// Returns the name and description of every plugin, for `help`. The description is read from the plugin's file; the plugin is not run.
 pub fn described(session: &TkCall<'_>) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let path = session.variables.get(OsStr::new("PATH")).cloned().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! `tk` as a process: its real streams and variables, its exit code, and the program it may become.
+//! Runs `tk` as a process: with the real streams and variables, prints the output, and returns the exit code or replaces itself with
+//! another program.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io::{self, ErrorKind, IsTerminal, Read, Write};
@@ -9,10 +10,10 @@ use std::process::ExitCode;
 use super::noted;
 use super::session::{Successor, TkCall};
 
-/// What a shell reports for a program that a closed pipe ended.
+/// The exit code that a shell reports for a program that was ended by a closed pipe.
 const CLOSED_PIPE: u8 = 141;
 
-/// Runs one call as the process it is. `arguments[0]` is the name it was called by.
+/// Runs one call with the real streams and environment. `arguments[0]` is the name by which the program was called.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     let mut arguments = arguments.into_iter();
     let called_as = arguments.next().unwrap_or_else(|| OsString::from("tk"));
@@ -49,7 +50,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
             return ExitCode::FAILURE;
         }
     }
-    // On stderr: scripts that were written for the public tool read stdout.
+    // This goes to stderr, because scripts written for the public tool read stdout.
     if let Some(told) = reply.noted.and_then(|(id, text)| noted::what_comes_of_it(&id, &text)) {
         eprintln!("{told}");
     }
@@ -59,7 +60,8 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     }
 }
 
-/// The directory as the shell names it, where that is the same one: the prefix of new ids comes from its name.
+/// Returns the current directory by the name that the shell has for it (`PWD`), if that is the same directory. The prefix of new ids is
+/// made from this name.
 fn working_directory() -> PathBuf {
     let real = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
     let named = std::env::var_os("PWD").map(PathBuf::from).filter(|path| path.is_absolute());
@@ -69,7 +71,7 @@ fn working_directory() -> PathBuf {
     }
 }
 
-/// Where a plugin can call us: under the name that makes us `tk`, if we were called by one.
+/// Returns the path by which a plugin can call this program: that of the name under which it was called, if it can be found.
 fn own_path(session: &TkCall<'_>, called_as: &OsStr) -> PathBuf {
     let called = Path::new(called_as);
     let by_name = if called.components().count() > 1 {

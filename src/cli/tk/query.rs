@@ -1,4 +1,4 @@
-//! `query`: every ticket's front matter as one JSON object per line, all scalars as strings, keys in file order.
+//! `query`: prints every ticket's front matter as one JSON object per line, with all scalars as strings and the keys in file order.
 
 use std::ffi::OsString;
 

@@ -1,4 +1,4 @@
-//! `dep`, `undep`, `link`, `unlink`: how tickets hang together.
+//! `dep`, `undep`, `link`, `unlink`: change dependencies and links between tickets.
 
 use super::arguments::only_words;
 use super::cycles;
@@ -55,7 +55,7 @@ pub fn link(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Fail
         ids.push(id);
     }
     let locked = store.lock()?;
-    // Every file is read before the first is written: a broken one must not leave half of the links.
+    // Every file is read before the first one is written, so that a broken file does not leave half of the links.
     for id in &ids {
         store.document(id)?;
     }
@@ -91,7 +91,7 @@ pub fn unlink(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Fa
     Ok(TkOutput::line(format!("Removed link: {id} <-> {target}")))
 }
 
-/// A ticket that is gone can still be named where it is listed.
+/// Resolves an id. A ticket whose file is gone is still found if it is in the list `key` of ticket `id`.
 fn resolve_listed(store: &Store, id: &str, key: &str, typed: &str) -> Result<String, Failure> {
     match store.resolve(typed) {
         Err(StoreError::NotFound(typed)) => {

@@ -1,5 +1,5 @@
-//! What a `tk` command knows of the world it was called in, and what it answers. Commands read nothing else and print
-//! nothing themselves, so each can be called from a test as it is from a shell.
+//! The input and output of a `tk` command: the environment of the call, and the result. Commands read nothing else of the process and
+//! print nothing themselves, so tests can call them as a shell does.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use super::failure::Failure;
 use crate::tracker::tk::{BrokenFile, Store, discovery};
 
-/// The call: who, where, with which variables and streams.
+/// The environment of one call: the program's name, directory, variables and streams.
 pub struct TkCall<'a> {
-    /// The name it was called by, for usage lines.
+    /// The name by which the program was called, for usage lines.
     pub program: String,
     pub cwd: PathBuf,
     pub variables: BTreeMap<OsString, OsString>,
@@ -20,25 +20,25 @@ pub struct TkCall<'a> {
     pub read_stdin: &'a dyn Fn() -> std::io::Result<Vec<u8>>,
 }
 
-/// The answer. What it prints is whole before anything is printed.
+/// The result of a call. It is complete before anything is printed.
 #[derive(Debug, Default)]
 pub struct TkOutput {
     pub out: Vec<u8>,
-    /// For stderr; the command still succeeded.
+    /// Lines for stderr; the command still succeeded.
     pub warnings: Vec<String>,
     pub code: u8,
-    /// The ticket that got this note.
+    /// The ticket that got a note, and the note's text.
     pub noted: Option<(String, String)>,
-    /// The program that takes over after `out` was printed.
+    /// The program that replaces this process after `out` was printed.
     pub then: Option<Successor>,
 }
 
-/// A program to become.
+/// A program that replaces this process.
 #[derive(Debug)]
 pub struct Successor {
     pub program: PathBuf,
     pub arguments: Vec<OsString>,
-    /// Set on top of the session's variables.
+    /// Variables that are set in addition to those of the call.
     pub variables: Vec<(&'static str, OsString)>,
     pub stdin: Option<File>,
 }
@@ -70,7 +70,7 @@ impl TkOutput {
 }
 
 impl TkCall<'_> {
-    /// A variable's text; an empty one counts as unset.
+    /// Returns the value of a variable; `None` if it is unset, empty or not UTF-8.
     pub fn variable(&self, name: &str) -> Option<&str> {
         self.variables.get(OsStr::new(name)).and_then(|value| value.to_str()).filter(|value| !value.is_empty())
     }
@@ -87,7 +87,7 @@ impl TkCall<'_> {
         Ok(Store::at(discovery::find_or_init(self.tickets_dir(), &self.cwd)?))
     }
 
-    /// A ticket's file as people see it: under the directory they named, where they named one.
+    /// Returns the path of a ticket's file as it is shown to people: under `$TICKETS_DIR` as they wrote it, if it is set.
     pub fn shown_path(&self, store: &Store, id: &str) -> PathBuf {
         match self.tickets_dir() {
             Some(dir) => Path::new(dir).join(format!("{id}.md")),
@@ -99,7 +99,7 @@ impl TkCall<'_> {
         broken.iter().map(|file| format!("Warning: skipped {}: {}", file.path.display(), file.why)).collect()
     }
 
-    /// Who acts, by the name that git knows.
+    /// Returns the user's name from git's configuration.
     pub fn git_name(&self) -> Option<String> {
         let config = match git2::Repository::discover(&self.cwd) {
             Ok(repository) => repository.config(),
@@ -108,7 +108,7 @@ impl TkCall<'_> {
         config.and_then(|config| config.get_string("user.name")).ok().filter(|name| !name.is_empty())
     }
 
-    /// Finds a program on the session's `PATH`.
+    /// Finds an executable program on the `PATH` of the call.
     pub fn find_program(&self, name: &str) -> Option<PathBuf> {
         use std::os::unix::fs::PermissionsExt;
         let path = self.variables.get(OsStr::new("PATH"))?;

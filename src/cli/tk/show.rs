@@ -1,4 +1,4 @@
-//! `show`: the file as it is, then what other tickets say about it.
+//! `show`: prints a ticket's file as it is, followed by its relations to other tickets.
 
 use std::ffi::OsString;
 use std::io::{Seek, Write};
@@ -30,13 +30,13 @@ pub fn show(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Fail
     }
     let out = with_parent_title(raw, &tickets);
     let out = relations.append(out, &tickets);
-    // The named ticket is shown even if it is broken, so a warning about it would only repeat what is seen.
+    // The named ticket is shown even if its file is broken, so a warning about this file is left out.
     let own = store.path(&id).display().to_string();
     let warnings = tickets.warnings.iter().filter(|warning| !warning.contains(&own)).cloned();
     paged(session, TkOutput { out, ..TkOutput::default() }.warn(warnings))
 }
 
-/// The computed sections.
+/// The computed sections that follow the file.
 struct Relations {
     blockers: Vec<String>,
     blocking: Vec<String>,
@@ -80,7 +80,7 @@ impl Relations {
     }
 }
 
-/// Shows the parent's title behind its id.
+/// Inserts the parent's title after its id in the front matter.
 fn with_parent_title(raw: Vec<u8>, tickets: &Tickets) -> Vec<u8> {
     let Ok(doc) = Document::parse(raw.clone()) else { return raw };
     let parent = doc.word("parent").and_then(|parent| tickets.get(&parent));
@@ -131,7 +131,7 @@ fn note(note: &TicketNote) -> Value {
     json!({ "id": note.id, "created": note.timestamp, "text": note.text, "by_dirigent": note.key.is_some() })
 }
 
-/// Hands the text to the pager, where there is a terminal and a pager.
+/// Passes the output to the pager if stdout is a terminal and a pager is set.
 fn paged(session: &TkCall<'_>, reply: TkOutput) -> Result<TkOutput, Failure> {
     let pager = session.variable("TICKET_PAGER").or_else(|| session.variable("PAGER"));
     let (Some(pager), true) = (pager, session.stdout_is_terminal) else { return Ok(reply) };
@@ -146,7 +146,7 @@ fn paged(session: &TkCall<'_>, reply: TkOutput) -> Result<TkOutput, Failure> {
     Ok(TkOutput { warnings: reply.warnings, ..TkOutput::exec(exec) })
 }
 
-/// A file without a name that the next program reads as its stdin.
+/// Returns an unnamed temporary file with these bytes, which the next program gets as its stdin.
 pub fn handed_over(bytes: &[u8]) -> Result<std::fs::File, Failure> {
     let written = tempfile::tempfile().and_then(|mut file| {
         file.write_all(bytes)?;

@@ -1,4 +1,4 @@
-//! `status`, `start`, `close`, `reopen`, `done`: where a ticket stands.
+//! `status`, `start`, `close`, `reopen`, `done`: change the status of a ticket.
 
 use super::arguments::{Argument, Arguments, only_words};
 use super::failure::Failure;
@@ -52,7 +52,7 @@ pub fn close(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Fai
     }
 }
 
-/// `done <id> [summary]`: the summary as a note, and closed, in one step.
+/// `done <id> [summary]`: adds the summary as a note and closes the ticket, in one step.
 pub fn done(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
     let words = only_words(arguments)?;
     let Some(id) = words.first() else {

@@ -1,9 +1,9 @@
-//! `tag`: labels on, labels off.
+//! `tag`: adds tags to a ticket and removes tags from it.
 
 use super::failure::Failure;
 use super::session::{TkCall, TkOutput};
 
-/// `tag <id> +x -y`: a bare word is put on as well. All of it or nothing.
+/// `tag <id> +x -y`: adds `x` and removes `y`; a bare word is added, too. Either all changes are made or none.
 pub fn tag(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
     let Some((id, changes)) =
         arguments.split_first().filter(|(id, changes)| !changes.is_empty() && !id.starts_with('-'))
@@ -34,7 +34,7 @@ pub fn tag(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failu
     }))
 }
 
-/// What would be something else in a YAML list cannot be a tag.
+/// Returns the tag, or an error if it contains characters with a special meaning in a YAML list.
 fn checked(tag: &str) -> Result<&str, Failure> {
     let bad = |c: char| c.is_whitespace() || c.is_control() || ",[]{}\"'#&*!|>%@`".contains(c);
     if tag.is_empty() || tag.contains(bad) || tag.starts_with(['-', '?', ':', '+']) || tag.ends_with(':') {

@@ -1,4 +1,4 @@
-//! All tickets of a store at once, and what follows from their dependencies.
+//! All tickets of a store, and what their dependencies mean: which are ready and which are blocked.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -25,7 +25,7 @@ impl Tickets {
         self.places.get(id).map(|at| &self.records[*at])
     }
 
-    /// The dependencies that still hold a ticket back: open, failed or missing ones.
+    /// Returns the dependencies that still hold a ticket back: open, failed or missing ones.
     pub fn unmet<'a>(&self, record: &'a Record) -> Vec<&'a str> {
         record.deps.iter().map(String::as_str).filter(|dep| !self.get(dep).is_some_and(Record::satisfies)).collect()
     }
@@ -38,7 +38,7 @@ impl Tickets {
         record.is_active() && !self.unmet(record).is_empty()
     }
 
-    /// `id [status] title`, as the computed sections show a ticket.
+    /// Returns `id [status] title`, as the computed sections show a ticket.
     pub fn describe(&self, id: &str) -> String {
         match self.get(id) {
             Some(record) => format!("{id} [{}] {}", shown_status(record), record.title_or_empty()),
@@ -47,12 +47,12 @@ impl Tickets {
     }
 }
 
-/// The status as people read it: a failed ticket is closed in the file.
+/// Returns the status as it is shown to people: `failed` for a failed ticket, which is `closed` in its file.
 pub fn shown_status(record: &Record) -> &str {
     if record.has_failed() { "failed" } else { &record.status }
 }
 
-/// By priority, then id. Numbers come before words.
+/// Compares by priority, then by id. Numbers come before words.
 pub fn by_priority(a: &Record, b: &Record) -> Ordering {
     let number = |record: &Record| record.priority.parse::<f64>().ok().filter(|value| value.is_finite());
     let priority = match (number(a), number(b)) {

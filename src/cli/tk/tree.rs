@@ -1,4 +1,5 @@
-//! `dep tree`: a ticket and all it waits for, each once at its deepest place, or repeated with `--full`.
+//! `dep tree`: prints a ticket and everything that it waits for as a tree. Each ticket is shown once, at its deepest place; with `--full`
+//! it is repeated.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +11,8 @@ use super::json as typed;
 use super::session::{TkCall, TkOutput};
 use super::tickets::{Tickets, shown_status};
 
-/// `--full` repeats shared parts, which can double with each layer; past this it stops and says so.
+/// The most lines of a tree. `--full` repeats shared parts, which can double the tree with each layer; a longer tree is truncated with a
+/// warning.
 const MAX_LINES: usize = 100_000;
 
 pub fn dep_tree(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
@@ -70,9 +72,9 @@ fn describe(tickets: &Tickets, id: &str) -> String {
 struct Tree<'a> {
     root: &'a str,
     deps: HashMap<&'a str, Vec<&'a str>>,
-    /// How deep the longest way from the root leads to a ticket.
+    /// The length of the longest path from the root to each ticket.
     depth: HashMap<&'a str, usize>,
-    /// How deep the tree goes below a ticket, counted from the root.
+    /// The depth of the deepest ticket below each ticket, counted from the root.
     reach: HashMap<&'a str, usize>,
 }
 
@@ -89,7 +91,7 @@ impl<'a> Tree<'a> {
             let deps = record.map(|record| record.deps.as_slice()).unwrap_or_default();
             deps.iter().map(String::as_str).filter(|dep| tickets.get(dep).is_some()).collect()
         };
-        // Depth first; an edge back to a ticket on the way would close a cycle and is left out of the depths.
+        // Depth-first search. An edge back to a ticket on the current path would close a cycle and is left out.
         let mut deps: HashMap<&str, Vec<&str>> = HashMap::new();
         let mut acyclic: HashMap<&str, Vec<&str>> = HashMap::new();
         let mut finished: Vec<&str> = Vec::new();
@@ -154,7 +156,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// The walk that prints: what is still to come, and where it stands.
+/// The state of printing: what was printed, the path to the current ticket, and the branches still to come.
 struct Walk<'t, 'a> {
     tree: &'t Tree<'a>,
     full: bool,

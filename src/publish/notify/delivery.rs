@@ -1,4 +1,4 @@
-//! One notification on its way to one receiver: worded, cut clean of secrets, tried again when it fails.
+//! Delivers one notification to one receiver: words it, removes secrets, and tries again when a delivery fails.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,16 +15,16 @@ use crate::runtime::Gatekeeper;
 use crate::workflow::Texts;
 use crate::workspace::command::{self, Input};
 
-/// Pauses between attempts; after the last one it is given up.
+/// Pauses between attempts. After the last one the notification is given up.
 const PAUSES: [Duration; 4] =
     [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(30), Duration::from_secs(120)];
 const OUTPUT_LIMIT: usize = 4 << 10;
 
-/// What became of it.
+/// The result of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivered {
     Told,
-    /// Not now: a switch, the mode, a preflight that is missing.
+    /// The permit was refused for now: by a switch, by the rollout mode, or because the preflight is missing.
     Refused,
     GivenUp,
 }
@@ -33,7 +33,7 @@ pub struct Mailer {
     http: reqwest::Client,
     texts: Texts,
     secrets: Secrets,
-    /// Where commands run, and with what around them.
+    /// The working directory of commands; `env` is their environment.
     cwd: PathBuf,
     env: BTreeMap<String, String>,
 }
@@ -45,11 +45,11 @@ impl Mailer {
         cwd: PathBuf,
         env: &BTreeMap<String, String>,
     ) -> Result<Self, reqwest::Error> {
-        // Whoever came first has installed the same one.
+        // Fails only if another part of the program has already installed the same provider.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
             .user_agent(concat!("dirigent/", env!("CARGO_PKG_VERSION")))
-            // The address is a secret: it goes nowhere else.
+            // The address is a secret and must not be passed on to another server by a redirect.
             .redirect(reqwest::redirect::Policy::none())
             .build()?;
         let env = env.iter().filter(|(name, value)| !secrets.hide(name, value));
@@ -60,7 +60,7 @@ impl Mailer {
     pub async fn deliver(&self, receiver: &NotifySettings, notice: &Notice, gatekeeper: &Gatekeeper) -> Delivered {
         let body = self.body(notice);
         for pause in PAUSES.into_iter().map(Some).chain([None]) {
-            // A fresh one for every attempt: a switch may have been pulled since.
+            // Every attempt needs a fresh permit, because a switch may have been pulled since the last one.
             let Ok(_permit) = gatekeeper.permit(EffectKind::Notify, notice.ticket.as_ref()) else {
                 return Delivered::Refused;
             };
@@ -106,13 +106,13 @@ impl Mailer {
                 self.post(url.expose_secret(), &json!({ "text": body["text"] }), timeout).await
             }
             (NotifyReceiver::Command, _, Some(script)) => self.run(script, body, timeout).await,
-            // The check of the file does not let it come to this.
+            // The validation of the workflow file rules this out.
             _ => Err("the receiver has no address".into()),
         }
     }
 
     async fn post(&self, url: &str, body: &Value, timeout: Duration) -> Result<(), String> {
-        // Its own words would hold the address.
+        // The error's own text would contain the address.
         let failed = |error: reqwest::Error| error.without_url().to_string();
         let answer = self.http.post(url).json(body).timeout(timeout).send().await.map_err(failed)?;
         match answer.status() {
@@ -146,7 +146,7 @@ fn what(occasion: Occasion) -> &'static str {
     }
 }
 
-/// Every text in it without secrets.
+/// Returns the JSON with secrets removed from every string in it.
 fn clean(body: &Value, secrets: &Secrets) -> Value {
     match body {
         Value::String(text) => Value::String(secrets.cut_from(text)),

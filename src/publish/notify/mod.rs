@@ -1,8 +1,8 @@
-//! Notifications: tells people through a webhook, Slack or a command what they may want to know at once.
+//! Notifications: tell people through a webhook, Slack or a command what they may want to know at once.
 //!
-//! What there is to tell is read from the published picture, so nothing is lost when the runner ends or dies between an event and
-//! its delivery; what was told is kept in the runner's folder, so nothing is told twice. Each delivery needs a permit of its own:
-//! under a switch, in observe mode or before a preflight nothing is sent, and what is still true afterwards is told then.
+//! What there is to tell is read from the published snapshot, so nothing is lost when the runner stops or dies between an event and its
+//! delivery. What was told is recorded in the runner's folder, so nothing is told twice. Each delivery needs its own permit: while a
+//! switch is pulled, in observe mode, or before a required preflight nothing is sent. What is still true afterwards is sent then.
 
 mod delivery;
 mod notices;
@@ -24,27 +24,27 @@ pub use delivery::Mailer;
 pub use notices::{Notice, notices};
 pub use sent::SentNotices;
 
-/// Deliveries at the same time; the rest waits for the next look.
+/// The most deliveries at the same time; the rest waits for the next look at the snapshot.
 const AT_ONCE: usize = 8;
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// What a permit was refused for is looked at again after this long.
+/// How long to wait before a refused permit is requested again.
 const REFUSED_AGAIN: Duration = Duration::from_secs(2);
-/// How long the runner's end is held up by deliveries under way.
+/// How long a runner that is stopping waits for deliveries under way.
 const LAST_DELIVERIES: Duration = Duration::from_secs(5);
 
-/// What the notifier is made from.
+/// What [`notify`] works with.
 pub struct NotifierParts {
     pub receivers: Vec<NotifySettings>,
     pub mailer: Mailer,
     pub gatekeeper: Arc<Gatekeeper>,
-    /// The file that knows what was told.
+    /// The file that records what was told.
     pub record: PathBuf,
 }
 
-/// Tells until the driver is gone.
+/// Sends notifications until the driver (the runner's loop) is gone.
 pub async fn notify(parts: NotifierParts, handle: Handle) {
     let Handle { inbox, mut snapshots, .. } = handle;
-    // Only the driver's end of the watch tells when it is over.
+    // The snapshot channel closes when the driver drops its end; this sender must not keep the runner alive.
     drop(inbox);
     let mut sent = SentNotices::read(&parts.record);
     sent.begin(&parts.receivers, &notices(&snapshots.borrow()), now());
@@ -101,7 +101,7 @@ fn take(
     busy: &mut BTreeSet<String>,
     sent: &mut SentNotices,
 ) {
-    // One that broke down stays busy: it is told by the next life, and does not break down in a circle.
+    // A delivery that panicked stays marked as busy, so that it does not panic again and again. The next start of the runner retries it.
     let Ok((id, delivered)) = ended else { return };
     busy.remove(&id);
     match delivered {

@@ -1,5 +1,5 @@
-//! What there is to tell people, read from one picture. A notice has an id that says what it is about and since when: the same
-//! thing seen again is the same notice.
+//! What there is to tell people, read from one snapshot. The id of a notice holds the occasion, the ticket and since when it is true, so
+//! the same fact in a later snapshot is the same notice.
 
 use crate::config::notify::Occasion;
 use crate::domain::ids::TicketId;
@@ -60,7 +60,7 @@ fn notice(job: &JobView, occasion: Occasion, mark: i64) -> Notice {
     }
 }
 
-/// The day's budget is everybody's, and told once per day.
+/// Returns the notice that the day's budget is spent. It belongs to no ticket and is sent once per UTC day.
 fn spent_day(picture: &Snapshot) -> Option<Notice> {
     let waits = picture.jobs.iter().find(|job| job.reason == "daily_budget")?;
     let day = picture.at.0.div_euclid(86_400_000);

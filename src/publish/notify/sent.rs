@@ -1,4 +1,4 @@
-//! Which receiver was told what, kept in the runner's folder.
+//! The record of which receiver was told what, a file in the runner's folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -23,12 +23,12 @@ pub struct SentNotices {
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Known {
-    /// Those that were there before; what is true when a new one is added is not news to it.
+    /// Fingerprints of all receivers that have been configured so far. A new receiver is not told what was already true when it was added.
     receivers: BTreeSet<String>,
     sent: BTreeMap<String, Timestamp>,
 }
 
-/// A receiver is the same as long as it is told at the same address.
+/// Identifies a receiver by its URL and command: with other settings changed it is still the same receiver.
 fn fingerprint(receiver: &NotifySettings) -> String {
     let url = receiver.url.as_ref().map_or("", |url| url.expose_secret());
     format!("{:016x}", stable_hash(&[url, receiver.command.as_deref().unwrap_or_default()]))
@@ -44,7 +44,7 @@ impl SentNotices {
         Self { path: path.to_owned(), known }
     }
 
-    /// Takes what is true now for told, for receivers that were not there before; forgets what is old.
+    /// Marks everything that is true now as told for receivers that are new. Drops old entries that are not true any more.
     pub fn begin(&mut self, receivers: &[NotifySettings], true_now: &[Notice], now: Timestamp) {
         for receiver in receivers {
             if self.known.receivers.insert(fingerprint(receiver)) {
@@ -66,7 +66,7 @@ impl SentNotices {
         self.write();
     }
 
-    /// Whole or not at all. Where it cannot be written something may be told twice, which is better than not at all.
+    /// Writes the record atomically. If that fails, the failure is only logged: something may be told twice, which is better than never.
     fn write(&self) {
         let Some(folder) = self.path.parent() else { return };
         let written = || -> std::io::Result<()> {

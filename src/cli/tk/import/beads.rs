@@ -1,4 +1,4 @@
-//! Beads: one JSON object per line.
+//! Imports issues of Beads: one JSON object per line.
 
 use serde::Deserialize;
 
@@ -7,9 +7,9 @@ use crate::cli::tk::failure::Failure;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Statuses {
-    /// As they are there, known here or not.
+    /// Statuses are kept as they are, even unknown ones.
     Verbatim,
-    /// Unknown ones become `open`; what holds a ticket back is in its dependencies.
+    /// Unknown statuses become `open`. This loses nothing: what holds a ticket back is in its dependencies.
     Mapped,
 }
 

@@ -1,8 +1,8 @@
-//! Comma-separated values: quotes, doubled quotes, line ends inside quotes.
+//! Reads comma-separated values with quotes, doubled quotes, and line ends inside quotes.
 
 use crate::cli::tk::failure::Failure;
 
-/// All rows. A quote that is never closed is an error with its line.
+/// Returns all rows that are not empty. A quote that is never closed is an error that says its line.
 pub fn rows(text: &str) -> Result<Vec<Vec<String>>, Failure> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (mut rows, mut row, mut field) = (Vec::new(), Vec::new(), String::new());

@@ -1,4 +1,4 @@
-//! GitHub: an array of issues, from `gh issue list --json ...` or the REST API.
+//! Imports GitHub issues: a JSON array from `gh issue list --json ...` or from the REST API.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -22,10 +22,10 @@ struct Issue {
     assignees: Vec<Account>,
     #[serde(default, alias = "createdAt")]
     created_at: Option<String>,
-    /// A list from `gh`, a number from the API.
+    /// The comments themselves from `gh`, only their number from the API.
     #[serde(default)]
     comments: Value,
-    /// Only pull requests have it.
+    /// Set only for pull requests, which are not imported.
     #[serde(default)]
     pull_request: Option<Value>,
 }

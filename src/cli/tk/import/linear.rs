@@ -1,4 +1,4 @@
-//! Linear's CSV export.
+//! Imports Linear's CSV export.
 
 use super::csv;
 use super::{Foreign, one_line, references, tags, time};

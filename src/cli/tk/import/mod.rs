@@ -1,4 +1,4 @@
-//! `import`: tickets from elsewhere. Nothing that is there is overwritten, so an import can be repeated.
+//! `import`: imports tickets from other systems. Existing tickets are never overwritten, so an import can be repeated.
 
 mod beads;
 mod csv;
@@ -14,15 +14,15 @@ use super::notes::stdin_text;
 use super::session::{TkCall, TkOutput};
 use crate::tracker::tk::{Document, Draft, check_id, timestamp_now};
 
-/// One ticket as another system told it.
+/// One ticket of another system, translated.
 #[derive(Debug, Default)]
 struct Foreign {
     id: String,
     draft: Draft,
     links: Vec<String>,
-    /// Closed there without being done.
+    /// Whether the ticket was closed in the other system without being done.
     cancelled: bool,
-    /// (time, text), oldest first.
+    /// Notes as (time, text), oldest first.
     notes: Vec<(String, String)>,
 }
 
@@ -55,7 +55,7 @@ pub fn import(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Fa
     }
 }
 
-/// `migrate-beads`, as the public tool has it.
+/// `migrate-beads`: like `import beads`, but keeps unknown statuses, as the public tool does.
 pub fn migrate_beads(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
     only_words(arguments)?;
     let text = beads_file(session)?;
@@ -86,7 +86,7 @@ fn read(session: &TkCall<'_>, file: &str) -> Result<String, Failure> {
 }
 
 fn store(session: &TkCall<'_>, from: &str, tickets: Vec<Foreign>, verb: &str) -> Result<TkOutput, Failure> {
-    // Every file is made up before the first is written: a malformed ticket must not leave half an import.
+    // All files are rendered before the first one is written, so that a malformed ticket does not leave half an import.
     let files = tickets.iter().map(file).collect::<Result<Vec<_>, _>>()?;
     let store = session.store_or_new()?;
     let locked = store.lock()?;
@@ -123,24 +123,24 @@ fn file(ticket: &Foreign) -> Result<Vec<u8>, Failure> {
     Ok(doc.into_bytes())
 }
 
-/// A value that goes on one line of the front matter.
+/// Returns the text on one line, for a value of the front matter.
 fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>().trim().to_owned()
 }
 
-/// Names as elements of a list.
+/// Returns names as the elements of a list in the front matter.
 fn tags<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let clean = |name: &str| one_line(name).replace([',', '[', ']', '"', '\''], "-");
     names.into_iter().map(clean).filter(|name| !name.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
-/// A time in the format's spelling, or nothing for what is not a time.
+/// Returns the time in the spelling of ticket files; `None` if the text is not a time.
 fn time(text: &str) -> Option<String> {
     let parsed: jiff::Timestamp = text.trim().parse().ok()?;
     Some(parsed.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
 }
 
-/// Ids of other tickets that the format can hold.
+/// Returns the ids that a ticket file can hold.
 fn references(ids: Vec<String>) -> Vec<String> {
     ids.into_iter().filter(|id| check_id(id).is_ok() && !id.contains(',')).collect()
 }
