@@ -32,7 +32,7 @@ pub enum Message {
     },
     /// Another workflow is in force.
     Reload(Box<InForce>),
-    /// The workflow file, as it is now, could not be put in force. `None` if it equals the workflow in force again.
+    /// The workflow file, as it is now, could not be put in force. `None` clears the error.
     ReloadFailed {
         error: Option<String>,
     },
