@@ -1,5 +1,5 @@
-//! Any agent that speaks the Agent Client Protocol, version 1: JSON-RPC 2.0 lines. Owns the conversation; does no IO. Offers the
-//! agent neither files nor terminals: it works in its own process.
+//! The protocol of every agent that speaks the Agent Client Protocol, version 1: JSON-RPC 2.0 lines. Owns the conversation; does no IO.
+//! Offers the agent neither files nor terminals, because the agent works in its own process.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -34,18 +34,18 @@ pub struct Acp {
     session: Option<String>,
     ready: bool,
     turn: Turn,
-    /// The pieces of a message, until something else follows them.
+    /// The pieces of a message, collected until something else follows.
     message: String,
-    /// Open permission requests: the id to answer, and the options.
+    /// Open permission requests, by their id as text: the id to answer with, and the options.
     asks: BTreeMap<String, (Value, Value)>,
-    /// The session's cost so far; `None` until a resumed session has named what it cost before.
+    /// The session's cost so far; `None` until a resumed session has reported what it cost before.
     cost: Option<Meter>,
-    /// A loaded session that was not prompted yet.
+    /// Whether a session was loaded and not prompted yet.
     loaded: bool,
-    /// Its first prompt, until the agent shows that it works on it. Some agents tie a session to the directory it
-    /// began in: they load it elsewhere, and then cannot go on with it.
+    /// The first prompt of a loaded session, until the agent shows that it works on it. Some agents tie a session to the directory it began
+    /// in: they load it elsewhere, and then cannot go on with it.
     on_trial: Option<String>,
-    /// A prompt that waits for the fresh session that takes the place of a loaded one.
+    /// A prompt that waits for the fresh session which replaces a loaded one.
     again: Option<String>,
 }
 
@@ -60,7 +60,7 @@ impl Acp {
         self.opening.as_ref().map_or(Value::Null, |opening| json!(opening.cwd))
     }
 
-    /// Every agent of this protocol starts servers that speak on their standard streams.
+    /// Returns the desk's server for the agent to start. Every agent of this protocol supports servers on standard streams.
     fn servers(&self) -> Value {
         let desk = self.opening.as_ref().and_then(|opening| opening.desk.as_ref());
         let Some(desk) = desk else { return json!([]) };
@@ -327,7 +327,7 @@ impl Protocol for Acp {
         out
     }
 
-    /// The protocol has no way to speak into a running turn.
+    /// The protocol has no way to send a message into a running turn.
     fn steer(&mut self, _text: &str) -> Option<Reaction> {
         None
     }
@@ -339,7 +339,7 @@ impl Protocol for Acp {
             if self.session.is_some() {
                 out.say(&json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": self.session}}));
             }
-            // A cancelled turn still wants an answer to each of its open requests.
+            // A cancelled turn still requires a response to each of its open requests.
             for (id, _) in std::mem::take(&mut self.asks).into_values() {
                 out.say(&outcome(&id, None));
             }

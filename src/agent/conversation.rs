@@ -1,5 +1,5 @@
-//! What the line protocols share: reading a line, following one turn from its prompt to its single end, and adding up usage
-//! without counting anything twice. Knows no agent.
+//! What the line protocols share: reading a line, following one turn from its prompt to its single end, and adding up usage without
+//! counting anything twice. Independent of the agent.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::fault::{Fault, cut};
 use super::{AgentEvent, Reaction, TurnEnd};
 use crate::domain::usage::Usage;
 
-/// More open calls than this are an agent gone wrong, not work.
+/// The most open tool calls of a turn. An agent with more is out of control.
 const OPEN_TOOLS: usize = 4096;
 const ABOUT_LIMIT: usize = 500;
 
@@ -20,7 +20,7 @@ impl Reaction {
         self.send.push(line.to_string());
     }
 
-    /// Every understood line is a sign of life.
+    /// Adds a sign of life if there is no other event: every understood line is one.
     pub(super) fn or_alive(mut self) -> Self {
         if self.events.is_empty() {
             self.events.push(AgentEvent::Alive);
@@ -29,7 +29,7 @@ impl Reaction {
     }
 }
 
-/// The object on this line, or what to answer instead.
+/// Parses the object on a line. The error is the reaction to a line without one.
 pub(super) fn object(line: &[u8]) -> Result<Value, Reaction> {
     let line = line.trim_ascii();
     if line.is_empty() {
@@ -45,7 +45,7 @@ pub(super) fn object(line: &[u8]) -> Result<Value, Reaction> {
     Err(Reaction { events: vec![AgentEvent::Malformed { detail }], send: Vec::new() })
 }
 
-/// The text at a path of keys; empty where there is none.
+/// Returns the text at a path of keys; empty if there is none.
 pub(super) fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
@@ -54,13 +54,13 @@ pub(super) fn count(value: &Value, key: &str) -> u64 {
     value.get(key).and_then(Value::as_u64).unwrap_or(0)
 }
 
-/// US dollars to millionths, without trusting the number.
+/// Converts US dollars to millionths; invalid numbers count as zero.
 pub(super) fn microusd(value: Option<&Value>) -> u64 {
     let dollars = value.and_then(Value::as_f64).unwrap_or(0.0);
     if dollars.is_finite() && dollars > 0.0 { (dollars * 1_000_000.0).round() as u64 } else { 0 }
 }
 
-/// What a tool call is about, for people: the command, the file, else its arguments.
+/// Describes what a tool call is about: the command or the file, else its arguments.
 pub(super) fn about(arguments: &Value) -> String {
     let named = ["command", "cmd", "file_path", "path", "url", "pattern", "query", "description"]
         .iter()
@@ -78,9 +78,9 @@ pub(super) struct Turn {
     running: bool,
     announced: bool,
     pub interrupting: bool,
-    /// The last error the agent named in this turn.
+    /// The last error that the agent reported in this turn.
     pub fault: Option<Fault>,
-    /// Steering that the agent has not taken up yet.
+    /// Steering messages that the agent has not taken up yet.
     undelivered: Vec<String>,
     open_tools: Vec<String>,
 }
@@ -105,7 +105,7 @@ impl Turn {
         self.undelivered.push(text.to_owned());
     }
 
-    /// Whether the agent shows that it took this up. False for words that were not meant to steer it.
+    /// Whether this text is a steering message that waits. Removes it, because the agent shows that it took it up.
     pub fn heard(&mut self, text: &str) -> bool {
         let found = self.undelivered.iter().position(|said| said == text);
         found.map(|at| self.undelivered.remove(at)).is_some()
@@ -134,7 +134,7 @@ impl Turn {
         }
     }
 
-    /// Ends the turn if one is running. An end nobody waits for is dropped.
+    /// Ends the turn if one is running. An end without a running turn is ignored.
     pub fn end(&mut self, end: TurnEnd, out: &mut Reaction) {
         if !self.running {
             return;
@@ -151,7 +151,7 @@ impl Turn {
     }
 }
 
-/// Turns growing totals into what was added. The highest total seen is the mark: a repeated, late or shrinking report adds nothing.
+/// Converts growing totals into increments. The highest total seen is the mark: a repeated, late or shrinking report adds nothing.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Meter {
     mark: Usage,
@@ -179,7 +179,7 @@ impl Meter {
     }
 }
 
-/// Part by part, never below zero.
+/// Subtracts part by part, never below zero.
 pub(super) fn minus(from: Usage, what: Usage) -> Usage {
     Usage {
         fresh_input: from.fresh_input.saturating_sub(what.fresh_input),

@@ -1,5 +1,5 @@
-//! Any command: the prompt on its stdin, one turn, its exit code the end. Lines are text, or JSON events where
-//! `exec.events: jsonl` says so (docs/agents/exec.md).
+//! The protocol for any command: the prompt goes to its stdin, there is one turn, and its exit ends it. Its output lines are text, or JSON
+//! events if `exec.events` is `jsonl` (docs/agents/exec.md).
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::domain::ids::SessionId;
 use crate::domain::time::Timestamp;
 use crate::domain::usage::Usage;
 
-/// Longer texts are cut; the transcript has them in full.
+/// The longest text in bytes. Longer texts are truncated; the transcript has them in full.
 const TEXT_LIMIT: usize = 2000;
 
 #[derive(Debug)]
@@ -44,7 +44,7 @@ enum Event {
         #[serde(default = "yes")]
         ok: bool,
     },
-    /// What was added since the last such event.
+    /// The usage since the last such event.
     Usage {
         #[serde(default)]
         input: u64,

@@ -1,5 +1,5 @@
-//! What went wrong inside an agent, in one vocabulary. Owns the table from HTTP statuses and wordings to classes; must not know
-//! which agent is speaking.
+//! Faults inside an agent, in one vocabulary. Owns the table from HTTP statuses and wordings to classes, and does not know which agent is
+//! speaking.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::{AgentEvent, Reset, TurnEnd};
 use crate::domain::failure::TurnError;
 use crate::domain::time::Timestamp;
 
-/// Details are for people: a log line, a comment on a ticket.
+/// The longest detail in bytes. Details are for people: a log line, a comment on a ticket.
 const DETAIL_LIMIT: usize = 2000;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -24,7 +24,7 @@ impl Fault {
         Self { class, detail: cut(detail.as_ref(), DETAIL_LIMIT), retryable, reset: None }
     }
 
-    /// By the status of the model's server where it is known, else by the wording.
+    /// Classifies a fault by the status of the model's server where it is known, else by the wording.
     pub fn of(status: Option<u64>, detail: &str) -> Self {
         let class = class_of_wording(detail).or_else(|| status.and_then(class_of_status));
         let class = match (status.and_then(class_of_status), class) {
@@ -48,7 +48,7 @@ impl Fault {
         self
     }
 
-    /// The agent itself tries again.
+    /// Marks that the agent itself tries again.
     pub fn retrying(mut self) -> Self {
         self.retryable = true;
         self
@@ -111,7 +111,7 @@ fn has_number(text: &str, number: &str) -> bool {
     text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == number)
 }
 
-/// Understands `try again in 2 days 3 hours`, `retry after 20s`, `in 5m 30s` and a Unix time after a bar.
+/// Returns the reset time in a text. Understands `try again in 2 days 3 hours`, `retry after 20s`, `in 5m 30s` and a Unix time after a bar.
 pub(super) fn reset_of_wording(text: &str) -> Option<Reset> {
     let lower = text.to_lowercase();
     if let Some(seconds) =
@@ -125,7 +125,7 @@ pub(super) fn reset_of_wording(text: &str) -> Option<Reset> {
     span(lower.get(start..)?).map(Reset::In)
 }
 
-/// Unix seconds as agents give them; a value that cannot be a time of this century is not taken for a reset.
+/// Converts Unix seconds as agents report them. `None` for a value that cannot be a time of this century.
 pub(super) fn unix_seconds(seconds: i64) -> Option<Reset> {
     (1_000_000_000..10_000_000_000).contains(&seconds).then(|| Reset::At(Timestamp(seconds * 1000)))
 }
@@ -158,7 +158,7 @@ fn span(text: &str) -> Option<Duration> {
     (found && seconds <= 366.0 * 86_400.0).then(|| Duration::from_secs_f64(seconds))
 }
 
-/// At most `limit` bytes, never inside a character.
+/// Truncates to at most `limit` bytes, never inside a character.
 pub(super) fn cut(text: &str, limit: usize) -> String {
     if text.len() <= limit {
         return text.to_owned();

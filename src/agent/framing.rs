@@ -1,18 +1,18 @@
-//! Cuts a stream of bytes into lines, with bounded memory.
+//! Splits a stream of bytes into lines, with bounded memory.
 
 use std::mem;
 
-/// A line longer than this is cut; the rest of it is counted and dropped.
+/// The longest line in bytes. A longer one is truncated; the rest of it is counted and dropped.
 pub const LINE_LIMIT: usize = 10 << 20;
 
-/// A buffer that grew beyond this is given back once it is empty.
+/// A buffer that grew beyond this is freed once it is empty.
 const KEEP_CAPACITY: usize = 64 << 10;
 
 /// One line, without its newline.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Line<'a> {
     pub bytes: &'a [u8],
-    /// Set at the end of a line that was cut: how much of it was dropped after the part delivered before.
+    /// Set at the end of a truncated line: how many bytes were dropped after the part that was delivered before.
     pub cut: Option<u64>,
 }
 
@@ -20,7 +20,7 @@ pub struct Line<'a> {
 pub struct Framer {
     limit: usize,
     partial: Vec<u8>,
-    /// Bytes dropped of the line that is being skipped.
+    /// How many bytes were dropped of the line that is being skipped.
     skipping: Option<u64>,
 }
 
@@ -29,7 +29,7 @@ impl Framer {
         Self { limit, partial: Vec::new(), skipping: None }
     }
 
-    /// Takes in a piece of the stream and hands on every line that it completes.
+    /// Takes in a piece of the stream and passes on every line that it completes.
     pub fn push(&mut self, mut piece: &[u8], mut each: impl FnMut(Line<'_>)) {
         while let Some(end) = piece.iter().position(|byte| *byte == b'\n') {
             let (head, rest) = piece.split_at(end);
@@ -48,7 +48,7 @@ impl Framer {
         self.hold(piece, each);
     }
 
-    /// What was left without a newline at the end of the stream.
+    /// Passes on what was left without a newline at the end of the stream.
     pub fn finish(&mut self, mut each: impl FnMut(Line<'_>)) {
         if let Some(dropped) = self.skipping.take() {
             each(Line { bytes: b"", cut: Some(dropped) });

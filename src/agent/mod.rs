@@ -1,5 +1,5 @@
-//! How each agent speaks. A [`Protocol`] is synchronous and does no IO: a line in, events and lines out.
-//! `session` binds one to a child process.
+//! The protocols of the agents. A [`Protocol`] is synchronous and does no IO: it takes a line and returns events and lines. `session` binds
+//! one to a child process.
 
 pub mod acp;
 pub mod claude;
@@ -27,24 +27,24 @@ use crate::domain::ids::SessionId;
 use crate::domain::time::Timestamp;
 use crate::domain::usage::Usage;
 
-/// One agent's language. Holds the conversation's state, never a handle, a clock or a future.
+/// The protocol of one agent. Holds the conversation's state, never a handle, a clock or a future.
 pub trait Protocol: Send {
-    /// The first lines to write once the process is there (handshake, new or resumed session).
+    /// Returns the first lines to write once the process is there (handshake, new or resumed session).
     fn open(&mut self, opening: &Opening) -> Reaction;
 
-    /// A complete line without its newline. Unknown lines and fields are not errors.
+    /// Takes in a complete line without its newline. Unknown lines and fields are not errors.
     fn line(&mut self, line: &[u8]) -> Reaction;
 
     /// Starts a turn with this text.
     fn prompt(&mut self, text: &str) -> Reaction;
 
-    /// Says something into the running turn. `None` where the agent cannot listen while it works.
+    /// Sends a message into the running turn. `None` if the agent takes no messages during a turn.
     fn steer(&mut self, text: &str) -> Option<Reaction>;
 
-    /// Asks the agent to end the running turn. `None` where only the process can be stopped.
+    /// Requests the end of the running turn. `None` where only the process can be stopped.
     fn interrupt(&mut self) -> Option<Reaction>;
 
-    /// The answer to an `Asked` event.
+    /// Answers an `Asked` event.
     fn answer(&mut self, ask: &str, answer: &Answer) -> Reaction;
 
     /// Whether stdin has to be closed after the first prompt (one-shot commands).
@@ -58,29 +58,29 @@ pub trait Protocol: Send {
 pub struct Opening {
     pub cwd: PathBuf,
     pub resume: Option<SessionId>,
-    /// What the conversation is about, for agents that name theirs.
+    /// The title of the conversation, for agents that support titles.
     pub title: Option<String>,
     pub model: Option<String>,
     pub model_provider: Option<String>,
     pub thinking_level: Option<String>,
     pub tools: Vec<ToolSpec>,
-    /// The same tools, for agents that take them from an MCP server.
+    /// The desk's server, for agents that take the same tools from an MCP server.
     pub desk: Option<DeskServer>,
 }
 
-/// How an agent starts the server that brings the desk's tools to it.
+/// How an agent starts the MCP server that offers the desk's tools.
 #[derive(Debug, Clone)]
 pub struct DeskServer {
     pub program: PathBuf,
     pub arguments: Vec<String>,
-    /// What it needs to find the run; the agent's own environment has the same.
+    /// The variables by which the server finds the run; the agent's own environment has them too.
     pub variables: Vec<(String, String)>,
-    /// And to be let in.
+    /// The token by which the desk accepts the server.
     pub token: SecretString,
 }
 
 impl DeskServer {
-    /// What agents call it.
+    /// The server's name for agents.
     pub const NAME: &'static str = "desk";
     pub const TOKEN_VARIABLE: &'static str = "DIRIGENT_TOKEN";
 }
@@ -93,7 +93,7 @@ pub struct ToolSpec {
     pub input_schema: serde_json::Value,
 }
 
-/// What came of a line or a request.
+/// The result of a line or a request.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[must_use]
 pub struct Reaction {
@@ -102,7 +102,7 @@ pub struct Reaction {
     pub send: Vec<String>,
 }
 
-/// One vocabulary for all agents.
+/// The events of all agents, in one vocabulary.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AgentEvent {
     /// The handshake is over; a prompt may be sent.
@@ -110,8 +110,8 @@ pub enum AgentEvent {
     SessionStarted {
         id: SessionId,
     },
-    /// The conversation to be resumed is gone. A `SessionStarted` with another id follows where the agent begins a fresh
-    /// one by itself; otherwise the process has to be started again without `resume`.
+    /// The conversation to be resumed is gone. A `SessionStarted` with another id follows if the agent begins a fresh one by itself;
+    /// otherwise the process has to be started again without `resume`.
     ResumeFailed {
         detail: String,
     },
@@ -129,13 +129,13 @@ pub enum AgentEvent {
         id: String,
         ok: bool,
     },
-    /// The model that works from now on, as the agent calls it.
+    /// The model that works from now on, in the agent's own spelling.
     Model {
         name: String,
     },
-    /// What was added since the last report; never counted twice.
+    /// The usage since the last report; never counted twice.
     Usage(Usage),
-    /// The agent's latest word about its limits. A limit that is hit comes as an `Error` or a failed turn of that class.
+    /// The agent's latest report about its limits. A limit that is hit comes as an `Error` or a failed turn of that class.
     RateLimited {
         description: String,
         reset: Option<Reset>,
@@ -150,7 +150,7 @@ pub enum AgentEvent {
         retryable: bool,
         reset: Option<Reset>,
     },
-    /// A steering text did not reach the running turn (it had just ended, or was interrupted): say it with the next prompt.
+    /// A steering message did not reach the running turn (it had just ended, or was interrupted) and has to go into the next prompt.
     SteerFailed {
         text: String,
     },
@@ -158,9 +158,9 @@ pub enum AgentEvent {
     UnsupportedTool {
         name: String,
     },
-    /// Anything else that shows the agent is alive.
+    /// Anything else that shows that the agent is alive.
     Alive,
-    /// A line that could not be understood at all.
+    /// A line that could not be parsed at all.
     Malformed {
         detail: String,
     },
@@ -173,7 +173,7 @@ pub enum TurnEnd {
     Failed { class: TurnError, detail: String, reset: Option<Reset> },
 }
 
-/// Agents name a reset as a point in time or as a span; only the runtime knows the time.
+/// When a limit ends. Agents report a point in time or a span; only the session knows the current time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reset {
     At(Timestamp),
@@ -182,11 +182,11 @@ pub enum Reset {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Question {
-    /// May I run this?
+    /// The agent wants permission to use a tool.
     Approval { tool: String, about: String },
-    /// Text or a choice is wanted.
+    /// The agent wants a text or a choice.
     Input { text: String, choices: Vec<String> },
-    /// One of our tools is called.
+    /// The agent calls one of the runner's tools.
     Tool { name: String, arguments: serde_json::Value },
 }
 

@@ -1,5 +1,4 @@
-//! A look over an agent's shoulder: what it said and which tools it used, read back from the lines that it printed. The same code
-//! understands them that understood them when they came.
+//! Reads from a transcript what an agent said and which tools it used. The same protocol code reads the lines as during the run.
 
 use serde_json::Value;
 
@@ -12,7 +11,7 @@ use super::{AgentEvent, Opening, Protocol, TurnEnd};
 use crate::config::exec::ExecEvents;
 use crate::domain::time::Timestamp;
 
-/// Longer words are cut: the log has them in full.
+/// The longest text in characters. Longer ones are truncated; the transcript has them in full.
 const LONGEST: usize = 4000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +26,7 @@ pub enum PeekKind {
     Message,
     Tool,
     Trouble,
-    /// The runner's own remark.
+    /// A note of the runner.
     Note,
     Turn,
 }
@@ -44,17 +43,16 @@ impl PeekKind {
     }
 }
 
-/// What the lines of a transcript come to. Those that are cut off at the beginning or the end are passed over.
+/// Returns what the lines of a transcript show. Lines that are incomplete at the beginning or the end are skipped.
 pub fn peek(runtime: &str, exec: ExecEvents, transcript: &str) -> Vec<PeekLine> {
     let mut reader = PeekReader::new(runtime, exec);
     transcript.lines().flat_map(|line| reader.line(line)).collect()
 }
 
-/// Follows a conversation that somebody else had. A protocol reports tools only inside of a turn, and a turn begins with what we
-/// said.
+/// Follows a recorded conversation. A protocol reports tools only during a turn, and a turn begins with a prompt.
 pub struct PeekReader {
     protocol: Box<dyn Protocol>,
-    /// Whether the transcript shows what was said to the agent. If its beginning is missing, a turn is under way.
+    /// Whether the transcript shows the runner's side. If its beginning is missing, a turn is assumed to be under way.
     shows_our_side: bool,
 }
 
@@ -67,12 +65,12 @@ impl PeekReader {
             "acp" => Box::new(Acp::default()),
             _ => Box::new(Exec::new(exec)),
         };
-        // It numbers its requests from here on, so that the recorded answers fit.
+        // The protocol numbers its requests from here on, so that the recorded responses match.
         let _ = protocol.open(&Opening::default());
         Self { protocol, shows_our_side: false }
     }
 
-    /// The next line of the transcript, with its time and its stream.
+    /// Reads the next line of the transcript, which begins with its time and its stream.
     pub fn line(&mut self, line: &str) -> Vec<PeekLine> {
         let mut parts = line.splitn(3, ' ');
         let (Some(at), Some(stream)) = (parts.next().and_then(|at| at.parse().ok()), parts.next()) else {
@@ -104,7 +102,7 @@ impl PeekReader {
     }
 }
 
-/// The words of a line that begins a turn, or that steers the one under way.
+/// Returns the text of a recorded line that begins a turn or steers the running one. `None` for other lines.
 fn prompt_of(line: &str) -> Option<String> {
     let message: Value = serde_json::from_str(line).ok()?;
     let at = |path: &str| message.pointer(path).and_then(Value::as_str).map(str::to_owned);

@@ -1,7 +1,8 @@
-//! pi by its RPC mode: one JSON object per line, commands with ids. Owns the conversation; does no IO, never changes settings.
+//! The protocol of pi in its RPC mode: one JSON object per line, commands with ids. Owns the conversation; does no IO, never changes
+//! settings.
 //!
-//! The turn is over at `agent_settled`: retries and queued messages follow `agent_end`. Clients that know no `agent_settled` send
-//! no `willRetry` with `agent_end` either; they are asked for their state, and a state that is not streaming is the end.
+//! The turn is over at `agent_settled`: retries and queued messages may follow `agent_end`. Clients without `agent_settled` send no
+//! `willRetry` with `agent_end` either; they are asked for their state, and a state that is not streaming ends the turn.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -35,12 +36,12 @@ pub struct Pi {
     commands: BTreeMap<u64, Command>,
     last_command: u64,
     turn: Turn,
-    /// How the last answer of the model stopped, with the error it named.
+    /// Why the model's last response stopped, and the error that it reported.
     stopped: Option<(String, String)>,
     retrying: bool,
     meter: Meter,
     counted: VecDeque<String>,
-    /// Open questions of extensions, by id: the method decides the shape of the answer.
+    /// Open questions of extensions, by id. The method decides the shape of the answer.
     dialogs: BTreeMap<String, String>,
 }
 
@@ -125,7 +126,7 @@ impl Pi {
         }
     }
 
-    /// Usage is named per request, so the same message must not be counted again.
+    /// Whether the message was not counted yet. Usage is reported per request, so a repeated message must not count again.
     fn first_sight_of(&mut self, message: &Value) -> bool {
         let key = format!("{}/{}", message["timestamp"], text(message, "/responseId"));
         if self.counted.contains(&key) {
@@ -163,7 +164,7 @@ impl Pi {
                 let choices = options.iter().filter_map(Value::as_str).map(str::to_owned).collect();
                 Question::Input { text: words.join(": "), choices }
             }
-            // Notices and widgets want no answer.
+            // Notices and widgets need no answer.
             _ => return,
         };
         if self.dialogs.insert(id.clone(), method).is_none() {
@@ -222,7 +223,7 @@ impl Protocol for Pi {
         out.or_alive()
     }
 
-    /// While a turn runs this is steering.
+    /// Starts a turn. While a turn runs, the text steers it.
     fn prompt(&mut self, text: &str) -> Reaction {
         if self.turn.running() {
             return self.steer(text).unwrap_or_default();
@@ -270,7 +271,7 @@ impl Protocol for Pi {
     }
 }
 
-/// `input` leaves out what came from the cache.
+/// Converts usage. pi's `input` does not include what came from the cache.
 pub(super) fn usage_of(usage: &Value) -> Usage {
     Usage {
         fresh_input: count(usage, "input").saturating_add(count(usage, "cacheWrite")),

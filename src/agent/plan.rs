@@ -1,5 +1,5 @@
-//! How each runtime is started: the command, what is added to its environment, and the protocol that speaks with it. Pure: it
-//! starts nothing and touches no file. A command of the workflow is a shell line; flags are appended to it, never put inside.
+//! How each runtime is started: the command, additions to its environment, and the protocol. It starts nothing and touches no file. A
+//! command of the workflow is a shell line; flags are appended to it, never inserted.
 
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ pub const ACP_PRESETS: [(&str, &str); 5] = [
 ];
 
 pub struct LaunchPlan {
-    /// For the shell.
+    /// The command line for the shell.
     pub line: String,
     pub env: Vec<(String, String)>,
     pub protocol: Box<dyn Protocol>,
@@ -41,23 +41,23 @@ pub struct RunPlace {
     pub git_dir: Option<PathBuf>,
     /// The repository's git directory; the same as `git_dir` in a plain clone.
     pub git_common_dir: Option<PathBuf>,
-    /// A directory outside the worktree, for session files.
+    /// A directory outside of the worktree, for session files.
     pub state_dir: PathBuf,
     pub resume: Option<SessionId>,
-    /// Chosen for this run; wins over the runtime's own setting.
+    /// The model for this run; takes precedence over the runtime's own setting.
     pub model: Option<String>,
     pub model_provider: Option<String>,
     pub thinking_level: Option<String>,
     pub runs_as_root: bool,
-    /// The agent's own brake, behind the runner's.
+    /// A cost limit for agents that can enforce one, in addition to the runner's.
     pub max_cost_usd: Option<f64>,
     /// A private home for the agent, already prepared.
     pub agent_home: Option<PathBuf>,
-    /// The program behind hook commands, for agents that call hooks.
+    /// The program for hook commands, for agents that call hooks.
     pub hook_program: Option<PathBuf>,
-    /// The run only reads: where the agent has a way to be held to that, it is.
+    /// Whether the run only reads. Enforced for agents that have a way to enforce it.
     pub read_only: bool,
-    /// For agents that take its tools by their command line.
+    /// The desk's server, for agents that get its tools on their command line.
     pub desk: Option<DeskServer>,
 }
 
@@ -96,8 +96,9 @@ pub fn codex(settings: &CodexSettings, place: &RunPlace) -> Result<LaunchPlan, P
     Ok(LaunchPlan { line: shell("codex", &settings.command, &flags)?, env, protocol: Box::new(Codex::new(policy)) })
 }
 
-/// What a commit writes. A linked worktree's git directory lies outside the worktree and Codex protects it by name, so it has to be
-/// named itself; of the shared directory only objects, refs and logs are opened, so that hooks and configuration stay as they are.
+/// Returns the folders that a commit writes to. A linked worktree's git directory is outside of the worktree and Codex protects it by name,
+/// so it has to be listed itself. Of the shared directory only objects, refs and logs are listed, so that hooks and configuration stay
+/// protected.
 fn git_roots(git_dir: Option<&Path>, common: Option<&Path>) -> Vec<PathBuf> {
     match (git_dir, common) {
         (Some(own), Some(common)) if own != common => {
@@ -144,13 +145,13 @@ pub fn claude(settings: &ClaudeSettings, place: &RunPlace) -> Result<LaunchPlan,
     if let Some(limit) = place.max_cost_usd {
         flag("--max-budget-usd", &format!("{limit:.6}"));
     }
-    // A command with settings of its own keeps them: only one such flag counts.
+    // A command with its own `--settings` keeps them, because the agent takes only one such flag.
     if let Some(program) =
         place.hook_program.as_ref().filter(|_| settings.hooks && !settings.command.contains("--settings"))
     {
         flag("--settings", &claude_hooks(program).to_string());
     }
-    // Both flags take any number of values, so each value is bound to its own.
+    // Both flags take any number of values, so each value is bound to its own flag.
     if let Some(desk) = &place.desk {
         flags.push(format!("--mcp-config={}", claude_servers(desk)));
         flags.push(format!("--allowedTools=mcp__{}", DeskServer::NAME));
@@ -166,7 +167,8 @@ pub fn claude(settings: &ClaudeSettings, place: &RunPlace) -> Result<LaunchPlan,
     })
 }
 
-/// The client puts the values in from its own environment: they do not stand on a command line that others can read.
+/// Returns the configuration of the desk's server. The client inserts the values from its own environment, so that they are not on a
+/// command line that others can read.
 fn claude_servers(desk: &DeskServer) -> Value {
     let names = desk.variables.iter().map(|(name, _)| name.as_str()).chain([DeskServer::TOKEN_VARIABLE]);
     let env: serde_json::Map<String, Value> =
@@ -175,7 +177,7 @@ fn claude_servers(desk: &DeskServer) -> Value {
     json!({"mcpServers": {DeskServer::NAME: server}})
 }
 
-/// Settings for one run, with nothing in them but hooks.
+/// Returns settings for one run that contain only hooks.
 fn claude_hooks(program: &Path) -> Value {
     let events = [
         ("SubagentStart", "subagent-start"),
@@ -240,7 +242,7 @@ pub fn acp(settings: &AcpSettings) -> Result<LaunchPlan, PlanError> {
     Ok(LaunchPlan { line: shell("acp", command, &[])?, env: Vec::new(), protocol: Box::new(Acp::default()) })
 }
 
-/// A one-shot command whose output is understood; `None` for any other command.
+/// Returns the plan for a one-shot command whose output is understood; `None` for any other command.
 pub fn one_shot(command: &str, place: &RunPlace) -> Option<LaunchPlan> {
     let protocol = OneShot::of_command(command)?;
     let mut flags = Vec::new();

@@ -1,5 +1,5 @@
-//! One-shot commands that print JSON events: `codex exec --json`, `claude -p --output-format stream-json`, `opencode run --format
-//! json`, `pi --mode json`. The prompt goes to stdin, stdin is closed, one turn follows. Reads session ids, usage and the end of
+//! The protocol of one-shot commands that print JSON events: `codex exec --json`, `claude -p --output-format stream-json`, `opencode run
+//! --format json`, `pi --mode json`. The prompt goes to stdin, stdin is closed, one turn follows. Reads session ids, usage and the end of
 //! the turn; cannot steer, interrupt or answer.
 
 use serde_json::Value;
@@ -35,7 +35,7 @@ pub struct OneShot {
 }
 
 impl OneShot {
-    /// Known by the command's own words; `None` for a command that prints no events we know.
+    /// Recognises a command by its words; `None` for a command that prints no known events.
     pub fn of_command(command: &str) -> Option<Self> {
         let words: Vec<&str> = command.split_whitespace().collect();
         let has = |word: &str| words.contains(&word);
@@ -71,7 +71,7 @@ impl OneShot {
         self.dialect == Dialect::Codex
     }
 
-    /// What continues an earlier session; the prompt still comes from stdin.
+    /// Returns the flags that resume an earlier session; the prompt still comes from stdin.
     pub fn resume_flags(&self, session: Option<&SessionId>) -> Vec<String> {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         match (self.dialect, session) {
@@ -160,7 +160,7 @@ impl OneShot {
         }
     }
 
-    /// Usage is per step, so a repeated step must not count again.
+    /// Counts a step. Usage is reported per step, so a repeated step must not count again.
     fn opencode_step(&mut self, part: &Value, out: &mut Reaction) {
         let id = text(part, "/id").to_owned();
         if !self.turn.running() || self.steps.contains(&id) {
@@ -188,7 +188,7 @@ impl OneShot {
         }
     }
 
-    /// Sub-protocols may want to write; a one-shot command has nobody listening.
+    /// Drops what the inner protocol wants to write, because a one-shot command does not read it.
     fn heard(mut reaction: Reaction) -> Reaction {
         reaction.send.clear();
         reaction

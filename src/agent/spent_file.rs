@@ -1,5 +1,5 @@
-//! What a run has spent so far, in a small file beside its transcript: what the ledger had not heard of when the runner was killed
-//! is read there by the next life.
+//! What a run has spent so far, in a small file beside its transcript. After the runner was killed, its next start reads there what the
+//! ledger had not been told.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::domain::usage::Usage;
 
-/// One record, always of this length, so that the newest covers the one before.
+/// The length of the one record in bytes. It is fixed, so that a new record overwrites the old one completely.
 const LENGTH: usize = 320;
 
 #[derive(Debug)]
@@ -17,14 +17,14 @@ pub struct SpentFile {
 }
 
 impl SpentFile {
-    /// Goes on from what an earlier conversation of the same run spent.
+    /// Opens the file and continues from what an earlier conversation of the same run spent.
     pub fn open(path: &Path) -> std::io::Result<Self> {
         let total = spent(path).unwrap_or_default();
         let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
         Ok(Self { file, total })
     }
 
-    /// One short write, which a killed process has made or has not.
+    /// Adds usage, with one short write that a killed process has either made or not.
     pub fn add(&mut self, usage: Usage) -> std::io::Result<()> {
         self.total += usage;
         let text = serde_json::to_string(&self.total).map_err(std::io::Error::other)?;
@@ -32,7 +32,7 @@ impl SpentFile {
     }
 }
 
-/// What the file says; `None` where there is none, or nothing that can be read.
+/// Returns what the file says; `None` if it is missing or cannot be read.
 pub fn spent(path: &Path) -> Option<Usage> {
     serde_json::from_str(std::fs::read_to_string(path).ok()?.trim()).ok()
 }

@@ -1,6 +1,6 @@
-//! The record of one run's words: a text file, one line each: milliseconds since the epoch, the stream, the text.
+//! The transcript of one run: a text file with one line per entry: milliseconds since the epoch, the stream, the text.
 //!
-//! It never grows beyond its cap: the beginning and the end stay, and a note says what is missing between them.
+//! It never grows beyond its cap: the beginning and the end stay, and a note says how much is missing between them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -14,7 +14,7 @@ pub const DEFAULT_CAP: u64 = 64 << 20;
 
 const BUFFER: usize = 4 << 10;
 
-/// What the names of the segments end with.
+/// The endings of the segments' names.
 const NEWEST: &str = ".end-b";
 const BEFORE: &str = ".end-a";
 
@@ -23,7 +23,7 @@ pub enum Stream {
     Stdout,
     Stderr,
     Stdin,
-    /// The runner's own remarks.
+    /// Notes of the runner.
     Note,
 }
 
@@ -51,14 +51,14 @@ pub struct Transcript {
     cap: u64,
     written: u64,
     out: Out,
-    /// Writing failed (a full disk): said once, and nothing more is tried.
+    /// Whether writing failed (a full disk). Reported once; nothing more is written.
     broken: bool,
 }
 
 #[derive(Debug)]
 enum Out {
     Beginning(BufWriter<File>),
-    /// Two segments, so that the last one or two are always there: the newest, and the one before it.
+    /// Two segments, so that the newest lines are always there: the newest segment, and the one before it.
     End {
         segment: BufWriter<File>,
         size: u64,
@@ -93,7 +93,7 @@ impl Transcript {
         }
     }
 
-    /// Puts beginning and end together.
+    /// Joins the beginning and the end in one file.
     pub fn finish(mut self) {
         self.flush();
         if let Err(source) = self.join() {
@@ -122,7 +122,7 @@ impl Transcript {
             }
             Out::End { segment, size, segments, dropped } if *size >= self.cap / 4 => {
                 segment.flush()?;
-                // Two segments stay; the one before them goes.
+                // Two segments stay; the one before them is dropped.
                 let lost = if *segments >= 2 { self.cap / 4 } else { 0 };
                 Some((*segments, *dropped + lost))
             }
@@ -166,7 +166,7 @@ fn end_of(path: &Path, which: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Where the newest lines of a record are while its run lives: once its beginning is full, they stand in a file beside it.
+/// Returns the file that holds the newest lines of a live run's transcript: once the beginning is full, they are in a file beside it.
 pub fn newest_part(path: &Path) -> PathBuf {
     let newest = end_of(path, NEWEST);
     if newest.is_file() { newest } else { path.to_owned() }

@@ -1,4 +1,4 @@
-//! What an agent's chatter adds up to between two reports, so that a flood of events costs a few small ones.
+//! Adds up an agent's events between two reports, so that a flood of events costs only a few small reports.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use crate::domain::run::Activity;
 use crate::domain::time::Timestamp;
 use crate::domain::usage::{PriceTable, Usage};
 
-/// More calls than this are never open at once in earnest.
+/// The most open tool calls that are tracked.
 const OPEN_TOOLS: usize = 1024;
 const SAID_LIMIT: usize = 500;
-/// Less than this can wait for the next report.
+/// Smaller usage can wait for the next report.
 const TOKENS_WORTH_TELLING: u64 = 500;
 const COST_WORTH_TELLING: u64 = 10_000;
 
@@ -21,9 +21,9 @@ pub struct UsageTotals {
     said: Option<String>,
     model: Option<String>,
     prices: PriceTable,
-    /// The agent named a cost itself: nothing is computed any more.
+    /// Whether the agent reported a cost itself; from then on no cost is computed.
     names_cost: bool,
-    /// As it was last told.
+    /// The model and the tool as last reported.
     told: (Option<String>, Option<String>),
 }
 
@@ -34,7 +34,7 @@ struct OpenTool {
 }
 
 impl UsageTotals {
-    /// Counts cost by these prices as long as the agent names none.
+    /// Computes cost by these prices as long as the agent reports none.
     pub fn price_by(&mut self, prices: PriceTable, model: Option<String>) {
         self.prices = prices;
         self.model = self.model.take().or(model);
@@ -57,7 +57,7 @@ impl UsageTotals {
         }
     }
 
-    /// What it counts as, with its cost.
+    /// Adds usage. Returns it with its cost.
     pub fn used(&mut self, mut usage: Usage) -> Usage {
         self.news = true;
         self.names_cost |= usage.cost_microusd > 0;
@@ -70,7 +70,7 @@ impl UsageTotals {
         usage
     }
 
-    /// Whether the usage that no report has carried is more than small change.
+    /// Whether the unreported usage is large enough to be reported at once.
     pub fn is_worth_telling(&self) -> bool {
         self.usage.tokens() >= TOKENS_WORTH_TELLING || self.usage.cost_microusd >= COST_WORTH_TELLING
     }
@@ -88,13 +88,13 @@ impl UsageTotals {
         self.open_tools.remove(id);
     }
 
-    /// A turn's end closes whatever the agent forgot to close.
+    /// Closes all tool calls that the agent left open at the end of a turn.
     pub fn turn_ended(&mut self) {
         self.news = true;
         self.open_tools.clear();
     }
 
-    /// What happened since the last report; nothing when the agent was silent.
+    /// Returns what happened since the last report; empty if the agent was silent.
     pub fn report(&mut self) -> Vec<Activity> {
         if !std::mem::take(&mut self.news) {
             return Vec::new();
@@ -112,13 +112,13 @@ impl UsageTotals {
         news
     }
 
-    /// Usage that no report has carried.
+    /// Returns the usage that no report has contained.
     pub fn unreported(&mut self) -> Usage {
         std::mem::take(&mut self.usage)
     }
 }
 
-/// What people are shown of a text.
+/// Truncates a text that is shown to people.
 fn shortened(text: &str) -> String {
     match text.char_indices().nth(SAID_LIMIT) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),

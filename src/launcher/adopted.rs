@@ -1,5 +1,5 @@
-//! Orphans of what we started become our children, so that nothing leaves our tree by losing its parent; the dead among them
-//! are collected here. Where there are no PID namespaces this is what ties a process to us that has given up everything else.
+//! Makes orphans below the runner its children, so that no process leaves its tree by losing its parent, and collects the dead ones.
+//! Without PID namespaces, this is what ties a process to the runner that has given up its session and its environment.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -11,13 +11,13 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::procfs;
 
-/// Whoever waits for a child of their own collects it long before.
+/// The pause between two looks for dead children. Code that waits for a child of its own collects it long before that.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// Children that somebody here waits for, sooner or later.
+/// Children that some code of this process waits for.
 static AWAITED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 
-/// A child of ours whose end somebody waits for, as long as this lives.
+/// Registers a child as one that is waited for, until this is dropped.
 #[derive(Debug)]
 pub struct Awaited(i32);
 
@@ -34,14 +34,14 @@ impl Drop for Awaited {
     }
 }
 
-/// From now on orphans below this process come to it and not to the system's first process.
+/// Makes orphans below this process its children, instead of those of the system's first process.
 pub fn adopt_orphans() -> std::io::Result<()> {
     #[cfg(target_os = "linux")]
     nix::sys::prctl::set_child_subreaper(true)?;
     Ok(())
 }
 
-/// Collects dead orphans for as long as it is polled. Sleeps while no child ends.
+/// Collects dead orphans for as long as it is polled. Sleeps while no child exits.
 pub async fn collect_the_dead() {
     let Ok(mut child_ended) = signal(SignalKind::child()) else { return };
     let mut seen = Vec::new();
@@ -54,13 +54,13 @@ pub async fn collect_the_dead() {
     }
 }
 
-/// Collects those that were dead already at the last look; answers with the others.
+/// Collects the children that were dead already at the last look. Returns those that are dead now for the first time.
 fn collect(seen: &[i32]) -> Vec<i32> {
     let awaited = AWAITED.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let dead = procfs::dead_children().into_iter().filter(|pid| !awaited.contains(pid));
     let (old, new): (Vec<i32>, Vec<i32>) = dead.partition(|pid| seen.contains(pid));
     for pid in old {
-        // It may have been collected in between; all is well then.
+        // Other code may have collected it in between, which is fine.
         let _ = waitpid(Pid::from_raw(pid), Some(WaitPidFlag::WNOHANG));
     }
     new

@@ -14,14 +14,14 @@ use super::{Containment, procfs, sweep};
 use crate::domain::ids::RunId;
 use crate::domain::run::ProcessMark;
 
-/// How a process ended.
+/// How a process exited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     Code(i32),
     Signal(i32),
 }
 
-/// A running process tree. Dropping it ends the tree.
+/// A running process tree. Dropping it kills the tree.
 #[derive(Debug)]
 pub struct Child {
     pub mark: ProcessMark,
@@ -32,7 +32,7 @@ pub struct Child {
     pub(super) _awaited: Awaited,
     pub(super) run: RunId,
     pub(super) containment: Containment,
-    /// Where process 1 of a namespace notes that a signal ended the command.
+    /// The file in which process 1 of a namespace notes that a signal killed the command.
     pub(super) status_file: PathBuf,
     /// Process 1 of the namespace, once it was seen.
     pub(super) first_process: Option<ProcessMark>,
@@ -40,14 +40,14 @@ pub struct Child {
 }
 
 impl Child {
-    /// Waits for the end of the whole tree. Can be called again, and can be dropped while it waits.
+    /// Waits until the whole tree is gone. Can be called again, and can be dropped while it waits.
     pub async fn wait(&mut self) -> io::Result<Exit> {
         if let Some(exit) = self.exit {
             return Ok(exit);
         }
         let status = self.process.wait().await?;
         if !self.containment.is_namespace() || status.signal().is_some() {
-            // The kernel empties a namespace before its end is seen, unless the process that holds it was killed itself.
+            // The kernel empties a namespace before its exit is seen, unless the process that holds it was killed itself.
             self.kill_group();
             sweep::strays(&[&self.run]).await;
         }
@@ -56,7 +56,7 @@ impl Child {
         Ok(exit)
     }
 
-    /// Asks everything in the tree to end.
+    /// Sends TERM to everything in the tree.
     pub fn terminate(&mut self) {
         if self.exit.is_some() {
             return;
@@ -73,7 +73,7 @@ impl Child {
         }
     }
 
-    /// Ends everything in the tree at once. `wait` tells when it is gone.
+    /// Kills everything in the tree at once. `wait` returns when it is gone.
     pub fn kill(&mut self) {
         if self.exit.is_some() {
             return;
@@ -105,7 +105,8 @@ impl Child {
         }
     }
 
-    /// The process leads its own group, so the group's number stays taken as long as anybody is in it.
+    /// Sends a signal to the process group. The process leads its own group, so the group's number stays taken as long as a process is in
+    /// it.
     fn signal_group(&self, signal: Signal) {
         if self.mark.pid > 1 {
             killpg(Pid::from_raw(self.mark.pid), signal).ok();
@@ -134,8 +135,8 @@ impl Drop for Child {
     }
 }
 
-/// A shell says `128 + n` for a child that signal `n` ended, and notes it, except for the two that it takes for a
-/// matter of course.
+/// Converts a shell's exit code. A shell exits with `128 + n` for a child that signal `n` killed, and prints a note, except for SIGINT and
+/// SIGPIPE.
 fn exit_of_shell(code: i32, noted: bool) -> Exit {
     let signal = code - 128;
     let silent = [Signal::SIGINT as i32, Signal::SIGPIPE as i32].contains(&signal);

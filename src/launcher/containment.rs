@@ -1,4 +1,4 @@
-//! What holds a run's processes together. Found out once, by really trying.
+//! What holds a run's processes together. Detected once, by trying it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 
 use super::shield::Shield;
 
-/// How long one try may take before it counts as not working.
+/// How long one try may take before it counts as failed.
 const TRY_LIMIT: Duration = Duration::from_secs(10);
 
-/// Process 1 of a namespace. It runs the command in the foreground and so reaps whatever is orphaned; its end takes
-/// everything else with it. The shell's own word about a child that a signal ended goes to the status file, which
-/// tells `exit 137` from a kill.
+/// The script of process 1 of a namespace. It runs the command in the foreground and so reaps all orphans; when it exits, everything else
+/// in the namespace is killed. The shell's note about a child that a signal killed goes to the status file, which tells `exit 137` from a
+/// kill.
 const FIRST_PROCESS: &str = r#"exec 4>&2 2>"$1"; shift; (exec "$@" 2>&4 4>&-); exit $?"#;
 
-/// From best to last resort.
+/// The ways to hold processes together, from best to last resort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Containment {
     /// A PID namespace made by bubblewrap.
@@ -26,7 +26,8 @@ pub enum Containment {
     PidNamespace,
     /// A PID namespace inside a user namespace, made by util-linux.
     UserPidNamespace,
-    /// A session of its own and a search for strays. Does not survive `kill -9` of the runner: the next start sweeps.
+    /// A session of its own and a search for strays. If the runner is killed with `kill -9`, processes may be left until its next start
+    /// sweeps them.
     ProcessGroup,
 }
 
@@ -45,7 +46,7 @@ impl Containment {
     }
 }
 
-/// Takes away what was needed to mount, after it was done.
+/// The options of `setpriv` that drop the capabilities which were needed for the mounts.
 const WITHOUT_CAPABILITIES: [&str; 3] = ["--inh-caps=-all", "--ambient-caps=-all", "--"];
 
 /// A containment with the programs that make it.
@@ -53,12 +54,12 @@ const WITHOUT_CAPABILITIES: [&str; 3] = ["--inh-caps=-all", "--ambient-caps=-all
 pub struct Wrapper {
     pub containment: Containment,
     prefix: Vec<OsString>,
-    /// What its processes may not write.
+    /// What its processes may not write. `None` where the shield does not work.
     shield: Option<Shield>,
 }
 
 impl Wrapper {
-    /// The best that works here, with the shield where that works too.
+    /// Returns the best containment that works here, with the shield if that works too.
     pub fn detect(shield: Option<&Shield>) -> Self {
         [Containment::Bubblewrap, Containment::PidNamespace, Containment::UserPidNamespace]
             .into_iter()
@@ -70,7 +71,7 @@ impl Wrapper {
             })
     }
 
-    /// This containment, if it works here; without the shield if it does not work with it.
+    /// Returns this containment if it works here; without the shield if it works only without.
     pub fn find(containment: Containment, shield: Option<&Shield>) -> Option<Self> {
         let tried = |shield: Option<&Shield>| {
             Self::prepare(containment, shield).filter(|wrapper| !containment.is_namespace() || wrapper.works())
@@ -82,7 +83,7 @@ impl Wrapper {
         self.shield.is_some()
     }
 
-    /// This containment, if its programs are installed.
+    /// Returns this containment if its programs are installed.
     fn prepare(containment: Containment, shield: Option<&Shield>) -> Option<Self> {
         let prefix = match containment {
             Containment::Bubblewrap => {
@@ -111,7 +112,7 @@ impl Wrapper {
         Some(Self { containment, prefix, shield: shield.filter(|_| containment.is_namespace()).cloned() })
     }
 
-    /// What stands before the program of a command line that may write `writable` behind the shield.
+    /// Returns the words before the program of a command line that may write `writable` behind the shield.
     pub fn before(&self, status_file: &Path, writable: &[PathBuf]) -> Vec<OsString> {
         let mut line = self.prefix.clone();
         let writable: Vec<PathBuf> = writable.iter().cloned().chain([status_file.into()]).collect();
@@ -135,7 +136,7 @@ impl Wrapper {
         line
     }
 
-    /// The full command line for `program` (an absolute path) and its arguments.
+    /// Returns the full command line for `program` (an absolute path) and its arguments.
     pub fn wrap(
         &self,
         status_file: &Path,
@@ -149,12 +150,12 @@ impl Wrapper {
         line
     }
 
-    /// Whether the command does not start a session by itself.
+    /// Whether the command has to be given a process group because it does not start a session itself.
     pub fn needs_process_group(&self) -> bool {
         self.prefix.is_empty()
     }
 
-    /// Runs a shell in it, which must see itself as process 2 and bring its exit code out.
+    /// Whether the containment works: a shell in it has to see itself as process 2, and its exit code has to come out.
     pub fn works(&self) -> bool {
         let script = ["-c".to_owned(), "echo $$; exit 7".to_owned()];
         let line = self.wrap(Path::new("/dev/null"), &[], Path::new("/bin/sh"), &script);
@@ -187,7 +188,8 @@ impl Wrapper {
     }
 }
 
-/// A session of its own, ended by the kernel when the thread that started it ends.
+/// Returns the words that start a session of its own, which the kernel kills when the thread that started it exits. `None` if the tools are
+/// missing.
 fn tied_to_us() -> Option<Vec<OsString>> {
     let mut prefix = tool("setsid")?;
     prefix.extend(tool("setpriv")?);
@@ -200,7 +202,7 @@ fn tool(name: &str) -> Option<Vec<OsString>> {
     find_program(name, &path).map(|found| vec![found.into()])
 }
 
-/// The file that a shell would run for `name`.
+/// Returns the file that a shell would run for `name`.
 pub fn find_program(name: &str, path: &str) -> Option<PathBuf> {
     if name.contains('/') {
         return is_executable(Path::new(name)).then(|| PathBuf::from(name));

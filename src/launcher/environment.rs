@@ -1,6 +1,6 @@
-//! What workers, gates and hooks may know of the user's environment. A worker or a gate executes what an agent wrote: it gets an
-//! allow-list, its own variables, and nothing to log in with. A hook is the workflow's own command: it gets everything. Neither gets
-//! a secret of the tracker, the forge or the server, whatever it is called or wrapped in.
+//! What workers, gates and hooks get of the user's environment. A worker or a gate executes what an agent wrote, so it gets an allow-list,
+//! its own variables, and no logins. A hook is the workflow's own command, so it gets everything. Neither gets a secret of the tracker, the
+//! forge or the server, under whatever name and in whatever encoding.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::domain::phase::Phase;
 
 pub use super::secrets::Secrets;
 
-/// What every program needs to feel at home.
+/// The variables that every program needs.
 const BASE: &[&str] = &[
     "PATH",
     "HOME",
@@ -55,7 +55,7 @@ pub struct WorkerVariables {
     pub artifacts: PathBuf,
 }
 
-/// Where a worker's environment comes from.
+/// What a worker's environment is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct Sources<'a> {
     /// The user's environment, as a login shell has it.
@@ -69,7 +69,7 @@ pub struct Sources<'a> {
     pub tools: &'a Path,
 }
 
-/// What would lead git, or a tool of ours, somewhere else than where the hook stands.
+/// Variables that would make git, or one of Dirigent's tools, work elsewhere than in the hook's directory.
 const LEADS_ASTRAY: [&str; 10] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -83,7 +83,7 @@ const LEADS_ASTRAY: [&str; 10] = [
     "OLDPWD",
 ];
 
-/// The complete environment of a worker, or of a gate (`worker` is `None`).
+/// Returns the complete environment of a worker, or of a gate (`worker` is `None`).
 pub fn build(sources: Sources<'_>, worker: Option<&WorkerVariables>) -> BTreeMap<String, String> {
     let mut env: BTreeMap<String, String> = sources
         .parent
@@ -120,7 +120,7 @@ pub fn build(sources: Sources<'_>, worker: Option<&WorkerVariables>) -> BTreeMap
     env
 }
 
-/// The complete environment of a hook: the user's own, SSH agent and all, without our secrets.
+/// Returns the complete environment of a hook: the user's own, including the SSH agent, without Dirigent's secrets.
 pub fn build_for_hook(sources: Sources<'_>) -> BTreeMap<String, String> {
     let ours = |name: &str| name.starts_with("DIRIGENT_") || name.starts_with("PI_TEAMS_");
     let mut env: BTreeMap<String, String> = sources
@@ -136,7 +136,7 @@ pub fn build_for_hook(sources: Sources<'_>) -> BTreeMap<String, String> {
     env
 }
 
-/// `tk` comes first, and nothing waits for an answer that nobody gives.
+/// Puts `tk` first in `PATH`, and keeps git from prompting and from opening an editor.
 fn prepare_tools(env: &mut BTreeMap<String, String>, tools: &Path) {
     let path = env.remove("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
     env.insert("PATH".into(), format!("{}:{path}", tools.display()));
@@ -152,7 +152,7 @@ fn allowed(name: &str, pass: &[String]) -> bool {
     BASE.iter().copied().chain(pass.iter().map(String::as_str)).any(|pattern| fits(pattern, name))
 }
 
-/// A name, or `PREFIX_*`.
+/// Whether a name matches a pattern, which is a name or `PREFIX_*`.
 fn fits(pattern: &str, name: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(prefix) => !prefix.is_empty() && name.starts_with(prefix),
@@ -160,7 +160,7 @@ fn fits(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Makes `directory/tk` point at `binary`, and what keeps workers from the user's logins.
+/// Makes `directory/tk` point at `binary`, and installs the files that keep workers from the user's logins.
 pub fn install_tools(directory: &Path, binary: &Path) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     worker_git::install(directory)?;

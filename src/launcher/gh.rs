@@ -1,10 +1,10 @@
-//! The login of GitHub's own command, asked for where the file says so.
+//! The token of GitHub's own command `gh`, used where the workflow file says `token: gh`.
 
 use std::process::{Command, Stdio};
 
 use secrecy::SecretString;
 
-/// What `gh auth token` answers, or why there is none.
+/// Returns the token that `gh auth token` prints. The error says why there is none.
 pub fn gh_token(host: &str) -> Result<SecretString, String> {
     let asked = Command::new("gh").args(["auth", "token", "--hostname", host]).stdin(Stdio::null()).output();
     let answer = asked.map_err(|error| {

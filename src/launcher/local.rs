@@ -1,4 +1,4 @@
-//! Workers on this machine.
+//! The launcher for workers on this machine.
 
 use std::ffi::OsString;
 use std::fs;
@@ -21,13 +21,13 @@ use crate::domain::run::ProcessMark;
 pub struct LocalLauncher {
     wrapper: Wrapper,
     spawner: Spawner,
-    /// Short-lived files with what a shell said about an end.
+    /// The directory of the short-lived status files.
     scratch: PathBuf,
     launches: AtomicU64,
 }
 
 impl LocalLauncher {
-    /// What launches of a life that was killed have left in our folder.
+    /// Removes the status files of these runs, which a killed runner may have left.
     fn forget_status_files(&self, leftovers: &[Leftover]) {
         let Ok(entries) = std::fs::read_dir(&self.scratch) else { return };
         for entry in entries.flatten() {
@@ -39,17 +39,17 @@ impl LocalLauncher {
         }
     }
 
-    /// Finds out what this machine offers and starts the spawning thread. `scratch` is a directory of our own.
+    /// Detects what this machine offers and starts the spawning thread. `scratch` is a directory for status files.
     pub fn start(scratch: &Path) -> Result<Self, LaunchError> {
         Self::build(scratch, |shield| Some(Wrapper::detect(shield)), None)
     }
 
-    /// The same with a shield around the runner's own state, where there is one.
+    /// Does the same, with a shield around the runner's own state where one works.
     pub fn start_shielded(scratch: &Path, shield: &Shield) -> Result<Self, LaunchError> {
         Self::build(scratch, |shield| Some(Wrapper::detect(shield)), Some(shield))
     }
 
-    /// With a given containment, if it works here.
+    /// Starts with a given containment. Fails if it does not work here.
     pub fn start_with(scratch: &Path, containment: Containment, shield: Option<&Shield>) -> Result<Self, LaunchError> {
         Self::build(scratch, |shield| Wrapper::find(containment, shield), shield)
     }

@@ -1,6 +1,6 @@
-//! The environment of the user's login shell, read once: what profiles set is there for agents, gates and hooks, and none of them
-//! starts a login shell of its own. A profile may hold a lock or write a file, so it is never cut off in the middle without need:
-//! the shell is left alone until it ends, asked to end when it takes too long, and killed only when it does not listen.
+//! The environment of the user's login shell, read once: agents, gates and hooks get what profiles set, and none of them starts a login
+//! shell of its own. A profile may hold a lock or write a file, so it is interrupted only if necessary: the shell is left alone until it
+//! exits, gets a TERM when it takes too long, and is killed only if that does not help.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,13 +20,13 @@ use super::environment::Secrets;
 use super::{find_program, procfs};
 use crate::domain::run::ProcessMark;
 
-/// Between two looks at a shell that was asked to end.
+/// The pause between two looks at a shell that got a TERM.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What a profile prints besides is not read further than this.
+/// The most bytes that are read of the shell's output, including what a profile prints.
 const OUTPUT_LIMIT: u64 = 16 << 20;
 
-/// Shells that know `-l` and `-c`, and what they read at a login: the system's files, and the first of the user's that is there.
+/// The shells that support `-l` and `-c`, with the files that they read at a login: the system's, and the first of the user's that exists.
 const SHELLS: [(&str, &[&str], &[&str]); 6] = [
     ("bash", &["/etc/profile"], &[".bash_profile", ".bash_login", ".profile"]),
     ("zsh", &["/etc/zsh/zprofile", "/etc/zprofile"], &[".zprofile", ".zshenv", ".zlogin"]),
@@ -36,10 +36,10 @@ const SHELLS: [(&str, &[&str], &[&str]); 6] = [
     ("sh", &["/etc/profile"], &[".profile"]),
 ];
 
-/// Variables of the shell itself, which mean nothing to others.
+/// Variables of the shell itself, which mean nothing to other programs.
 const OF_THE_SHELL: [&str; 4] = ["_", "SHLVL", "PWD", "OLDPWD"];
 
-/// How long a login may take, and how long a shell that was asked to end.
+/// How long a login may take, and how long a shell may take to exit after a TERM.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
     pub login: Duration,
@@ -82,7 +82,7 @@ fn list(profiles: &[PathBuf]) -> String {
     }
 }
 
-/// What a login gave.
+/// The result of a login.
 #[derive(Debug, Clone)]
 pub struct Login {
     pub shell: PathBuf,
@@ -90,7 +90,7 @@ pub struct Login {
     pub environment: BTreeMap<String, String>,
 }
 
-/// The user's environment, for a runner's whole life: read at its start and at every reload, shared by everything it starts.
+/// The user's environment, kept for as long as the runner runs: read at its start and at every reload, shared by everything that it starts.
 #[derive(Debug, Clone)]
 pub struct LoginEnvironment {
     own: Arc<BTreeMap<String, String>>,
@@ -98,7 +98,7 @@ pub struct LoginEnvironment {
 }
 
 impl LoginEnvironment {
-    /// `own` is the environment of this process, which stands in until a login was read.
+    /// Makes one. `own` is the environment of this process, which is used until a login was read.
     pub fn of(own: &BTreeMap<String, String>) -> Self {
         let own = Arc::new(own.clone());
         Self { read: own.clone(), own }
@@ -108,7 +108,7 @@ impl LoginEnvironment {
         self.read.clone()
     }
 
-    /// Reads it again. Without a usable login shell it is our own environment, and the log says why.
+    /// Reads the login environment again. Without a usable login shell, uses this process's environment and logs the reason.
     pub async fn read(&mut self, secrets: &Secrets) {
         self.read = match read(&self.own, secrets, Patience::default()).await {
             Ok(login) => {
@@ -124,15 +124,15 @@ impl LoginEnvironment {
     }
 }
 
-/// Starts the user's login shell once, without our secrets, and answers with the environment that it ends up with. What is first in our
-/// own `PATH` stays first.
+/// Starts the user's login shell once, without Dirigent's secrets, and returns the environment that it ends up with. The folders of this
+/// process's `PATH` stay first.
 pub async fn read(own: &BTreeMap<String, String>, secrets: &Secrets, patience: Patience) -> Result<Login, LoginError> {
     let home = own.get("HOME").map(PathBuf::from).filter(|home| home.is_dir());
     let (shell, profiles) = shell_of(own.get("SHELL").map(String::as_str), home.as_deref());
     let began = Instant::now();
     let started = |source| LoginError::Start { shell: shell.clone(), source };
     let mark = format!("environment-{}", ulid::Ulid::generate());
-    // A file and not a pipe: were we gone all of a sudden, a pipe without a reader would end the profile where it stands.
+    // A file and not a pipe: if the runner were killed, a pipe without a reader would interrupt the profile.
     let mut output = tempfile::tempfile().map_err(started)?;
     let handed: BTreeMap<_, _> = own.iter().filter(|(name, value)| !secrets.hide(name, value)).collect();
     let mut command = command(&shell, &mark, own);
@@ -162,7 +162,7 @@ pub async fn read(own: &BTreeMap<String, String>, secrets: &Secrets, patience: P
     Ok(Login { shell, took: began.elapsed(), environment })
 }
 
-/// In a session of its own, so that neither the terminal nor its keys reach a profile.
+/// Returns the command that starts the shell in a session of its own, so that neither the terminal nor its keys reach a profile.
 fn command(shell: &Path, mark: &str, own: &BTreeMap<String, String>) -> Command {
     let env = ["/usr/bin/env", "/bin/env"].into_iter().find(|path| Path::new(path).exists()).unwrap_or("env");
     let script = format!("printf '\\0{mark}\\0'; {env} -0; printf '\\0{mark}\\0'");
@@ -183,7 +183,7 @@ fn command(shell: &Path, mark: &str, own: &BTreeMap<String, String>) -> Command 
     command
 }
 
-/// Asks everything that the shell started to end, and kills what does not.
+/// Sends TERM to everything that the shell started, and kills what is left after `farewell`.
 async fn end(child: &mut Child, pid: i32, farewell: Duration) {
     if pid <= 1 {
         return;
@@ -214,7 +214,7 @@ async fn end(child: &mut Child, pid: i32, farewell: Duration) {
     child.wait().await.ok();
 }
 
-/// What stands between the last two marks.
+/// Returns the environment that the shell printed between the last two marks. `None` if they are missing.
 fn told(output: &mut File, mark: &str) -> Option<BTreeMap<String, String>> {
     let mut bytes = Vec::new();
     output.rewind().ok()?;
@@ -225,13 +225,13 @@ fn told(output: &mut File, mark: &str) -> Option<BTreeMap<String, String>> {
     let (_, entries) = before.rsplit_once(&mark)?;
     let entries = entries.split('\0').filter_map(|entry| entry.split_once('='));
     let kept = entries.filter(|(name, value)| {
-        // What is not UTF-8 is left out, as it is of our own environment.
+        // Values that are not UTF-8 are left out, as in this process's own environment.
         !name.is_empty() && !OF_THE_SHELL.contains(name) && !value.contains(char::REPLACEMENT_CHARACTER)
     });
     Some(kept.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
 }
 
-/// Our own first, then what the profile added.
+/// Joins two `PATH`s: first this process's folders, then those that the profile added.
 fn joined(own: Option<&String>, login: Option<&String>) -> Option<String> {
     let mut folders: Vec<&str> = Vec::new();
     for folder in [own, login].into_iter().flatten().flat_map(|path| path.split(':')) {
@@ -242,7 +242,7 @@ fn joined(own: Option<&String>, login: Option<&String>) -> Option<String> {
     (!folders.is_empty()).then(|| folders.join(":"))
 }
 
-/// The user's shell if it is one that we know how to ask, else bash or `sh`; and the profiles that it reads.
+/// Returns the user's shell if it is a known one, else bash or `sh`; and the profiles that it reads.
 fn shell_of(wanted: Option<&str>, home: Option<&Path>) -> (PathBuf, Vec<PathBuf>) {
     let by_account = || User::from_uid(getuid()).ok().flatten().map(|user| user.shell);
     let wanted = wanted.filter(|shell| !shell.is_empty()).map(PathBuf::from).or_else(by_account);

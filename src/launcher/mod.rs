@@ -1,5 +1,5 @@
-//! Starts, signals and waits for worker processes, and owns the whole tree of each: nothing that a run started
-//! outlives it. Knows nothing of tickets, protocols or git.
+//! Starts, signals and waits for worker processes, and owns the whole process tree of each: nothing that a run started outlives it. Knows
+//! nothing of tickets, protocols or git.
 
 pub mod adopted;
 pub mod child;
@@ -37,44 +37,44 @@ pub use local::LocalLauncher;
 pub use orphans::Orphans;
 pub use worker_git::readable_logins;
 
-/// The variable by which a run's processes are known, wherever they went.
+/// The variable by which a run's processes are recognised.
 pub const RUN_ID_VARIABLE: &str = "DIRIGENT_RUN_ID";
 
 /// A place where workers run.
 #[async_trait]
 pub trait Launcher: Send + Sync {
-    /// How process trees are held together here, for `doctor`.
+    /// Returns how process trees are held together here, for `doctor`.
     fn how(&self) -> &'static str;
 
     async fn launch(&self, permit: &Permit, order: LaunchOrder) -> Result<Child, LaunchError>;
 
-    /// What stands before a command that others start and wait for, so that it is held together as a worker is. Empty where
-    /// there is nothing for it but a process group.
+    /// Returns the words before a command that other code starts and waits for, so that it is held together as a worker is. Empty where
+    /// only a process group is available.
     fn holder(&self) -> Vec<OsString>;
 
-    /// Whether the very process that was marked is alive.
+    /// Whether the marked process is alive; a later process with the same id does not count.
     fn probe(&self, mark: ProcessMark) -> bool;
 
-    /// Ends whatever is left of runs that nobody watches any more.
+    /// Kills whatever is left of runs that are no longer watched.
     async fn sweep(&self, leftovers: &[Leftover]) -> Swept;
 }
 
-/// A command with everything it may know. Nothing is inherited.
+/// A command with its complete environment. Nothing is inherited.
 #[derive(Debug, Clone)]
 pub struct LaunchOrder {
     pub run: RunId,
     /// The program (an absolute path, or a name looked up in the `PATH` of `env`) and its arguments.
     pub argv: Vec<String>,
     pub cwd: PathBuf,
-    /// Complete. The run's id is added.
+    /// The complete environment. The run's id is added.
     pub env: BTreeMap<String, String>,
-    /// What it may write of the runner's own state (see `shield`).
+    /// What the command may write of the runner's own state (see `shield`).
     pub writable: Vec<PathBuf>,
 }
 
 impl LaunchOrder {
-    /// A command line for the shell. Not a login shell: the user's login environment is read once (`login`), so that no start pays
-    /// for it and no kill interrupts a profile.
+    /// Makes an order for a shell's command line. It is not a login shell: the user's login environment is read once (`login`), so that no
+    /// start has to wait for a profile and no kill interrupts one.
     pub fn shell(run: RunId, command: &str, cwd: PathBuf, env: BTreeMap<String, String>) -> Self {
         let shell = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"]
             .into_iter()
@@ -84,7 +84,7 @@ impl LaunchOrder {
     }
 }
 
-/// What an earlier life of the runner may have left.
+/// A run of which an earlier process of the runner may have left processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leftover {
     pub run: RunId,
@@ -94,7 +94,7 @@ pub struct Leftover {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Swept {
     pub killed: usize,
-    /// Still there after all: not ours to signal, or stuck in the kernel.
+    /// Processes that are still there: they belong to another user, or are stuck in the kernel.
     pub survivors: Vec<i32>,
 }
 
@@ -115,7 +115,7 @@ pub enum LaunchError {
 }
 
 impl LaunchError {
-    /// Trying again cannot help.
+    /// Whether trying again cannot help.
     pub fn is_permanent(&self) -> bool {
         match self {
             Self::NotFound { .. } | Self::EmptyCommand => true,

@@ -1,5 +1,6 @@
-//! Processes of a live run that lost their parent. An agent that ends its shell command may reach only the upper end of it: what
-//! hangs below lives on, and nobody but the tree's first process is above it. Ended here, without touching the agent.
+//! Stops processes of a live run that lost their parent. An agent that stops its shell command may reach only the top of that process tree.
+//! The processes below live on, with only the first process of the run's tree above them. They are stopped here, without touching the
+//! agent.
 
 use std::time::{Duration, Instant};
 
@@ -9,19 +10,19 @@ use nix::unistd::Pid;
 use super::{Child, RUN_ID_VARIABLE, procfs};
 use crate::domain::run::ProcessMark;
 
-/// Between asking and killing.
+/// The time between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What is looked for, and who was asked to end already.
+/// The limits of the search, and the orphans that got a TERM already.
 #[derive(Debug, Default)]
 pub struct Orphans {
-    /// In ticks since boot; later ones belong to other work.
+    /// Only processes that began by then, in ticks since boot, are stopped. `None` means all.
     born_before: Option<u64>,
     asked: Vec<(ProcessMark, Instant)>,
 }
 
 impl Orphans {
-    /// From now on only those that are already there.
+    /// Limits the search to processes that exist now; later ones belong to other work.
     pub fn no_newer(&mut self) {
         if self.born_before.is_none() {
             self.born_before = procfs::ticks_now();
@@ -32,7 +33,7 @@ impl Orphans {
         self.born_before.is_none_or(|limit| mark.started_ticks <= limit)
     }
 
-    /// Asks at first sight, kills when that did not help.
+    /// Sends TERM the first time, and KILL after the grace period.
     fn end(&mut self, orphan: ProcessMark) {
         let asked = self.asked.iter().find(|(mark, _)| *mark == orphan).map(|(_, at)| *at);
         let signal = match asked {
@@ -50,7 +51,7 @@ impl Orphans {
 }
 
 impl Child {
-    /// One look for orphans of this tree: each is asked to end, or killed when it was asked before. Answers how many there are.
+    /// Looks once for orphans of this tree and sends each TERM, or KILL if it got TERM before. Returns how many there are.
     pub fn end_orphans(&mut self, orphans: &mut Orphans) -> usize {
         let found: Vec<ProcessMark> = self.orphans().into_iter().filter(|mark| orphans.concerns(*mark)).collect();
         for orphan in &found {
@@ -65,7 +66,7 @@ impl Child {
         }
         if self.containment.is_namespace() {
             let Some(first) = self.first_process() else { return Vec::new() };
-            // The oldest is the command itself; whoever else hangs here came later.
+            // The oldest child is the command itself; all others were adopted later.
             let mut children = procfs::children(first.pid);
             children.sort_by_key(|mark| (mark.started_ticks, mark.pid));
             return children.into_iter().skip(1).filter(|mark| procfs::alive(*mark)).collect();

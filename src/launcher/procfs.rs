@@ -1,38 +1,38 @@
-//! What `/proc` tells about processes. Reads only.
+//! Reads `/proc` for information about processes.
 
 use std::fs;
 use std::io::{self, Read};
 
 use crate::domain::run::ProcessMark;
 
-/// An environment larger than this is not searched further.
+/// The most bytes of an environment that are searched.
 const ENVIRON_LIMIT: u64 = 4 << 20;
 
-/// The mark of a process that exists now (a zombie counts).
+/// Returns the mark of a process that exists now, zombies included.
 pub fn mark(pid: i32) -> Option<ProcessMark> {
     stat(pid).map(|stat| ProcessMark { pid, started_ticks: stat.started_ticks })
 }
 
-/// Whether the marked process, and no later one with its pid, is alive.
+/// Whether the marked process is alive; a later process with the same id does not count.
 pub fn alive(mark: ProcessMark) -> bool {
     stat(mark.pid).is_some_and(|stat| stat.started_ticks == mark.started_ticks && !stat.dead)
 }
 
-/// What `/proc/PID/stat` says, as far as it matters here.
+/// The fields of `/proc/PID/stat` that are needed here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
     pub parent: i32,
     pub started_ticks: u64,
-    /// A zombie, or nearly gone.
+    /// Whether the process is a zombie or nearly gone.
     pub dead: bool,
 }
 
-/// `None` when there is no such process, or none that we may see.
+/// Returns the fields of a process. `None` if it does not exist or must not be seen.
 pub fn stat(pid: i32) -> Option<Stat> {
     parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// The command name may hold spaces and parentheses, so the fields are counted from the last `)`.
+/// Parses the fields. The command name may contain spaces and parentheses, so they are counted from the last `)`.
 fn parse_stat(stat: &[u8]) -> Option<Stat> {
     let text = String::from_utf8_lossy(stat);
     let (_, fields) = text.rsplit_once(')')?;
@@ -44,13 +44,13 @@ fn parse_stat(stat: &[u8]) -> Option<Stat> {
     })
 }
 
-/// All pids.
+/// Returns the ids of all processes.
 pub fn pids() -> Vec<i32> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// The children of a process, zombies too.
+/// Returns the children of a process, zombies included.
 pub fn children(pid: i32) -> Vec<ProcessMark> {
     let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok();
     match listed {
@@ -62,19 +62,19 @@ pub fn children(pid: i32) -> Vec<ProcessMark> {
     }
 }
 
-/// The first child of a process.
+/// Returns the first child of a process.
 pub fn only_child(pid: i32) -> Option<ProcessMark> {
     children(pid).into_iter().next()
 }
 
-/// The time since boot in the unit of start times.
+/// Returns the time since boot in the unit of start times.
 pub fn ticks_now() -> Option<u64> {
     let uptime: f64 = fs::read_to_string("/proc/uptime").ok()?.split_ascii_whitespace().next()?.parse().ok()?;
     let per_second = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok()??;
     Some((uptime * per_second as f64) as u64)
 }
 
-/// Everything below a process, without itself.
+/// Returns everything below a process, without the process itself.
 pub fn descendants(root: i32) -> Vec<i32> {
     let family: Vec<(i32, i32)> = pids().into_iter().filter_map(|pid| Some((pid, stat(pid)?.parent))).collect();
     let mut found = vec![root];
@@ -91,26 +91,26 @@ pub fn descendants(root: i32) -> Vec<i32> {
     found.split_off(1)
 }
 
-/// The zombies that are ours to collect.
+/// Returns the zombies that are children of this process.
 pub fn dead_children() -> Vec<i32> {
     let ourselves = i32::try_from(std::process::id()).unwrap_or(0);
     let ours = |pid: &i32| stat(*pid).is_some_and(|stat| stat.parent == ourselves && stat.dead);
     pids().into_iter().filter(ours).collect()
 }
 
-/// Whether `/proc` is that of our own PID namespace: only then do its numbers mean the processes that we know.
+/// Whether `/proc` is that of this process's PID namespace. Only then do its numbers mean the same processes.
 pub fn is_ours() -> bool {
     fs::read_link("/proc/self").is_ok_and(|link| link.to_str() == Some(std::process::id().to_string().as_str()))
 }
 
-/// How many PID namespaces the process is in, counted from ours: 1 is ours alone.
+/// Returns how many PID namespaces the process is in, counted from this process's: 1 means the same one.
 pub fn namespace_depth(pid: i32) -> Option<usize> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
     Some(line.split_ascii_whitespace().count())
 }
 
-/// The value of one variable in the environment that a process was started with. The error says that it may not be read.
+/// Returns the value of one variable in the environment that a process was started with. The error means that it must not be read.
 pub fn variable(pid: i32, name: &str) -> io::Result<Option<String>> {
     let environ = environ(pid)?;
     let value =
@@ -124,7 +124,7 @@ fn environ(pid: i32) -> io::Result<Vec<u8>> {
     Ok(environ)
 }
 
-/// The living processes whose environment holds one of `entries` (`NAME=value`), without this one.
+/// Returns the living processes whose environment contains one of `entries` (`NAME=value`), without this process.
 pub fn with_environ(entries: &[String]) -> Vec<i32> {
     let ourselves = i32::try_from(std::process::id()).unwrap_or(0);
     pids()

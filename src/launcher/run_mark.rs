@@ -1,36 +1,36 @@
-//! Tells a process of a run, a gate or a hook from a person's, by three signs: the tree it hangs in, the namespace it lives in,
-//! and the variables it was started with. A process can give up its name, its session, its parent and its environment; it
-//! cannot leave the tree of a runner that adopts orphans (see `adopted`), nor its namespace.
+//! Tells a process of a run, a gate or a hook from a person's, by three signs: its process tree, its PID namespace, and the variables it
+//! was started with. A process can change its name, session, parent and environment. It can leave neither the tree of a runner that adopts
+//! orphans (see `adopted`) nor its namespace.
 
 use std::path::PathBuf;
 
 use super::{RUN_ID_VARIABLE, procfs};
 
-/// The variable that tells every process of a run whose it is: the state folder of its runner.
+/// The variable in every process of a run that holds the state folder of its runner.
 pub const OWNER_VARIABLE: &str = "DIRIGENT_OWNER";
 
-/// More generations than anybody has.
+/// The most ancestors that are followed, which is more than any process has.
 const GENERATIONS: usize = 4096;
-/// Processes come and go while their family is asked for.
+/// How often the search is repeated when processes come or go meanwhile.
 const TRIES: usize = 5;
 
-/// Where a process comes from, seen from this one.
+/// Where a process comes from, as seen from this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// Nothing leads from it to a run.
+    /// Nothing connects it to a run.
     Outside,
     Run(Sign),
-    /// What could not be found out.
+    /// It cannot be determined. The text says what is missing.
     Unclear(&'static str),
 }
 
-/// What gave it away.
+/// The sign by which a process of a run was recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sign {
-    /// We started it, or one that it descends from.
+    /// It descends from this process.
     Tree,
     Namespace,
-    /// It, or one that it descends from, carries the id of a run that we are not part of ourselves.
+    /// It, or one of its ancestors, has the id of a run in its environment, other than the run that this process is part of.
     Mark,
 }
 
@@ -44,15 +44,15 @@ impl Sign {
     }
 }
 
-/// A run that we are inside of.
+/// A run that this process is part of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Surrounding {
     pub run: String,
-    /// The state folder of the runner that owns it, where it says so.
+    /// The state folder of the runner that owns the run, if the environment contains it.
     pub owner: Option<PathBuf>,
 }
 
-/// Where the process `pid` comes from. `us` is the run that this process is itself a part of, if any: its mark tells nothing.
+/// Returns where the process `pid` comes from. `us` is the run that this process is part of, if any; its mark is ignored.
 pub fn origin_of(pid: i32, us: Option<&str>) -> Origin {
     if pid <= 0 || !procfs::is_ours() {
         return Origin::Unclear("its process cannot be seen from here");
@@ -66,7 +66,7 @@ pub fn origin_of(pid: i32, us: Option<&str>) -> Origin {
     seen
 }
 
-/// One look; `None` when the family changed under it.
+/// Looks once. `None` if the process tree changed meanwhile.
 fn look(pid: i32, us: Option<&str>) -> Option<Origin> {
     let first = procfs::stat(pid).filter(|stat| !stat.dead)?;
     if procfs::namespace_depth(pid).is_some_and(|depth| depth > 1) {
@@ -85,7 +85,7 @@ fn look(pid: i32, us: Option<&str>) -> Option<Origin> {
         if parent == ourselves {
             return Some(Origin::Run(Sign::Tree));
         }
-        // Whoever is above us too says nothing about the two of us.
+        // A common ancestor proves nothing.
         if parent == 0 || above_us.contains(&parent) {
             return unchanged(pid, first).then_some(Origin::Outside);
         }
@@ -94,7 +94,7 @@ fn look(pid: i32, us: Option<&str>) -> Option<Origin> {
         }
         match procfs::stat(parent) {
             Some(old) if old.started_ticks <= young.started_ticks => young = old,
-            // Where the processes of other users are hidden, the way up ends at the first of them.
+            // Where processes of other users are hidden, the way up ends at the first of them.
             None if procfs::stat(1).is_none() => return unchanged(pid, first).then_some(Origin::Outside),
             _ => return None,
         }
@@ -106,12 +106,12 @@ fn unchanged(pid: i32, before: procfs::Stat) -> bool {
     procfs::stat(pid) == Some(before)
 }
 
-/// The mark of a run that is not the one we are in.
+/// Whether it is the mark of another run than the one that this process is part of.
 fn is_foreign(mark: Option<&str>, us: Option<&str>) -> bool {
     mark.is_some_and(|mark| !mark.is_empty() && Some(mark) != us)
 }
 
-/// From the parent upwards, as far as it can be seen.
+/// Returns the ancestors from the parent upwards, as far as they can be seen.
 fn ancestors(pid: i32) -> Option<Vec<i32>> {
     let mut found = Vec::new();
     let mut next = procfs::stat(pid)?.parent;
@@ -122,17 +122,17 @@ fn ancestors(pid: i32) -> Option<Vec<i32>> {
     Some(found)
 }
 
-/// When the process began, in ticks since boot.
+/// Returns when the process began, in ticks since boot.
 pub fn began(pid: i32) -> Option<u64> {
     procfs::stat(pid).map(|stat| stat.started_ticks)
 }
 
-/// The present moment in the same ticks.
+/// Returns the present time in the same ticks.
 pub fn ticks_now() -> Option<u64> {
     procfs::ticks_now()
 }
 
-/// Every run that this process is inside of, by its own environment and by those of the processes that it descends from.
+/// Returns every run that this process is part of, by its own environment and by those of its ancestors.
 pub fn surroundings() -> Vec<Surrounding> {
     let ours = |name: &str| std::env::var(name).ok();
     let ourselves = i32::try_from(std::process::id()).unwrap_or(0);

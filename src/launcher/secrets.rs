@@ -1,5 +1,5 @@
-//! The secrets of the tracker, the forge and the server: what holds one, and texts without them. A secret is known whole, line by
-//! line, as JSON writes it, in base64, with percent signs, and by what a cut left of it.
+//! The secrets of the tracker, the forge and the server: finds them in variables and removes them from texts. A secret is recognised as a
+//! whole, line by line, JSON-escaped, in base64, percent-encoded, and as the rest that a truncation left.
 
 use std::ops::Range;
 
@@ -7,14 +7,14 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::config::wire::MASK;
 
-/// Shorter values are too likely to be part of something else.
+/// The shortest value in bytes that is recognised within a text; shorter ones are too likely to be part of something else.
 const SHORTEST: usize = 8;
 /// The same for one line of a secret that has several.
 const SHORTEST_LINE: usize = 16;
-/// What a cut left of a secret: shorter than this it tells hardly more than which kind it is.
+/// The shortest rest of a truncated secret that is recognised. A shorter one reveals hardly more than the kind of secret.
 const SHORTEST_REST: usize = 12;
 
-/// What must never reach a worker.
+/// The secrets that must never reach a worker: names of variables and values.
 #[derive(Debug, Clone, Default)]
 pub struct Secrets {
     pub names: Vec<String>,
@@ -22,12 +22,12 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// Whether this variable has to stay behind.
+    /// Whether this variable must not be passed on.
     pub fn hide(&self, name: &str, value: &str) -> bool {
         self.names.iter().any(|secret| secret == name) || self.found_in(value)
     }
 
-    /// Whether the text holds a secret: plain, in base64 (alone, or as a part of something longer) or with percent signs.
+    /// Whether the text contains a secret: plain, in base64 (alone, or as a part of something longer) or percent-encoded.
     pub fn found_in(&self, text: &str) -> bool {
         if self.values.is_empty() {
             return false;
@@ -36,18 +36,18 @@ impl Secrets {
         if self.within(text.as_bytes()) || self.within(&decode_percent(text)) || whole(text.trim_end_matches('=')) {
             return true;
         }
-        // What stands before it decides where its first byte begins: `name=`, a path, `user:` inside of it.
+        // The text before a base64 part decides where its first byte begins: `name=`, a path, `user:` inside of it.
         text.split(|c: char| !(c.is_ascii_alphanumeric() || "+/-_".contains(c)))
             .filter(|run| run.len() >= SHORTEST)
             .any(|run| (0..4).filter_map(|skip| run.get(skip..)).any(whole))
     }
 
-    /// The text without any secret.
+    /// Returns the text with every secret masked.
     pub fn cut_from(&self, text: &str) -> String {
         self.without(text, |_| MASK.to_owned())
     }
 
-    /// The same with as many bytes as before, so that places in it stay what they are.
+    /// Returns the text with asterisks for every secret, of the same length in bytes, so that positions stay valid.
     pub fn starred(&self, text: &str) -> String {
         self.without(text, |width| "*".repeat(width))
     }
@@ -64,7 +64,7 @@ impl Secrets {
         out
     }
 
-    /// Where secrets stand, in their order and apart from each other.
+    /// Returns the ranges of secrets, in order and without overlaps.
     fn places(&self, text: &str) -> Vec<Range<usize>> {
         let mut plain: Vec<Range<usize>> = Vec::new();
         for form in self.values.iter().flat_map(|secret| forms(secret.expose_secret())) {
@@ -75,7 +75,7 @@ impl Secrets {
         if self.values.is_empty() {
             return all;
         }
-        // Words that hold one in another writing; what is known already is no part of a word.
+        // Words that contain an encoded secret. The ranges found so far do not count as part of a word.
         let mut bytes = text.as_bytes().to_vec();
         all.iter().for_each(|place| bytes[place.clone()].fill(b'*'));
         let rest = String::from_utf8_lossy(&bytes).into_owned();
@@ -103,7 +103,7 @@ impl Secrets {
     }
 }
 
-/// In their order; those that overlap are one.
+/// Sorts the ranges and joins those that overlap.
 fn apart(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
     places.sort_by_key(|place| (place.start, place.end));
     let mut apart: Vec<Range<usize>> = Vec::with_capacity(places.len());
@@ -116,11 +116,11 @@ fn apart(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
     apart
 }
 
-/// How a secret is written: whole, and line by line where it has several (a key is printed and recorded so); as it is, and as JSON
-/// writes it, once and inside of other JSON.
+/// Returns the forms in which a secret is searched for: the whole and, if it has several, its lines (a key is printed and recorded so);
+/// each plain and JSON-escaped, once and twice.
 fn forms(secret: &str) -> Vec<String> {
     let whole = secret.trim();
-    // Variables hold the lines of a key in one, with their ends written out. Its first and its last line are no secret.
+    // A variable may hold a key on one line, with its line ends written as `\n`. The key's first and last line are not secret.
     let lines = whole.lines().flat_map(|line| line.split("\\n")).map(str::trim);
     let lines = lines.filter(|line| line.len() >= SHORTEST_LINE && !line.starts_with("-----"));
     let parts: Vec<&str> = if has_lines(whole) { lines.chain([whole]).collect() } else { vec![whole] };
@@ -140,19 +140,19 @@ fn has_lines(text: &str) -> bool {
     text.contains('\n') || text.contains("\\n")
 }
 
-/// Without the quotes around it.
+/// Returns the text JSON-escaped, without the quotes around it.
 fn in_json(text: &str) -> String {
     let quoted = serde_json::to_string(text).unwrap_or_default();
     quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default().to_owned()
 }
 
-/// What is left of a secret where a text was cut: its beginning before the cut, its end behind it.
+/// Returns the ranges of what truncation left of a secret: its beginning before the gap, its end behind it.
 fn rests(text: &str, form: &str) -> Vec<Range<usize>> {
     let least = least_rest(form);
     let (Some(head), Some(tail)) = (form.get(..least), form.get(form.len().saturating_sub(least)..)) else {
         return Vec::new();
     };
-    // What is left of several lines is lines.
+    // A rest of several lines is found by its lines.
     if least >= form.len() || has_lines(form) {
         return Vec::new();
     }
@@ -174,14 +174,14 @@ fn rests(text: &str, form: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Of an address, what everybody's begins with says nothing.
+/// Returns the shortest rest of this form that counts. Of an address, the scheme and the host alone reveal nothing.
 fn least_rest(form: &str) -> usize {
     let usual = if form.len() >= SHORTEST_LINE { SHORTEST_REST } else { (form.len() * 3).div_ceil(4).max(SHORTEST) };
     let path = form.find("://").and_then(|at| Some(at + 3 + form.get(at + 3..)?.find('/')?));
     path.map_or(usual, |path| usual.max(path + SHORTEST))
 }
 
-/// Where a shortened text ends or begins: by itself, at a mark, in quotes, at a line's end.
+/// What may follow or precede a truncated text: nothing, an ellipsis, a quote, a line end.
 const EDGES: [&str; 8] = ["…", "...", "\"", "'", "`", "\n", "\\n", "\u{fffd}"];
 
 fn is_cut_before(rest: &str) -> bool {
@@ -207,7 +207,7 @@ fn decode_percent(text: &str) -> Vec<u8> {
     out
 }
 
-/// Both alphabets, without padding.
+/// Decodes both base64 alphabets, without padding.
 fn decode_base64(text: &str) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     let (mut bits, mut filled) = (0_u32, 0_u32);
@@ -267,14 +267,14 @@ mod tests {
             (r#"{"said":"it is ghp_0123456789ab"}"#, r#"{"said":"it is ***"}"#),
             ("efghijklmnop is its end", "*** is its end"),
             ("…efghijklmnop is its end", "…*** is its end"),
-            // Not cut: somebody speaks of such tokens.
+            // Not truncated: the text is about such tokens.
             ("ghp_0123456789 is how they begin", "ghp_0123456789 is how they begin"),
             ("ghp_01", "ghp_01"),
         ] {
             assert_eq!(known.cut_from(text), left, "{text}");
             assert_eq!(known.starred(text).len(), text.len(), "{text}");
         }
-        // Wherever it is cut, no more than the kind of it is told.
+        // Wherever it is truncated, no more than the kind of secret is revealed.
         let text = format!("say {TOKEN} twice");
         for cut in 0..=text.len() {
             for half in [&text[..cut], &text[cut..]] {

@@ -1,6 +1,6 @@
-//! Keeps a run's processes from writing to the runner's own state, where they live in a mount namespace of their own: the folders
-//! of all boards are mounted read-only there, but for what a run has to write. The mounts are made by this very program, started
-//! again inside of the namespace right before the command (`dirigent run-shielded`).
+//! Keeps a run's processes from writing to the runner's own state, where they live in a mount namespace of their own: the folders of all
+//! boards are mounted read-only there, except for what a run has to write. The mounts are made by this program, which is started again
+//! inside of the namespace right before the command (`dirigent run-shielded`).
 
 use std::convert::Infallible;
 use std::ffi::{CString, OsStr, OsString};
@@ -8,26 +8,26 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The command by which the program knows that it stands inside of a namespace.
+/// The subcommand with which the program is started inside of a namespace.
 pub const COMMAND: &str = "run-shielded";
 const END_OF_PATHS: &str = "--";
 /// A file in each board's folder that runs must not even read.
 pub const COVERED: &str = "api-token";
-/// What they find in its place.
+/// The empty file that runs see in its place.
 const NOTHING: &str = "/dev/null";
 
-/// What is kept from runs, and who keeps it.
+/// What is protected from runs, and the program that does it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shield {
-    /// This program.
+    /// The path of this program.
     pub program: PathBuf,
-    /// Read-only for runs, by its real path. The folder that it is in cannot be moved away either.
+    /// The folder that is read-only for runs, by its real path. The folder around it cannot be moved away either.
     pub folder: PathBuf,
 }
 
 impl Shield {
-    /// What stands before a command inside of the namespace, so that only `writable` can be written in the folder. Nothing when the
-    /// program was removed under us: a run without a shield is better than none.
+    /// Returns the words before a command inside of the namespace that make only `writable` writable in the folder. Empty if the program's
+    /// file was removed: a run without a shield is better than none.
     pub fn before(&self, writable: &[PathBuf]) -> Vec<OsString> {
         if !self.program.exists() {
             tracing::warn!(program = %self.program.display(), "the program is gone; a run starts without a shield");
@@ -39,7 +39,7 @@ impl Shield {
         line
     }
 
-    /// The same in the words of bubblewrap, which mounts by itself.
+    /// Returns the same as options of bubblewrap, which makes the mounts itself.
     pub fn for_bubblewrap(&self, writable: &[PathBuf]) -> Vec<OsString> {
         let mut line: Vec<OsString> = Vec::new();
         let mut add = |how: &str, path: &Path| line.extend([how.into(), path.into(), path.into()]);
@@ -66,8 +66,8 @@ fn covered(folder: &Path) -> Vec<PathBuf> {
     boards.map(|board| board.path().join(COVERED)).filter(|path| path.is_file()).collect()
 }
 
-/// Does the mounts and becomes the command. `arguments` are what [`Shield::before`] wrote after the name of the command, and the
-/// command. Only comes back with an error.
+/// Makes the mounts and replaces this process by the command. `arguments` are the words that [`Shield::before`] wrote after its subcommand,
+/// and the command. Returns only with an error.
 pub fn enter(arguments: &[OsString]) -> io::Result<Infallible> {
     let malformed = || io::Error::new(io::ErrorKind::InvalidInput, "only dirigent itself calls this");
     let end = arguments.iter().position(|word| word == END_OF_PATHS).ok_or_else(malformed)?;
@@ -95,18 +95,18 @@ fn shield(folder: &Path, writable: &[OsString]) -> io::Result<()> {
     for path in covered(folder) {
         mount(Some(NOTHING), path.as_path(), nothing, MsFlags::MS_BIND, nothing)?;
     }
-    // With the mounts just made, which stay as they are when the upper one becomes read-only.
+    // Includes the mounts just made, which stay writable when the folder becomes read-only.
     onto_itself(folder, MsFlags::MS_REC)?;
     let read_only = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY | flags_of(folder)?;
     mount(nothing, folder, nothing, read_only, nothing)?;
-    // A folder that something is mounted on cannot be renamed, and no other put in its place.
+    // A folder that is a mount point cannot be renamed and replaced by another.
     if let Some(above) = folder.parent() {
         onto_itself(above, MsFlags::MS_REC)?;
     }
     Ok(())
 }
 
-/// In a user namespace, the restrictions of a mount may not be taken off.
+/// Returns the restrictions of the mount, which must be kept when it is remounted in a user namespace.
 #[cfg(target_os = "linux")]
 fn flags_of(path: &Path) -> io::Result<nix::mount::MsFlags> {
     use nix::mount::MsFlags;

@@ -1,4 +1,4 @@
-//! What `/proc` tells about TCP sockets of this machine: who is at the other end of one, and who listens on a port. Reads only.
+//! Reads `/proc` for information about TCP sockets of this machine: who is at the other end of a connection, and who listens on a port.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -16,17 +16,17 @@ pub struct TcpSocket {
     pub remote: SocketAddr,
     pub listens: bool,
     pub uid: u32,
-    /// 0 where no process has it open any more.
+    /// 0 if no process has it open any more.
     pub inode: u64,
 }
 
-/// The other end of one of our connections, if it is on this machine and in this network namespace.
+/// Returns the other end of a connection of this process, if it is on this machine and in this network namespace.
 pub fn other_end(ours: SocketAddr, theirs: SocketAddr) -> Option<TcpSocket> {
     let (ours, theirs) = (canonical(ours), canonical(theirs));
     all().find(|socket| !socket.listens && socket.local == theirs && socket.remote == ours)
 }
 
-/// Whoever listens at this address, or at all addresses with this port.
+/// Returns the socket that listens at this address, or at all addresses with this port.
 pub fn listener(address: SocketAddr) -> Option<TcpSocket> {
     let address = canonical(address);
     let is_it = |local: SocketAddr| {
@@ -36,7 +36,7 @@ pub fn listener(address: SocketAddr) -> Option<TcpSocket> {
     all().find(|socket| socket.listens && is_it(socket.local))
 }
 
-/// A process that has this socket open, among those that may be looked into. `first` are looked at before all others.
+/// Returns a process that has this socket open, among those that may be inspected. `first` are tried before all others.
 pub fn holder(inode: u64, first: &[i32]) -> Option<i32> {
     let wanted = format!("socket:[{inode}]");
     let holds = |pid: &i32| {
@@ -47,7 +47,7 @@ pub fn holder(inode: u64, first: &[i32]) -> Option<i32> {
     known.or_else(|| procfs::pids().into_iter().filter(|pid| !first.contains(pid)).find(|pid| holds(pid)))
 }
 
-/// The name of a process as the kernel shows it.
+/// Returns the name of a process as the kernel shows it.
 pub fn program_of(pid: i32) -> Option<String> {
     Some(fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim().to_owned())
 }
@@ -62,7 +62,7 @@ fn all() -> impl Iterator<Item = TcpSocket> {
     tables.into_iter().flat_map(|table| table.lines().filter_map(parse).collect::<Vec<_>>())
 }
 
-/// An IPv4 address may stand in the table of IPv6.
+/// Converts an IPv4 address from the table of IPv6.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
@@ -78,7 +78,7 @@ fn parse(line: &str) -> Option<TcpSocket> {
     })
 }
 
-/// Hexadecimal words of 32 bits in the machine's own order, a colon, the port.
+/// Parses an address: hexadecimal words of 32 bits in the machine's byte order, a colon, the port.
 fn parse_address(text: &str) -> Option<SocketAddr> {
     let (address, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;

@@ -1,5 +1,5 @@
-//! The one thread that starts processes. The kernel ends a child tied to its parent when the *thread* that started it
-//! ends, so this thread lives as long as the launcher; when it goes, its workers go too.
+//! The one thread that starts processes. The kernel kills a child that is tied to its parent when the *thread* that started it exits. So
+//! this thread lives as long as the launcher, and the workers are killed when it exits.
 
 use std::io;
 use std::sync::mpsc;
@@ -26,14 +26,14 @@ impl Spawner {
             for mut request in inbox {
                 let _runtime = request.runtime.enter();
                 let started = request.command.spawn();
-                // A caller that went away drops the child, which ends it.
+                // If the caller is gone, the child is dropped here, which kills it.
                 request.answer.send(started).ok();
             }
         })?;
         Ok(Self { requests })
     }
 
-    /// `None` when the thread is gone.
+    /// Starts a command on the thread. `None` if the thread is gone.
     pub async fn spawn(&self, command: Command) -> Option<io::Result<Child>> {
         let (answer, started) = oneshot::channel();
         self.requests.send(Request { command, runtime: Handle::current(), answer }).ok()?;

@@ -1,4 +1,4 @@
-//! Ends processes by the run id in their environment, until none is left.
+//! Kills processes by the run id in their environment, until none is left.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub async fn leftovers(leftovers: &[Leftover]) -> Swept {
     Swept { killed: swept.killed + strays.killed, survivors: strays.survivors }
 }
 
-/// Kills every process that carries one of the run ids. New ones may be born while we look, hence the rounds.
+/// Kills every process that carries one of the run ids. New ones may appear meanwhile, so the search is repeated.
 pub async fn strays(runs: &[&RunId]) -> Swept {
     let entries: Vec<String> = runs.iter().map(|run| format!("{RUN_ID_VARIABLE}={run}")).collect();
     let mut swept = Swept::default();

@@ -1,5 +1,5 @@
-//! Takes the user's logins out of a worker's reach as far as an environment can: no credential helper, no SSH, an empty
-//! configuration for `gh`. What the workflow file passes by name stays.
+//! Keeps the user's logins from a worker as far as environment variables can: no credential helper, no SSH, an empty configuration for
+//! `gh`. Variables that the workflow file passes by name stay.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// An empty folder; names with a dot, because they lie in a folder of the `PATH`.
+/// The names of an empty folder and of a script. They begin with a dot because they are in a folder of the `PATH`.
 const NO_GH: &str = ".gh";
 const NO_SSH: &str = ".ssh-is-not-passed";
 
@@ -16,7 +16,7 @@ echo 'dirigent: a worker has no SSH of yours; pass it with worker.env_pass: [SSH
 exit 255
 ";
 
-/// In place of the repository's hooks, which it calls: only a hook can add to a message that somebody else writes.
+/// Used in place of the repository's hooks, which it calls: only a hook can add a line to the message of someone else's commit.
 const HOOKS: &str = ".git-hooks";
 const HOOK_SCRIPT: &str = r#"#!/bin/sh
 name=${0##*/}
@@ -46,13 +46,13 @@ const HOOK_NAMES: [&str; 13] = [
     "post-rewrite",
 ];
 
-/// An empty helper forgets all that were named before, those for one address too.
+/// An empty helper clears all that were configured before, including those for single addresses.
 const SETTINGS: [(&str, &str); 2] = [("credential.helper", ""), ("core.askPass", "")];
 
-/// Makes what the variables point to.
+/// Installs the files that the variables point to.
 pub fn install(tools: &Path) -> io::Result<()> {
     let empty = tools.join(NO_GH);
-    // Whoever put something into it may have closed it again.
+    // A worker may have changed its permissions.
     fs::set_permissions(&empty, fs::Permissions::from_mode(0o700)).ok();
     match fs::remove_dir_all(&empty) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -65,7 +65,7 @@ pub fn install(tools: &Path) -> io::Result<()> {
     HOOK_NAMES.iter().try_for_each(|name| put_script(&hooks.join(name), HOOK_SCRIPT))
 }
 
-/// Whole or not at all: another runner may be using it.
+/// Writes the script atomically, because another runner may be using it.
 fn put_script(path: &Path, text: &str) -> io::Result<()> {
     let fresh = path.with_extension(std::process::id().to_string());
     fs::write(&fresh, text)?;
@@ -73,12 +73,12 @@ fn put_script(path: &Path, text: &str) -> io::Result<()> {
     fs::rename(&fresh, path)
 }
 
-/// Every commit that the worker's git makes is signed off by whoever commits.
+/// Has every commit of the worker's git signed off by its committer.
 pub fn sign_off(env: &mut BTreeMap<String, String>, tools: &Path) {
     set(env, "core.hooksPath", &tools.join(HOOKS).display().to_string());
 }
 
-/// One more setting of the worker's git; it wins over every other.
+/// Adds a setting for the worker's git, which overrides all others.
 pub fn set(env: &mut BTreeMap<String, String>, key: &str, value: &str) {
     let count: usize = env.get("GIT_CONFIG_COUNT").and_then(|count| count.parse().ok()).unwrap_or(0);
     env.insert(format!("GIT_CONFIG_KEY_{count}"), key.to_owned());
@@ -86,7 +86,7 @@ pub fn set(env: &mut BTreeMap<String, String>, key: &str, value: &str) {
     env.insert("GIT_CONFIG_COUNT".to_owned(), (count + 1).to_string());
 }
 
-/// `ssh_passed`: the file names the SSH agent among what a worker gets.
+/// Sets the variables that keep logins away. `ssh_passed` says that the workflow file passes the SSH agent to workers.
 pub fn take_logins_away(env: &mut BTreeMap<String, String>, tools: &Path, ssh_passed: bool) {
     env.entry("GH_CONFIG_DIR".into()).or_insert_with(|| tools.join(NO_GH).display().to_string());
     add_settings(env);
@@ -96,7 +96,7 @@ pub fn take_logins_away(env: &mut BTreeMap<String, String>, tools: &Path, ssh_pa
     }
 }
 
-/// Ours come first: settings that the file itself hands over this way are read later and win.
+/// Adds Dirigent's settings before those that the workflow file sets in the same way; the later ones win.
 fn add_settings(env: &mut BTreeMap<String, String>) {
     let theirs: Vec<(String, String)> = (0..)
         .map_while(|at| Some((env.get(&format!("GIT_CONFIG_KEY_{at}"))?, env.get(&format!("GIT_CONFIG_VALUE_{at}"))?)))
@@ -112,12 +112,12 @@ fn add_settings(env: &mut BTreeMap<String, String>) {
     }
 }
 
-/// For the shell that git starts it with.
+/// Quotes a path for the shell that git starts.
 fn quoted(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }
 
-/// What lies in a home and lets whoever reads it act as the user.
+/// Files and folders of a home directory that let a reader act as the user.
 const LOGINS: [&str; 13] = [
     ".ssh",
     ".config/gh",
@@ -134,7 +134,7 @@ const LOGINS: [&str; 13] = [
     ".pypirc",
 ];
 
-/// The logins in this home that a process of the same user could read.
+/// Returns the logins in this home that a process of the same user could read.
 pub fn readable_logins(home: &Path) -> Vec<PathBuf> {
     LOGINS.iter().map(|name| home.join(name)).filter(|path| holds_something(path)).collect()
 }

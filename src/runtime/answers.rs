@@ -1,4 +1,4 @@
-//! What people are told after a command: where their ticket stands, and what becomes of their words.
+//! Texts that tell a person, after a command, where the ticket stands and how the agent will get a message.
 
 use super::now;
 use crate::config::policy::Policy;

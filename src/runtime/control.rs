@@ -1,7 +1,7 @@
-//! The unix socket through which commands reach a running instance. Only the owner may open it, and nothing that a run, a gate
-//! or a hook has started is listened to (see `peer`).
+//! The unix socket through which commands reach a running runner. Only its owner may open it, and nothing that a run, a gate or a hook has
+//! started is obeyed (see `peer`).
 //!
-//! One JSON object per line, one request per connection.
+//! Each connection carries one request and one reply, each a JSON object on one line.
 
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -25,15 +25,15 @@ use crate::engine::event::OperatorCommand;
 const LONGEST_REQUEST: u64 = 1 << 20;
 const HELD_UP: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long the runner stays for answers that are being given when it ends.
+/// How long the runner, when it stops, waits for replies that are still being sent.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
-/// Workers that are being told no at the same time; who comes on top of that is not answered.
+/// How many connections from workers are refused with a message at the same time. Beyond that, connections are closed without a reply.
 const REFUSALS: usize = 8;
-/// How long a ticket that nobody knows yet is waited for.
+/// How long to wait for a ticket that is not known yet.
 const NEW_TICKET: Duration = Duration::from_secs(1);
-/// Before another connection is accepted when one could not be.
+/// The pause after a connection could not be accepted.
 const BREATH: Duration = Duration::from_millis(100);
-/// So much of a long answer is made before it is sent.
+/// The size in bytes of the pieces in which a long reply is made and sent.
 const PIECE: usize = 64 << 10;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,13 +56,13 @@ pub enum Request {
     },
     Approve {
         ticket: String,
-        /// The head that the person saw.
+        /// The head that the person saw. An approval is for this commit only.
         #[serde(default)]
         head: Option<String>,
-        /// Overrules every remark that stands against it now.
+        /// Overrules every remark that is open against the work now.
         #[serde(default)]
         anyway: bool,
-        /// Overrules these remarks, each in the version that the person saw.
+        /// Overrules these remarks, each given in the version that the person saw.
         #[serde(default)]
         overrule: Vec<String>,
     },
@@ -129,16 +129,16 @@ pub enum ControlError {
     Answer(#[from] serde_json::Error),
 }
 
-/// The socket, while it is listened to.
+/// The control socket while the runner listens to it.
 pub struct Listening {
     path: PathBuf,
     listener: tokio::task::JoinHandle<()>,
-    /// Ends when the last conversation has.
+    /// Closed when the last conversation is over.
     conversations: mpsc::Receiver<()>,
 }
 
 impl Listening {
-    /// Takes no more requests, and lets those who asked have their answer: whoever told the runner to end waits for it.
+    /// Accepts no more requests and lets open conversations finish, so that the sender of a shutdown still gets its reply.
     pub async fn end(mut self) {
         let _ = std::fs::remove_file(&self.path);
         self.listener.abort();
@@ -146,7 +146,7 @@ impl Listening {
     }
 }
 
-/// Listens until it is ended. A socket file of an earlier life is replaced; the instance lock is held already.
+/// Listens until [`Listening::end`]. Replaces a socket file of an earlier process, which is safe because the instance lock is already held.
 pub fn serve(path: &Path, handle: Handle) -> Result<Listening, ControlError> {
     let bind = |source| ControlError::Bind { path: path.to_owned(), source };
     match std::fs::remove_file(path) {
@@ -160,7 +160,7 @@ pub fn serve(path: &Path, handle: Handle) -> Result<Listening, ControlError> {
         let door = Arc::new(Door { handle, refusals: Arc::new(Semaphore::new(REFUSALS)), log: RefusalLog::default() });
         loop {
             let Ok((stream, _)) = listener.accept().await else {
-                // Too many open files, say. It must not be the end of listening.
+                // For example, too many files are open. The runner must keep listening.
                 tokio::time::sleep(BREATH).await;
                 continue;
             };
@@ -182,7 +182,7 @@ struct Door {
 }
 
 impl Door {
-    /// Who it is comes before what they say.
+    /// Finds out who the peer is before its request is read, then replies to the request.
     async fn receive(&self, stream: UnixStream) -> Result<(), ControlError> {
         let standing = peer::standing(&stream);
         let _place = match standing {
@@ -227,11 +227,11 @@ impl Door {
 
 enum Answer {
     Said(Reply),
-    /// [`Reply::Snapshot`], made while it is sent; and where the API is.
+    /// [`Reply::Snapshot`], which is serialized while it is sent; and the address of the HTTP API.
     Shown(Arc<Published>, Option<String>),
 }
 
-/// Makes the reply in pieces, so that a board of thousands of tickets is never there as one text.
+/// Makes the reply in pieces, so that a board of thousands of tickets is never in memory as one text.
 fn show(published: &Published, served_at: Option<String>, pieces: mpsc::Sender<Vec<u8>>) -> io::Result<()> {
     #[derive(Serialize)]
     struct Shown<'a> {
@@ -239,7 +239,7 @@ fn show(published: &Published, served_at: Option<String>, pieces: mpsc::Sender<V
         snapshot: Sent<'a>,
     }
     let mut out = io::BufWriter::with_capacity(PIECE, Pieces(pieces));
-    // Ages are told as of now, also when nothing has happened for long.
+    // Ages are computed for the present moment, even if nothing has happened for long.
     let mut shown = Shown { reply: "snapshot", snapshot: Sent::at(published, super::now()) };
     shown.snapshot.general.served_at = served_at;
     serde_json::to_writer(&mut out, &shown)?;
@@ -247,7 +247,7 @@ fn show(published: &Published, served_at: Option<String>, pieces: mpsc::Sender<V
     out.flush()
 }
 
-/// Hands on what is written, and waits while nobody takes it.
+/// A writer that sends each piece to a channel, and blocks while the channel is full.
 struct Pieces(mpsc::Sender<Vec<u8>>);
 
 impl Write for Pieces {
@@ -269,12 +269,13 @@ async fn answer(request: Request, handle: &Handle) -> Answer {
     Answer::Said(carry_out(request, handle, "operator").await)
 }
 
-/// What happened before the question is part of the answer. A driver that is held up is shown as it was last seen.
+/// Waits until the snapshot includes everything that happened before the request. A driver that does not respond in time is shown as last
+/// seen.
 async fn look(handle: &Handle) {
     let _ = tokio::time::timeout(HELD_UP, handle.command(Command::Look, "control")).await;
 }
 
-/// Does what is asked for. `by` is who asks, as the story of the ticket is to name them.
+/// Carries out the request. `by` is the person or tool that sent it, as the ticket's history shows it.
 pub async fn carry_out(request: Request, handle: &Handle, by: &str) -> Reply {
     look(handle).await;
     let snapshot = seen_with(&request, handle).await;
@@ -288,7 +289,7 @@ pub async fn carry_out(request: Request, handle: &Handle, by: &str) -> Reply {
     }
 }
 
-/// The newest picture. A ticket that is not in it may have been made a moment ago: the board is asked once more.
+/// Returns the newest snapshot. If the requested ticket is not in it, the ticket may be new: the board is polled once more first.
 async fn seen_with(request: &Request, handle: &Handle) -> Arc<Snapshot> {
     let snapshot = handle.snapshot();
     let Some(name) = request.ticket().filter(|name| find_ticket(&snapshot, name).is_err()) else { return snapshot };
@@ -320,7 +321,7 @@ fn to_command(request: Request, snapshot: &Snapshot) -> Result<Command, String> 
     })
 }
 
-/// By key or id, exactly; else by the one that contains it.
+/// Finds a ticket by its exact key or id, else by a part of its key that only one ticket contains.
 pub fn find_ticket(snapshot: &Snapshot, name: &str) -> Result<TicketId, String> {
     let name = name.trim();
     if let Some(job) = snapshot.jobs.iter().find(|job| job.key == name || job.id == name) {
@@ -340,7 +341,7 @@ pub fn find_ticket(snapshot: &Snapshot, name: &str) -> Result<TicketId, String> 
     }
 }
 
-/// The other end, for the command line. Synchronous: one question, one answer.
+/// The client side of the socket, for the command line. Synchronous: one request, one reply.
 pub struct Client {
     path: PathBuf,
 }

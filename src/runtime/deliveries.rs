@@ -1,11 +1,12 @@
-//! Whether webhooks keep us told. While they do, the board is polled less often; when they stop, polling takes over by itself.
+//! Whether webhook deliveries keep the runner informed. While they do, the board is polled less often; when they stop, the usual period
+//! applies again.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// So many periods long a period becomes, and no longer than that.
+/// The factor by which deliveries lengthen the polling period.
 const STRETCH: u32 = 10;
 const LONGEST: Duration = Duration::from_secs(300);
 
@@ -16,11 +17,12 @@ pub enum DeliverySource {
     Forge,
 }
 
-/// When the last deliveries came.
+/// When the last deliveries arrived, per source.
 #[derive(Debug, Default)]
 pub struct Deliveries {
     last: Mutex<[Option<Instant>; 2]>,
-    /// A poll looks at pull requests as well: where nobody tells of them, it stays as it is.
+    /// Whether deliveries about the forge are needed too. A poll also looks at pull requests, so without news of those the period stays as
+    /// it is.
     about_forge_too: bool,
 }
 
@@ -34,11 +36,11 @@ impl Deliveries {
         last[source as usize] = Some(Instant::now());
     }
 
-    /// How long to wait for the next poll.
+    /// Returns how long to wait until the next poll.
     pub fn period(&self, usual: Duration) -> Duration {
         let slow = usual.saturating_mul(STRETCH).min(LONGEST).max(usual);
         let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        // Two slow periods without a word may be a quiet board, or a webhook that nobody sends any more.
+        // Silence for two slow periods may mean a quiet board or a dead webhook. The usual period is safe for both.
         let is_told = |source: DeliverySource| last[source as usize].is_some_and(|at| at.elapsed() < 2 * slow);
         let all = is_told(DeliverySource::Board) && (!self.about_forge_too || is_told(DeliverySource::Forge));
         if all { slow } else { usual }

@@ -1,4 +1,4 @@
-//! The loop: event in, engine stepped, ledger written, effects performed.
+//! The loop of the runner: takes an event, steps the engine, writes the ledger, performs the effects.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,9 +38,9 @@ use crate::ledger::{Ledger, LedgerError};
 
 /// How many messages one transaction may cover.
 const BATCH: usize = 64;
-/// How much news a slow listener may be behind.
+/// How many news items a slow listener may lag behind before it loses the oldest.
 const NEWS: usize = 1024;
-/// A board that is read and has nothing new is told about this often.
+/// How often a snapshot is published when polls find nothing new, so that people see that the board is still read.
 const PUBLISH_POLLS: Duration = Duration::from_secs(20);
 /// Snapshots are published at most this often, and less often on a large board.
 const PUBLISH_EVERY: Duration = Duration::from_millis(100);
@@ -49,21 +49,21 @@ const PUBLISH_PER_JOB: Duration = Duration::from_micros(100);
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
 const RETRY_WRITE_EVERY: Duration = Duration::from_secs(1);
 const PULSE: Duration = Duration::from_secs(2);
-/// So much longer than a pulse that it cannot have been a mere delay.
+/// A gap between two passes that counts as an absence. It is so much longer than a pulse that no mere delay explains it.
 const ABSENCE: Duration = Duration::from_secs(6);
-/// What is beyond its days is dropped at the start and then this often; a batch at a time, with a pause in between.
+/// How often the ledger is pruned, from the start on. Each time it is pruned in batches, with a pause between them.
 const PRUNE_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
 const PRUNE_PAUSE: Duration = Duration::from_millis(250);
-/// How long unfinished effects are waited for once all runs are over.
+/// How long, after the last run is over, the runner waits for unfinished effects before it exits.
 const LAST_EFFECTS: Duration = Duration::from_secs(10);
 
-/// When to end by itself.
+/// When the driver stops by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
     Told,
-    /// Nothing runs and nothing can go on without somebody outside.
+    /// When nothing runs and nothing can go on without an action from outside.
     Idle,
-    /// The same, but the next attempt of a job that failed is not waited for.
+    /// Like `Idle`, but without waiting for the next attempt of a job that failed.
     Once,
 }
 
@@ -80,10 +80,10 @@ pub struct DriverParts {
     pub poll_wanted: mpsc::Sender<()>,
     pub until: Until,
     pub recorder: Option<Recorder>,
-    /// Tells whoever asks the outside by themselves what the engine has taken in.
+    /// The engine's current moment, kept up to date for tasks that read the outside on their own.
     pub moment: Arc<AtomicU64>,
     pub lane_news: mpsc::UnboundedReceiver<LaneNews>,
-    /// What is doubtful about the workflow.
+    /// Warnings about the workflow.
     pub warnings: Vec<String>,
     pub policies: Vec<PolicyView>,
 }
@@ -113,15 +113,15 @@ pub struct Driver {
     kill_file: watch::Sender<std::path::PathBuf>,
     poll_wanted: mpsc::Sender<()>,
     until: Until,
-    /// Changes and effects that the ledger does not hold yet.
+    /// Changes that the ledger does not hold yet. The field below holds the effects that wait for them.
     unwritten: Changes,
     unperformed: Vec<Effect>,
-    /// Answers to people, given once what they asked for is written and can be seen.
+    /// Replies to commands. Each is sent once the result of its command is written to the ledger and published.
     unanswered: Vec<(oneshot::Sender<CommandAnswer>, CommandAnswer)>,
-    /// How far the board has been read, and whether the ledger knows.
+    /// How far the board has been read. The field below says whether the ledger holds this mark.
     board_mark: Option<BoardMark>,
     mark_is_kept: bool,
-    /// What of the board could not be read.
+    /// The parts of the board that could not be read.
     left_out: Vec<String>,
     usage: Option<String>,
     reload_error: Option<String>,
@@ -130,13 +130,13 @@ pub struct Driver {
     soft_since: Option<Instant>,
     stale_since: Option<Instant>,
     last_published: Instant,
-    /// When the loop last came by, by the clock on the wall, which goes on while the machine sleeps.
+    /// When the loop last made a pass, by the wall clock, which goes on while the machine sleeps.
     last_pass: Timestamp,
-    /// When it was woken for the pass that it is in.
+    /// When the current pass began.
     woke: Instant,
     write_failed_at: Option<Instant>,
     write_error: Option<String>,
-    /// Polls in a row that, with all that followed from them, changed nothing.
+    /// How many polls in a row changed nothing, with everything that followed from them.
     idle_polls: u32,
     poll_is_over: bool,
     changed_since_poll: bool,
@@ -209,14 +209,14 @@ impl Driver {
         (driver, handle)
     }
 
-    /// Runs until told to stop (or idle, for `--once`). `first` settles the past.
+    /// Runs until it is told to stop, or until idle where `until` says so. `first` is the event that settles what an earlier process left.
     pub async fn run(mut self, first: Event) -> Result<State, DriverError> {
         self.gatekeeper.refresh(&self.state, &self.policy, None);
         if let Some(recorder) = &mut self.recorder {
             recorder.write(&RecordLine::begun(now(), &self.state));
             recorder.write(&RecordLine::Policy { policy: Box::new((*self.policy).clone()) });
         }
-        // Known before anything is decided: its watcher may be slower than the first answer of the board.
+        // The kill switch has to be known before anything is decided: its watcher may be slower than the board's first response.
         if self.kill_file.borrow().try_exists().unwrap_or(true) {
             self.take(Message::Event(Event::SwitchesChanged { file: true }));
         }
@@ -260,8 +260,9 @@ impl Driver {
         }
     }
 
-    /// While there are runs the loop comes by at every pulse. If it did not, nobody has listened to them meanwhile. Measured from
-    /// pass to pass, whatever woke the loop: a runner can also be suspended while it writes.
+    /// Reports a `WasAway` event if the loop made no pass for a long time while there were runs. With runs the loop makes a pass at every
+    /// pulse, so a gap means that nobody listened to them, for example because the machine slept. The gap is measured from pass to pass,
+    /// whatever woke the loop, because a runner can also be suspended while it writes.
     fn notice_absence(&mut self) {
         self.woke = Instant::now();
         let at = now();
@@ -305,9 +306,9 @@ impl Driver {
                     (self.board_mark, self.mark_is_kept) = (mark, false);
                 }
                 self.poll_is_over = true;
-                // It changes with every poll, which is not worth a picture of its own.
+                // The usage figure changes with every poll; that alone is not worth a new snapshot.
                 self.usage = usage;
-                // But where nothing else happens people want to see that the board is still read.
+                // But where nothing else happens, people want to see that the board is still read.
                 if self.last_published.elapsed() >= PUBLISH_POLLS {
                     self.stale_since.get_or_insert_with(Instant::now);
                 }
@@ -319,7 +320,7 @@ impl Driver {
         }
     }
 
-    /// Events about tickets whose jobs are archived are handed to the engine together with those jobs.
+    /// Steps the engine. If the event is about tickets whose jobs are archived, those jobs are handed to the engine first.
     fn step(&mut self, event: Event) {
         let unknown = unknown_tickets(&self.state, &event);
         match self.recall(&unknown) {
@@ -329,7 +330,7 @@ impl Driver {
                 self.take_step(event);
             }
             Err(error) => {
-                // A ticket without its past would begin anew. The board is asked again, and so is whatever else this was.
+                // Without its archived job, a ticket would begin anew. So this event is dropped, and the board is read again.
                 let error = format!("the ledger cannot be read: {error}");
                 tracing::warn!(error, "news of the board were left aside");
                 self.take_step(Event::PollFailed { error });
@@ -337,7 +338,7 @@ impl Driver {
         }
     }
 
-    /// What was archived and is not written yet comes first.
+    /// Returns the archived jobs of these tickets. Those that are not written to the ledger yet take precedence over the ledger.
     fn recall(&self, ids: &[TicketId]) -> Result<Vec<Job>, LedgerError> {
         let (mut jobs, mut rest) = (Vec::new(), Vec::new());
         for id in ids {
@@ -382,7 +383,7 @@ impl Driver {
             self.soft_since.get_or_insert_with(Instant::now);
         }
         self.changed_since_poll |= !changes.jobs.is_empty() || !changes.outbox.is_empty();
-        // A board that cannot be read changes no job, nor does the first reading of an empty one, and people must see both all the same.
+        // Neither an unreadable board nor the first reading of an empty one changes a job, but people must see both.
         let tracker = &self.state.tracker;
         let board_news = tracker.last_error != board_error_before || tracker.last_ok.is_some() != board_was_read;
         if changes.is_hard() || changes.soft || all || board_news {
@@ -393,7 +394,7 @@ impl Driver {
             if let Some(run_over) = self.stop_before_start(&effect) {
                 self.step(run_over);
             } else if effect.action.kind().reach() == Reach::Harmless {
-                // Reading and stopping wait for nobody, not even for a full disk.
+                // Reading and stopping need no ledger entry first, so a full disk does not delay them.
                 self.performer.perform(effect, &self.state, &self.policy);
             } else {
                 self.unperformed.push(effect);
@@ -401,7 +402,7 @@ impl Driver {
         }
     }
 
-    /// Nobody may be listening, which is nobody's fault.
+    /// Sends news about finished runs and workers' comments, and counts the runs. It does not matter if there is no listener.
     fn tell_news(&self, changes: &Changes, effects: &[Effect], at: Timestamp) {
         for finished in &changes.finished {
             let well = finished.report.outcome == RunOutcome::Done;
@@ -417,8 +418,8 @@ impl Driver {
         }
     }
 
-    /// A stop overtakes a start that waits to be written down. Nothing was made of that run: it is over before it begins,
-    /// however long the ledger cannot be written.
+    /// Cancels the start of a run that is to be stopped and whose start still waits for the ledger. Nothing was made of that run, so it is
+    /// over at once, however long the ledger cannot be written. Returns the event that says so, or `None` if no such start waits.
     fn stop_before_start(&mut self, effect: &Effect) -> Option<Event> {
         let Action::StopRun { run: stopped, reason } = &effect.action else { return None };
         let waits = |waiting: &Effect| matches!(&waiting.action, Action::StartRun { run, .. } if run == stopped);
@@ -428,12 +429,13 @@ impl Driver {
         Some(Event::RunFinished { run: stopped.clone(), report })
     }
 
-    /// Writes, then performs, then publishes. What cannot be written is not performed.
+    /// Writes the changes to the ledger, then performs the effects, then publishes. Effects are not performed while changes cannot be
+    /// written.
     fn flush(&mut self) -> Result<(), DriverError> {
         let checkpoint = self.soft_since.is_some_and(|since| since.elapsed() >= CHECKPOINT_EVERY);
         let may_write = self.write_failed_at.is_none_or(|at| at.elapsed() >= RETRY_WRITE_EVERY);
         if may_write && (self.unwritten.is_hard() || checkpoint) {
-            // What is spent stands in three accounts: they are written together, or a crash would let them differ.
+            // What was spent is kept with the ticket, the run and the day. They are written together, so that they agree after a crash.
             if checkpoint || self.unwritten.soft {
                 self.unwritten.runs.extend(self.state.runs.keys().cloned());
                 self.unwritten.jobs.extend(self.state.runs.values().map(|run| run.ticket.clone()));
@@ -479,7 +481,8 @@ impl Driver {
         Ok(())
     }
 
-    /// What the mark stands for is written down by now. One that is lost costs a longer answer, nothing else.
+    /// Writes the board mark to the ledger, after everything that was read up to it. A lost mark only means that more of the board is read
+    /// next time.
     fn keep_board_mark(&mut self) {
         if std::mem::replace(&mut self.mark_is_kept, true) {
             return;
@@ -491,7 +494,7 @@ impl Driver {
         }
     }
 
-    /// Comes after what has to be written. A ledger that cannot be written now is pruned another time.
+    /// Drops what is older than `ledger.keep_days`, after everything that has to be written. Waits while the ledger cannot be written.
     fn prune(&mut self) {
         if self.write_failed_at.is_some() || Instant::now() < self.prune_at {
             return;
@@ -512,7 +515,8 @@ impl Driver {
         self.prune_at = Instant::now() + if more { PRUNE_PAUSE } else { PRUNE_EVERY };
     }
 
-    /// Whoever is told "done" must find it in the ledger and in `status`. While the ledger cannot be written they are told so.
+    /// Sends the replies to commands. By now the results are in the ledger and in `status`; while the ledger cannot be written, the reply
+    /// says so.
     fn answer(&mut self) {
         for (reply, answer) in std::mem::take(&mut self.unanswered) {
             let answer = match (&self.write_error, answer) {
@@ -523,7 +527,7 @@ impl Driver {
         }
     }
 
-    /// The board may have something new when all is quiet: ask it until two answers in a row change nothing.
+    /// With `--once`, asks for another poll when all is quiet, until two polls in a row have changed nothing.
     fn count_idle_polls(&mut self) {
         if !self.poll_is_over || !self.is_idle() {
             return;
@@ -536,7 +540,7 @@ impl Driver {
         }
     }
 
-    /// A lane was told to wait, fails, or is well again. Each of these comes once.
+    /// Takes in that a lane was told to wait, fails, or works again. A lane reports each of these once.
     fn lane_news(&mut self, news: LaneNews) {
         self.stale_since.get_or_insert_with(Instant::now);
         match news {
@@ -574,13 +578,13 @@ impl Driver {
     fn wake_at(&self) -> Instant {
         let current = now();
         let due = if self.state.shutting_down { None } else { next_due(&self.state, &self.policy) };
-        // Never sooner than a moment from now: what is due and cannot be done yet must not spin.
+        // Wait at least a moment: an event that is due but cannot be handled yet must not make the loop spin.
         let due = due.map(|at| Instant::now() + at.since(current).max(Duration::from_millis(20)));
         let publish = self.stale_since.map(|_| self.last_published + self.publish_every());
         let checkpoint = self.soft_since.map(|since| since + CHECKPOINT_EVERY);
         let write = self.write_failed_at.map(|at| at + RETRY_WRITE_EVERY);
         let ending = self.ending_since.map(|_| Instant::now() + Duration::from_millis(50));
-        // The wall clock may jump: look at it at least once a minute.
+        // The wall clock may jump, so the loop looks at it at least once a minute.
         let at_least = Instant::now() + Duration::from_secs(60);
         let prune = self.write_failed_at.is_none().then_some(self.prune_at);
         [due, publish, checkpoint, write, ending, prune].into_iter().flatten().fold(at_least, Instant::min)
@@ -657,7 +661,7 @@ impl Driver {
         }
     }
 
-    /// A person may mean a ticket whose job is archived.
+    /// Fails if the ticket is unknown. If its job is archived, brings the job back into the state.
     fn must_know(&mut self, id: &TicketId) -> Result<(), String> {
         if !self.state.jobs.contains(id) {
             let jobs = self.recall(std::slice::from_ref(id)).map_err(|error| error.to_string())?;
@@ -669,7 +673,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Nothing is under way, and nothing that is waited for would come without somebody outside.
+    /// Whether nothing is under way, and nothing is expected to happen without an action from outside.
     fn is_idle(&self) -> bool {
         self.performer.in_flight() == 0
             && self.unperformed.is_empty()
@@ -688,7 +692,7 @@ impl Driver {
     }
 }
 
-/// What the poller has to ask for.
+/// Returns what the poller has to read, and how often.
 pub fn plan_of(policy: &Policy) -> PollPlan {
     PollPlan {
         period: policy.polling_interval,
@@ -721,7 +725,7 @@ fn log_notes(state: &State, changes: &Changes) {
     }
 }
 
-/// The sentence names its ticket, also for whoever reads no fields.
+/// Prefixes the message with the ticket's key unless it already begins with it, for readers of logs without fields.
 fn named(key: &str, text: &str) -> String {
     if key.is_empty() || text.starts_with(key) { text.to_owned() } else { format!("{key}: {text}") }
 }

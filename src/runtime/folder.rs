@@ -1,4 +1,4 @@
-//! Where a runner keeps what is its own: ledger, control socket, the folders of its runs.
+//! The paths of the files that belong to one runner: ledger, control socket and the folders of its runs.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use crate::ledger::{Ledger, LedgerError, LedgerReader, SqliteLedger, open_for_re
 use crate::worker::desk;
 use crate::workflow::{self, Env};
 
-/// The runner's folder for one repository. Nothing of it lies in the repository.
+/// A runner's folder for one repository. It lies outside of the repository.
 #[derive(Debug, Clone)]
 pub struct RunnerFolder {
     pub state_dir: PathBuf,
@@ -15,7 +15,7 @@ pub struct RunnerFolder {
     pub socket: PathBuf,
 }
 
-/// The kernel's limit for a socket's path, with room for its terminator.
+/// The longest path of a socket in bytes. The kernel's limit is a little higher and includes the terminator.
 const LONGEST_SOCKET_PATH: usize = 100;
 
 impl RunnerFolder {
@@ -28,24 +28,24 @@ impl RunnerFolder {
         } else {
             let short = format!("{}.sock", &mark[mark.len().saturating_sub(8)..]);
             let runtime_dir = env.vars().get("XDG_RUNTIME_DIR").map(PathBuf::from);
-            // Where even that cannot be made, binding says so.
+            // If that directory cannot be made either, binding the socket reports it.
             desk::socket_directory(runtime_dir.as_deref()).map_or(socket, |folder| folder.join(short))
         };
         Self { ledger: state_dir.join("ledger.db"), socket, state_dir }
     }
 
-    /// Keeps runs from writing here, and to the folders of other boards.
+    /// Returns the shield that keeps runs from writing to this folder and to the folders of other boards.
     pub fn shield(&self, program: &Path) -> Shield {
         let boards = self.state_dir.parent().unwrap_or(&self.state_dir);
         Shield { program: program.to_owned(), folder: workflow::resolve::canonical(boards) }
     }
 
-    /// For whoever writes: made if it is not there, brought to this version.
+    /// Opens the ledger for writing. Makes it if it is missing, and migrates an older version.
     pub fn open_ledger(&self) -> Result<Box<dyn Ledger>, LedgerError> {
         Ok(Box::new(SqliteLedger::open(&self.ledger)?))
     }
 
-    /// For whoever only looks.
+    /// Opens the ledger for reading only.
     pub fn read_ledger(&self) -> Result<Box<dyn LedgerReader>, LedgerError> {
         open_for_reading(&self.ledger)
     }

@@ -1,4 +1,4 @@
-//! The gates under way, and what makes one stop before its end: a switch, a purpose that is gone, the end of the runner.
+//! The gates under way, and what stops one early: a switch, a result that is no longer needed, or the shutdown of the runner.
 
 use std::collections::HashMap;
 
@@ -10,24 +10,24 @@ use crate::domain::job::{CheckWait, Stage};
 use crate::engine::permit::{EffectKind, Refusal};
 use crate::engine::state::State;
 
-/// Why a gate is not waited for any longer.
+/// Why a gate is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Halt {
-    /// It may go on when this is over.
+    /// The permit is refused. The gate may run again when the reason is gone.
     Refused(Refusal),
-    /// Nobody wants to know its result any more.
+    /// The job no longer waits for the result.
     Pointless,
-    /// The next life runs it again.
+    /// The runner shuts down. Its next start runs the gate again.
     ShuttingDown,
 }
 
-/// Empty while the gate may go on.
+/// Holds `None` while the gate may go on, and the reason once it has to stop.
 pub type HaltReceiver = watch::Receiver<Option<Halt>>;
 
-/// Resolves when the gate has to stop.
+/// Waits until the gate has to stop.
 pub async fn halted(mut halt: HaltReceiver) {
     if halt.wait_for(Option::is_some).await.is_err() {
-        // Nobody is left who could halt it.
+        // The watch is gone, so nothing can halt the gate any more.
         std::future::pending().await
     }
 }
@@ -54,7 +54,7 @@ impl GateWatch {
         self.gates.remove(&effect);
     }
 
-    /// Halts what may not go on as things are now.
+    /// Halts every gate that may not go on in this state.
     pub fn look(&self, state: &State, gatekeeper: &Gatekeeper) {
         for gate in self.gates.values() {
             if let Some(why) = gate.why_halt(state, gatekeeper) {

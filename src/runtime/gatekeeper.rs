@@ -1,4 +1,5 @@
-//! The permit at the moment of use: the engine's rule over the newest circumstances and the kill-switch file itself.
+//! Gives or refuses the permit at the moment of use: applies the engine's rule to the newest circumstances and to the kill-switch file
+//! itself.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use crate::engine::permit::{Circumstances, EffectKind, Refusal, permit};
 use crate::engine::state::State;
 use crate::github::PermitGrounds;
 
-/// Kept up to date by the driver, asked by every task that writes.
+/// Holds the circumstances of all tickets. The driver keeps it up to date; every task that writes asks it for a permit.
 #[derive(Debug)]
 pub struct Gatekeeper {
     known: RwLock<Known>,
@@ -28,7 +29,7 @@ struct Known {
     tickets: HashMap<TicketId, Circumstances>,
 }
 
-/// What one write stands on while it waits for its turn.
+/// The permission that one write needs, so that it can be checked again while the write waits for its turn.
 pub struct Ground {
     pub gatekeeper: Arc<Gatekeeper>,
     pub kind: EffectKind,
@@ -42,7 +43,7 @@ impl PermitGrounds for Ground {
 }
 
 impl Gatekeeper {
-    /// Refuses everything until it has been told otherwise.
+    /// Makes a gatekeeper that refuses everything until [`Self::refresh`] is called.
     pub fn new(kill_file: &Path) -> Self {
         let general =
             Circumstances { switch: None, rollout: RolloutMode::Observe, preflight_missing: true, owned: true };
@@ -53,14 +54,14 @@ impl Gatekeeper {
     pub fn permit(&self, kind: EffectKind, ticket: Option<&TicketId>) -> Result<Permit, Refusal> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let mut now = ticket.and_then(|id| known.tickets.get(id)).unwrap_or(&known.general).clone();
-        // A file that cannot be looked at counts as there: stopping must not depend on a healthy disk.
+        // A kill-switch file that cannot be looked at counts as present: stopping must not depend on a healthy disk.
         if known.kill_file.try_exists().unwrap_or(true) {
             now.switch = Some(SwitchSource::File);
         }
         permit(kind, &now).inspect_err(|refusal| self.meters.refusals.add(&[kind.name(), refusal.code()]))
     }
 
-    /// What was refused is counted there, with what else is counted.
+    /// Returns the runner's meters. The gatekeeper counts refusals there.
     pub fn meters(&self) -> Arc<Meters> {
         self.meters.clone()
     }
@@ -78,8 +79,8 @@ impl Gatekeeper {
         known.general = circumstances(state, policy, None);
     }
 
-    /// Takes in everything anew: a switch for all, a new policy, a new place of the file. Whoever asks meanwhile gets the old
-    /// answer or the new one, never one that knows nothing of its ticket.
+    /// Takes in everything anew: a global switch, a new policy, a new path of the kill-switch file. A permit asked meanwhile is decided by
+    /// the old circumstances or by the new ones, never by a mixture without its ticket.
     pub fn refresh(&self, state: &State, policy: &Policy, kill_file: Option<&Path>) {
         let general = circumstances(state, policy, None);
         let tickets = state.jobs.keys().map(|id| (id.clone(), circumstances(state, policy, Some(id)))).collect();

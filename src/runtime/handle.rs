@@ -1,4 +1,4 @@
-//! How the rest of the program reaches a running driver: messages in, published snapshots out.
+//! How the rest of the program reaches a running driver: messages go in, published snapshots come out.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -18,21 +18,21 @@ use crate::domain::time::Timestamp;
 use crate::engine::event::{Event, OperatorCommand};
 use crate::workflow::Texts;
 
-/// One sentence about how it stands now, or why it was not done.
+/// One sentence about how the ticket or the runner stands now, or, as the error, why the command was not carried out.
 pub type CommandAnswer = Result<String, String>;
 
-/// What the driver's inbox takes.
+/// A message to the driver.
 #[derive(Debug)]
 pub enum Message {
     Event(Event),
-    /// An effect's task is over. `event` is its result, where it has one.
+    /// The task of an effect is over. `event` is its result, if it has one.
     Performed {
         effect: EffectId,
         event: Option<Event>,
     },
     /// Another workflow is in force.
     Reload(Box<InForce>),
-    /// The workflow file as it is now is not in force, or is again.
+    /// The workflow file, as it is now, could not be put in force. `None` clears the error.
     ReloadFailed {
         error: Option<String>,
     },
@@ -41,15 +41,15 @@ pub enum Message {
         by: String,
         reply: oneshot::Sender<CommandAnswer>,
     },
-    /// These may have changed.
+    /// These objects may have changed and should be looked at.
     Hinted(Vec<Hint>),
-    /// A complete poll of the board has been sent.
+    /// A poll is over; its events have been sent before this message.
     PollOver {
-        /// What of the board could not be read.
+        /// The parts of the board that could not be read.
         left_out: Vec<String>,
-        /// What was asked of it so far.
+        /// How much of the tracker's request quota is used, as a text.
         usage: Option<String>,
-        /// How far the board is read now; `None` where only all of it tells.
+        /// How far the board has been read. `None` if the next poll has to list the whole board.
         mark: Option<BoardMark>,
     },
 }
@@ -61,18 +61,18 @@ pub struct InForce {
     pub kill_file: PathBuf,
     pub texts: Arc<Texts>,
     pub gates: GateLimits,
-    /// Said with every picture until the next change.
+    /// Warnings about the workflow, shown in every snapshot until the next reload.
     pub warnings: Vec<String>,
-    /// Likewise.
+    /// The policies in force, shown in the same way.
     pub policies: Vec<PolicyView>,
 }
 
-/// What a person can ask of a running instance.
+/// A command of a person to a running runner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     Operator(OperatorCommand),
-    /// `anyway` overrules every remark that stands against it at that moment, and nothing that comes later; `overrule` those
-    /// that it names.
+    /// Approves the work. `anyway` overrules every remark that is open against it at that moment, but none that comes later; `overrule`
+    /// lists single remarks to overrule.
     Approve {
         ticket: TicketId,
         head: Option<CommitId>,
@@ -84,20 +84,20 @@ pub enum Command {
         text: String,
         urgent: bool,
     },
-    /// Publish what is new, so that the next look at the snapshot sees it.
+    /// Publishes what is new, so that the next snapshot shows it.
     Look,
     Poll,
     Shutdown,
 }
 
-/// What happened between two pictures and is in neither. Whoever is slow misses some of it.
+/// Something that happened between two snapshots and is in neither. A slow receiver misses some of these.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum News {
     RunOver {
         run: String,
         well: bool,
     },
-    /// A worker put this on its ticket.
+    /// A worker wrote this comment on its ticket.
     WorkerSaid {
         key: String,
         attempt: u32,
@@ -111,11 +111,11 @@ pub struct Handle {
     pub inbox: mpsc::Sender<Message>,
     pub snapshots: Snapshots,
     pub news: broadcast::Sender<News>,
-    /// Where the API and the dashboard are, once they are served.
+    /// The address of the HTTP API and the dashboard, once they are served.
     pub served_at: Arc<OnceLock<String>>,
     /// What is counted since the start.
     pub meters: Arc<Meters>,
-    /// Whether webhooks keep us told.
+    /// Whether webhooks keep the runner informed.
     pub deliveries: Arc<Deliveries>,
 }
 
@@ -124,12 +124,12 @@ impl Handle {
         self.snapshots.borrow()
     }
 
-    /// Tells what may have changed. It is looked at as soon as there is time.
+    /// Tells the driver what may have changed. The driver has it looked at as soon as possible.
     pub async fn hint(&self, hints: Vec<Hint>) {
         let _ = self.inbox.send(Message::Hinted(hints)).await;
     }
 
-    /// Sends a command and waits until the engine has taken it in.
+    /// Sends a command and waits for the reply, which comes after the engine has taken the command in.
     pub async fn command(&self, command: Command, by: impl Into<String>) -> CommandAnswer {
         let (reply, answer) = oneshot::channel();
         let message = Message::Command { command, by: by.into(), reply };

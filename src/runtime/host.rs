@@ -1,5 +1,5 @@
-//! Where runs and gates happen, as the loop sees it. One implementation follows the workflow in force (`assembly/host.rs`);
-//! tests have others, whose workers are made up.
+//! The trait behind which runs and gates happen. `assembly/host.rs` implements it for the workflow in force; tests implement it with
+//! made-up workers.
 
 use async_trait::async_trait;
 use tokio::sync::mpsc;
@@ -11,35 +11,36 @@ use crate::domain::permit::Permit;
 use crate::domain::run::RunReport;
 use crate::worker::{Inbox, ReclaimOrder, Reclaimed, RunOrder, WorkerEvent};
 
-/// Does the long work. Every method may take its time; whoever calls it sets the deadline.
+/// Does the long work of the runner. A method may take any time; the caller sets the deadline.
 #[async_trait]
 pub trait RunHost: Send + Sync {
-    /// One run from worktree to outcome. What was said to the run before it listens is in `heard` already. It cleans up after its own panics; where even that fails, `reclaim` follows.
+    /// Does one run from worktree to outcome. `heard` already holds the messages that were sent before the run listens. The run cleans up
+    /// after its own panics; where even that fails, the caller uses `reclaim`.
     async fn run(&self, permit: Permit, order: RunOrder, heard: Inbox, events: mpsc::Sender<WorkerEvent>) -> RunReport;
 
-    /// Ends what is left of a run that nobody watches any more, and saves its work.
+    /// Stops what is left of a run that is no longer watched, and saves its work.
     async fn reclaim(&self, order: ReclaimOrder) -> Reclaimed;
 
-    /// Runs `gates.task` on exactly this commit, and tells the local forge, whose checks they are. It stops when `halt`
-    /// says so. The error is a sentence about us, not about the work.
+    /// Runs `gates.task` on exactly this commit and records the results in the local forge, if there is one. Stops early when `halt` says
+    /// so. An error means that the gates could not be run, and says nothing about the work.
     async fn gate(&self, permit: Permit, order: GateOrder, halt: HaltReceiver) -> Result<Vec<GateResult>, String>;
 
-    /// The base branch's commit, as far as it is known here.
+    /// Returns the commit of the base branch as known in this clone. `None` if it is not known.
     async fn base_commit(&self) -> Option<CommitId>;
 
-    /// Signs a receipt with the user's key, where git has one, and keeps it with its run. One that was kept before is not signed again.
+    /// Signs a receipt with the user's key, if git has one, and keeps it with its run. A receipt that is already kept is not signed again.
     async fn keep_receipt(&self, permit: Permit, order: ReceiptOrder) -> Result<KeptReceipt, String>;
 
-    /// Removes what a ticket keeps across runs, when it is over. The answer is why something stays.
+    /// Removes the directory that a finished ticket kept across runs. Returns why it stays, or `None` if it is gone.
     async fn clean_up(&self, permit: Permit, id: TicketId, key: TicketKey) -> Result<Option<String>, String>;
 }
 
-/// A commit to be checked.
+/// A commit to run the gates on.
 #[derive(Debug, Clone)]
 pub struct GateOrder {
     pub ticket: TicketId,
     pub key: TicketKey,
-    /// The run that made the head, if one did.
+    /// The run that made the head. `None` if no run did.
     pub made_by: Option<RunId>,
     pub branch: String,
     pub base_branch: String,
@@ -57,6 +58,6 @@ pub struct ReceiptOrder {
 pub struct KeptReceipt {
     pub payload: String,
     pub signature: Option<String>,
-    /// Why there is none, although git has a key.
+    /// Why there is no signature although git has a key.
     pub unsigned: Option<String>,
 }

@@ -1,4 +1,5 @@
-//! When `--once` has done what it can: nothing is under way, and nothing would come without somebody outside.
+//! Decides when a runner that exits when idle (`--once`) is finished: nothing is under way, and nothing will happen without an action from
+//! outside.
 
 use std::time::Duration;
 
@@ -11,10 +12,10 @@ use crate::engine::state::{Pending, PendingStatus, State};
 use super::driver::Until;
 use super::now;
 
-/// How often a failed effect is tried before `--once` ends without it.
+/// How many attempts of a failing effect are waited for.
 const PATIENCE_WITH_EFFECTS: u32 = 3;
 
-/// What is due this soon is not worth ending for.
+/// A retry that is due within this time is still waited for.
 const SOON: Duration = Duration::from_secs(3);
 
 pub fn is_idle(state: &State, policy: &Policy, until: Until) -> bool {
@@ -24,7 +25,7 @@ pub fn is_idle(state: &State, policy: &Policy, until: Until) -> bool {
         && !somebody_moves(state, policy)
 }
 
-/// A write that failed is waited for a few times; one that keeps failing is left to the next start.
+/// Whether this effect is under way or will be tried again soon. An effect that keeps failing is left to the next start of the runner.
 fn comes_by_itself(pending: &Pending) -> bool {
     match pending.status {
         PendingStatus::InFlight => true,
@@ -33,13 +34,13 @@ fn comes_by_itself(pending: &Pending) -> bool {
     }
 }
 
-/// A queued job that starts at its time, or when there is a slot.
+/// Whether a queued job will start by itself: at its time, or when a slot is free.
 fn somebody_starts(state: &State, policy: &Policy, until: Until) -> bool {
     let waits_for_a_slot = |line: &_| {
         let hindrance = hindrance::of_line(state, policy, line, now());
         matches!(hindrance, None | Some(Hindrance::Slot | Hindrance::StateSlot { .. } | Hindrance::QuotaTrial { .. }))
     };
-    // What keeps everybody from starting keeps those from it, too, whose time comes.
+    // What keeps all jobs from starting also keeps those from starting whose retry is due.
     hindrance::of_starts(state, policy).is_none()
         && (somebody_is_tried_again(state, until) || state.jobs.lines().any(waits_for_a_slot))
 }
@@ -56,7 +57,7 @@ fn somebody_is_tried_again(state: &State, until: Until) -> bool {
     })
 }
 
-/// A job that is judged, published or merged without anybody's help.
+/// Whether a job will go on without a person: its gates run, it is published, or it is merged.
 fn somebody_moves(state: &State, policy: &Policy) -> bool {
     let index = state.jobs.index();
     let phases = [Phase::WaitingForChecks, Phase::ReadyToMerge, Phase::Merging];

@@ -1,27 +1,27 @@
-//! What the runner counts about itself: how long its passes take, how runs ended, what was refused. Adding up costs a few
-//! nanoseconds, and nobody waits for whoever reads.
+//! What the runner counts about itself: how long its passes take, how runs ended, which writes were refused. Counting takes nanoseconds,
+//! and readers do not hold it up.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Upper bounds of the buckets, in seconds: from a short pass to a long run.
+/// The upper bounds of the buckets, in seconds: from a short pass to a long run.
 pub const BOUNDS: [f64; 14] =
     [0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 10.0, 60.0, 600.0, 3600.0, 86_400.0];
 
-/// How often something took how long.
+/// A histogram of durations.
 #[derive(Debug, Default)]
 pub struct Histogram {
-    /// One more than there are bounds: whatever is beyond the last.
+    /// One bucket per bound, and one for everything above the last bound.
     buckets: [AtomicU64; BOUNDS.len() + 1],
     micros: AtomicU64,
 }
 
-/// A histogram at one moment.
+/// The values of a histogram at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Distribution {
-    /// Up to each bound, everything below included.
+    /// For each bound, the number of all values up to it.
     pub up_to: Vec<u64>,
     pub count: u64,
     pub sum: f64,
@@ -67,15 +67,15 @@ impl Counters {
 /// Everything that is counted since the start.
 #[derive(Debug, Default)]
 pub struct Meters {
-    /// One pass of the loop: step, ledger, effects, picture.
+    /// One pass of the loop: step, ledger, effects, snapshot.
     pub pass: Histogram,
-    /// Building and publishing a picture.
+    /// Building and publishing a snapshot.
     pub publish: Histogram,
-    /// By outcome, kind and agent.
+    /// Finished runs, by outcome, kind and agent.
     pub runs: Counters,
-    /// By kind and agent.
+    /// Durations of runs, by kind and agent.
     pub run_seconds: Mutex<BTreeMap<[String; 2], std::sync::Arc<Histogram>>>,
-    /// By effect and reason.
+    /// Refused permits, by effect and reason.
     pub refusals: Counters,
 }
 

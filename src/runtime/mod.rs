@@ -1,11 +1,11 @@
-//! The only loop: drives the engine, performs its effects, feeds the results back.
+//! The only loop of the program: drives the engine, performs its effects and feeds the results back.
 //!
-//! Theory of operation. `assembly` puts a runner together, once. `driver` owns the state. For each event it steps the engine,
-//! writes the changed records and the effects to the ledger in one transaction, and only then hands the effects to
-//! `performer`, which performs each in a task of its own, through the lane of its adapter (`lanes`), and sends the result back
-//! as an event. `gatekeeper` is asked right before every write. `poller` and `switches` watch the outside, `control` listens to
-//! commands (from people alone: `peer`; `http` asks it too), `recovery` settles what an earlier life left, `record` writes a life down, and `replay`
-//! feeds it through the engine again.
+//! `assembly` puts a runner together, once. `driver` owns the state. For each event it steps the engine, writes the changed records and the
+//! effects to the ledger in one transaction, and only then hands the effects to `performer`. That performs each effect in a task of its
+//! own, through the lane (the bounded queue) of its adapter (`lanes`), and sends the result back as an event. `gatekeeper` gives or refuses
+//! the permit right before every write. `poller` and `switches` watch the outside. `control` takes commands, from people alone (`peer`
+//! tells them from workers; `http` uses it too). `recovery` settles what an earlier process left, `record` writes down everything that the
+//! driver does, and `replay` feeds such a recording through the engine again.
 
 mod answers;
 pub mod assembly;
@@ -52,7 +52,7 @@ pub use recovery::recover;
 pub use replay::{ReplayError, ReplayedStep, replay};
 pub use switches::watch_kill_file;
 
-/// The wall clock. Read here and nowhere below.
+/// Returns the time of the wall clock. The engine reads no clock; it gets this time with each event.
 pub fn now() -> Timestamp {
     Timestamp(jiff::Timestamp::now().as_millisecond())
 }

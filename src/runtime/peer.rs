@@ -1,5 +1,6 @@
-//! Who is at the other end of the control socket or of a TCP connection. A worker is never an operator: whatever a run, a gate or a hook has started
-//! is refused, however it dresses up, and whoever cannot be told from one may look but not touch.
+//! Finds out who is at the other end of the control socket or of a TCP connection. A worker is never an operator: every process that a run,
+//! a gate or a hook has started is refused, whatever it pretends to be. A peer that cannot be told from a worker may look but change
+//! nothing.
 
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
@@ -11,23 +12,23 @@ use crate::launcher::RUN_ID_VARIABLE;
 use crate::launcher::run_mark::{self, Origin, Sign};
 use crate::launcher::sockets;
 
-/// At most one line in the log in this time.
+/// The least time between two log lines about refusals.
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
 
-/// What somebody may ask for.
+/// What a peer may request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
     Operator,
-    /// Of another user or another machine: a token has to speak for it. Only over TCP.
+    /// A process of another user or another machine, which needs a token. Only over TCP.
     Stranger,
-    /// Of a run: may ask for nothing. The text says why.
+    /// A process of a run, a gate or a hook: may request nothing. The text says why.
     Worker(String),
-    /// May look. The text says why not more.
+    /// May look, but change nothing. The text says why.
     Doubtful(String),
 }
 
 impl Standing {
-    /// Why this is refused, if it is.
+    /// Returns why the request is refused, or `None` if it is allowed.
     pub fn objection(&self, changes_something: bool) -> Option<&str> {
         match self {
             Self::Worker(why) => Some(why),
@@ -37,10 +38,10 @@ impl Standing {
     }
 }
 
-/// Asked right after the connection was accepted.
+/// Returns the standing of the process that opened this connection. To be called right after the connection was accepted.
 pub fn standing(stream: &UnixStream) -> Standing {
     if !cfg!(target_os = "linux") {
-        // Nothing can be seen of other processes here; `docs/security.md` says so.
+        // Other systems do not show enough of foreign processes; `docs/security.md` says so.
         return Standing::Operator;
     }
     let accepted = run_mark::ticks_now();
@@ -50,7 +51,7 @@ pub fn standing(stream: &UnixStream) -> Standing {
     }
     let pid = peer.pid().unwrap_or(0);
     match origin_of(pid) {
-        // One that began after it was accepted has only inherited the number of the one that asked.
+        // A process that began after the connection was accepted has only inherited the process id of the one that connected.
         Origin::Outside if run_mark::began(pid).zip(accepted).is_some_and(|(began, accepted)| began > accepted) => {
             doubtful("its process is gone")
         }
@@ -60,14 +61,14 @@ pub fn standing(stream: &UnixStream) -> Standing {
     }
 }
 
-/// The process at the other end of a TCP connection. `known` is one that was found to be an operator's a moment ago; whoever is
-/// one now is put there. Looks through `/proc`: not for a thread that others wait for.
+/// Returns the standing of the process at the other end of a TCP connection. `known` holds a process that was recently found to be an
+/// operator's and is tried first; a newly found operator is stored there. It searches `/proc`, which blocks the thread.
 pub fn standing_over_tcp(ours: SocketAddr, theirs: SocketAddr, known: &Mutex<Option<i32>>) -> Standing {
     if !cfg!(target_os = "linux") {
         return Standing::Operator;
     }
     let Some(socket) = sockets::other_end(ours, theirs) else {
-        // Nothing of this machine, unless it hides in a namespace of its own or is closed already.
+        // The peer is on another machine, hides in a network namespace of its own, or has closed its end already.
         return if theirs.ip().to_canonical().is_loopback() { doubtful(NOT_SEEN) } else { Standing::Stranger };
     };
     if socket.inode == 0 {
@@ -109,7 +110,7 @@ fn doubtful(what: &str) -> Standing {
     ))
 }
 
-/// Tells the log about refusals without letting anybody fill it.
+/// Logs refusals, at a limited rate so that nobody can fill the log with them.
 #[derive(Debug, Default)]
 pub struct RefusalLog {
     last: Mutex<Option<(Instant, u64)>>,

@@ -1,5 +1,5 @@
-//! The newest picture of the engine's state, for whoever wants to see it. What views see of the jobs is made when it is looked at, and
-//! shared by those who look at the same time: of ten thousand tickets that wait, nothing is kept twice.
+//! The newest picture of the engine's state, for all that show it. The views of the jobs are made when somebody looks, and shared by all
+//! who look at the same time, so of ten thousand waiting tickets nothing is kept twice.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -18,7 +18,7 @@ use crate::engine::Picture;
 pub struct Published {
     picture: Picture,
     policy: Arc<Policy>,
-    /// What somebody looks at just now.
+    /// The snapshot that is in use just now, if there is one.
     seen: Mutex<Weak<Snapshot>>,
 }
 
@@ -31,7 +31,7 @@ impl Published {
         self.picture.general.at
     }
 
-    /// The jobs one after the other, none of which is kept.
+    /// Makes the views of the jobs one after the other, and keeps none of them.
     pub fn views(&self) -> impl Iterator<Item = JobView> {
         self.picture.views(&self.policy)
     }
@@ -46,7 +46,7 @@ impl Published {
     }
 }
 
-/// Follows what is published.
+/// Follows what the driver publishes.
 #[derive(Debug, Clone)]
 pub struct Snapshots(watch::Receiver<Arc<Published>>);
 
@@ -63,17 +63,17 @@ impl Snapshots {
         self.newest().snapshot()
     }
 
-    /// For whoever needs a little of each job, and not all of them at once.
+    /// Returns the newest picture, for callers that need a little of each job and not all views at once.
     pub fn published(&self) -> Arc<Published> {
         self.0.borrow().clone()
     }
 
-    /// The same, and it is no news any more.
+    /// Returns the newest picture and marks it as seen, so that [`Self::changed`] waits for the next one.
     pub fn newest(&mut self) -> Arc<Published> {
         self.0.borrow_and_update().clone()
     }
 
-    /// An error when the driver is gone.
+    /// Waits for the next picture. An error means that the driver is gone.
     pub async fn changed(&mut self) -> Result<(), RecvError> {
         self.0.changed().await
     }
@@ -83,10 +83,10 @@ impl Snapshots {
     }
 }
 
-/// A picture as it is sent: a snapshot, of which no more than one job is there at a time.
+/// A snapshot that is serialized with one job view in memory at a time.
 pub struct Sent<'a> {
     pub published: &'a Published,
-    /// Ages are told as of this moment.
+    /// The snapshot without its jobs. Ages are relative to its `at`.
     pub general: Snapshot,
 }
 

@@ -1,4 +1,4 @@
-//! Asks the board: at its period, when it changed, and when somebody wants to know now.
+//! Polls the board: at its period, when it changed, and when a poll is requested.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,25 +20,25 @@ use crate::domain::ids::CommitId;
 use crate::engine::event::Event;
 use crate::tracker::{BoardAnswer, BoardReading, Tracker};
 
-/// The least time between two polls, or two refreshes, that changes ask for: a burst of edits is one.
+/// The least time between two polls, or two refreshes, that changes cause, so that a burst of edits causes one.
 const BREATH: Duration = Duration::from_millis(50);
-/// A poll that failed is not left for a whole period, which may be an hour where webhooks tell most.
+/// The longest wait after a failed poll. The period may be an hour where webhooks keep the runner informed.
 const AFTER_FAILURE: Duration = Duration::from_secs(30);
 
 pub struct PollerParts {
     pub tracker: Arc<dyn Tracker>,
     pub host: Arc<dyn RunHost>,
     pub lanes: Arc<Lanes>,
-    /// Period and states; changes on a reload.
+    /// The period and the states; changes with a reload.
     pub plan: watch::Receiver<PollPlan>,
-    /// Each message asks for a poll now.
+    /// Each message requests a poll now.
     pub wanted: mpsc::Receiver<()>,
     pub inbox: mpsc::Sender<Message>,
-    /// While these arrive, there is less to ask for.
+    /// While webhook deliveries arrive, the board is polled less often.
     pub deliveries: Arc<Deliveries>,
     /// What the engine has taken in so far.
     pub moment: Arc<AtomicU64>,
-    /// What the driver was last told of the board, in this life or in the one before.
+    /// The board mark that the driver was last told of, by this process or by the one before.
     pub told: Option<BoardMark>,
 }
 
@@ -46,12 +46,12 @@ pub struct PollerParts {
 pub struct PollPlan {
     pub period: Duration,
     pub states: Vec<String>,
-    /// The workflow's hash: with another one the same board may mean something else.
+    /// The workflow's hash: under another workflow the same board may mean something else.
     pub workflow: String,
 }
 
-/// Runs until the driver is gone. The period is a period, not a pause after the work. What the board hints at is handed on by
-/// name; only where it cannot be named everything is asked for.
+/// Polls until the driver is gone. The period runs from poll to poll, not from the end of one to the next. Hints that name a ticket or a
+/// pull request are handed on; the board is polled only for a hint that names none.
 pub async fn poll(mut parts: PollerParts) {
     let mut changes = parts.tracker.changes();
     let mut due = Instant::now();
@@ -69,7 +69,7 @@ pub async fn poll(mut parts: PollerParts) {
                     changes = None;
                     continue;
                 };
-                // The first is handed on at once, and what follows it together.
+                // The first hint is handed on at once, those that follow it shortly after are handed on together.
                 if let Some(last) = hinted {
                     sleep_until(last + BREATH).await;
                 }
@@ -86,7 +86,7 @@ pub async fn poll(mut parts: PollerParts) {
         if let Some(last) = last {
             sleep_until(last + BREATH).await;
         }
-        // What asked during the breath is answered by this poll.
+        // Polls that were requested during the breath are covered by this one.
         while parts.wanted.try_recv().is_ok() {}
         while take_hint(&mut changes).is_some() {}
         let plan = parts.plan.borrow_and_update().clone();
@@ -109,7 +109,8 @@ pub async fn poll(mut parts: PollerParts) {
     }
 }
 
-/// `None` when there will be no more. Hints that were lost on the way may have been about anything.
+/// Waits for the next hint. `None` when there will be no more. Hints lost on the way may have been about anything, so they become
+/// [`Hint::Board`].
 async fn next_hint(changes: &mut Option<broadcast::Receiver<Hint>>) -> Option<Hint> {
     let Some(changes) = changes else { return std::future::pending().await };
     match changes.recv().await {
@@ -119,7 +120,7 @@ async fn next_hint(changes: &mut Option<broadcast::Receiver<Hint>>) -> Option<Hi
     }
 }
 
-/// One that is there already.
+/// Returns a hint that has arrived already, if there is one.
 fn take_hint(changes: &mut Option<broadcast::Receiver<Hint>>) -> Option<Hint> {
     match changes.as_mut()?.try_recv() {
         Ok(hint) => Some(hint),
@@ -128,7 +129,7 @@ fn take_hint(changes: &mut Option<broadcast::Receiver<Hint>>) -> Option<Hint> {
     }
 }
 
-/// Everything that is hinted at by now, each once: an edit is several changes of a file.
+/// Returns all hints that have arrived by now, each once: one edit of a file causes several hints.
 fn a_burst(first: Hint, changes: &mut Option<broadcast::Receiver<Hint>>) -> Vec<Hint> {
     let mut hints = vec![first];
     while let Some(hint) = take_hint(changes) {
@@ -140,10 +141,10 @@ fn a_burst(first: Hint, changes: &mut Option<broadcast::Receiver<Hint>>) -> Vec<
 }
 
 async fn ask(parts: &PollerParts, plan: PollPlan, told: &mut Option<BoardMark>) -> (Event, Duration) {
-    // Forgotten until this poll has gone well.
+    // The mark is forgotten until this poll has succeeded.
     let told_before = told.take().filter(|told| told.states == plan.states && told.workflow == plan.workflow);
     let asking = async {
-        // It leaves now, however long it has waited for its place.
+        // The request leaves now, however long it has waited for its place.
         let (asked, after) = (now(), Moment(parts.moment.load(Ordering::Acquire)));
         let since = told_before.as_ref().map(|told| &told.mark);
         parts.tracker.poll(&plan.states, since).await.map(|reading| (asked, after, reading))
@@ -175,7 +176,7 @@ async fn ask(parts: &PollerParts, plan: PollPlan, told: &mut Option<BoardMark>) 
     }
 }
 
-/// A board that cannot be read is said once, and again when the reason is another one.
+/// Logs that the board cannot be read: once, and again when the reason is a different one.
 fn complain(event: &Event, complained: &mut Option<String>) {
     match event {
         Event::PollFailed { error } if complained.as_ref() != Some(error) => {
@@ -187,7 +188,7 @@ fn complain(event: &Event, complained: &mut Option<String>) {
     }
 }
 
-/// Not known is an answer too: a repository that cannot be looked at must not hold the board.
+/// Returns the commit of the base branch. `None` on any failure: a repository that cannot be read must not hold up the board.
 async fn base_commit(parts: &PollerParts) -> Option<CommitId> {
     let slot = parts.lanes.workspace.enter(Priority::Look).await.ok()?;
     slot.run(LOOK, parts.host.base_commit()).await.ok().flatten()

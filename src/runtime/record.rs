@@ -1,5 +1,5 @@
-//! Writes a life of the driver down as JSON lines: what it began with, every policy, every event with its time, and what
-//! the engine decided on it. `replay` reads it. Secrets are cut out by their values.
+//! Records what a driver does as JSON lines: the state that it began with, every policy, every event with its time, and what the engine
+//! decided on it. `replay` reads the recording. Secrets are removed by their values.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -23,7 +23,7 @@ use crate::launcher::environment::Secrets;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "line")]
 pub enum RecordLine {
-    /// A life begins with what the ledger held.
+    /// A driver begins with this state from the ledger.
     Begun {
         at: Timestamp,
         version: String,
@@ -39,7 +39,7 @@ pub enum RecordLine {
         at: Timestamp,
         event: Event,
     },
-    /// What the engine made of the event before.
+    /// What the engine decided on the event before.
     Decided {
         notes: Vec<Note>,
         effects: Vec<Effect>,
@@ -75,12 +75,12 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Appends: a file may hold several lives.
+    /// Opens a recording for appending: a file may hold several lives of a runner.
     pub fn open(path: &Path, secrets: Arc<Secrets>) -> Result<Self, RecordError> {
         let failed = |source| RecordError { path: path.to_owned(), source };
         let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(path).map_err(failed)?;
         if file.metadata().map_err(failed)?.len() > 0 {
-            // A crash may have cut the last line off.
+            // A crash may have truncated the last line.
             file.write_all(b"\n").map_err(failed)?;
         }
         Ok(Self { path: path.to_owned(), file: Some(file), secrets })

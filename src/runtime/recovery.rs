@@ -1,4 +1,4 @@
-//! Settles what an earlier life left: its processes end, its work is saved, its worktrees go.
+//! Settles what an earlier process of the runner left: stops its runs' processes, saves their work and removes their worktrees.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::engine::event::{Event, LostRun};
 use crate::engine::state::State;
 use crate::worker::{ReclaimOrder, Reclaimed};
 
-/// Most of a reclaim is waiting for git and for processes to end: nobody is to wait for the one before.
+/// How many runs are reclaimed at the same time. Most of the time of one is waiting for git and for processes to exit.
 const AT_ONCE: usize = 6;
 
-/// Reclaims every run that the ledger holds as live. What comes back has to be the first event of the new life.
+/// Reclaims every run that the ledger holds as live. The returned event has to be the first one of the new driver.
 pub async fn recover(state: &State, host: Arc<dyn RunHost>) -> Event {
     let places = Arc::new(Semaphore::new(AT_ONCE));
     let mut reclaiming = JoinSet::new();
@@ -29,7 +29,7 @@ pub async fn recover(state: &State, host: Arc<dyn RunHost>) -> Event {
     while let Some(reclaimed) = reclaiming.join_next().await {
         match reclaimed {
             Ok(run) => lost.push(run),
-            // Without the past there is no new life.
+            // The runner must not start without having settled the past.
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         }
     }

@@ -1,4 +1,4 @@
-//! Feeds a recording through the engine again. Performs nothing.
+//! Feeds a recording through the engine again. Performs no effects.
 
 use std::io::{self, BufRead};
 
@@ -13,7 +13,7 @@ use crate::engine::event::Event;
 use crate::engine::state::{Note, State};
 use crate::engine::step;
 
-/// One event and what the engine decided on it, now.
+/// One event and what the engine, as it is now, decides on it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReplayedStep {
     /// The line of the event in the recording, from 1.
@@ -22,7 +22,7 @@ pub struct ReplayedStep {
     pub event: Event,
     pub notes: Vec<Note>,
     pub effects: Vec<Effect>,
-    /// What the recorded run decided was not the same.
+    /// Whether the recorded decision was a different one.
     pub differs: bool,
 }
 
@@ -38,7 +38,7 @@ pub enum ReplayError {
     NoBeginning { number: usize },
 }
 
-/// All steps of all lives in the recording. A line that a crash cut off is passed over.
+/// Returns all steps of all lives in the recording. A line that a crash truncated is skipped.
 pub fn replay(recording: impl BufRead) -> Result<Vec<ReplayedStep>, ReplayError> {
     let mut life = Life::default();
     let mut steps: Vec<ReplayedStep> = Vec::new();
@@ -64,7 +64,7 @@ pub fn replay(recording: impl BufRead) -> Result<Vec<ReplayedStep>, ReplayError>
         life.take(number, line, &mut steps)?;
     }
     match cut_off {
-        // Only the very beginning may not be missing.
+        // A recording that ends with a truncated line is fine, unless nothing precedes that line.
         Some(error) if steps.is_empty() => Err(error),
         _ => Ok(steps),
     }

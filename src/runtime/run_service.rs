@@ -1,5 +1,5 @@
-//! The service that a ticket lives in, as one run may use it: bound to its own ticket and pull request, every write with a fresh
-//! permit and with the mark that makes it the worker's.
+//! The tracker's own API as one run may use it: bound to the run's own ticket and pull request. Every write needs a fresh permit and
+//! carries the mark that shows that the worker wrote it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub struct RunnerServiceParts {
 
 pub struct RunnerService {
     parts: RunnerServiceParts,
-    /// Tells the marks of one run apart.
+    /// How many requests the run has made; makes the mark of each one unique.
     asked: AtomicU64,
 }
 
@@ -60,7 +60,8 @@ impl RunnerService {
         }
     }
 
-    /// Where people approve, and where the runner says that the work is merged, no worker puts its ticket.
+    /// Refuses moves to states that are not the worker's to set: where people approve, and where tickets are closed when their work is
+    /// merged.
     fn may_move(&self, to: &str) -> Result<(), String> {
         let policy = &self.parts.policy;
         if state_in(to, &policy.merge.approval_states) {
@@ -74,7 +75,7 @@ impl RunnerService {
         Ok(())
     }
 
-    /// The engine knows of a worker's move before it leaves.
+    /// Tells the engine of a worker's move: before the request leaves, and again with its result.
     async fn tell(&self, from: &str, to: &str, step: MoveStep) {
         let activity = Activity::MovedTicket { from: from.to_owned(), to: to.to_owned(), step };
         let event = Event::RunProgress { run: self.parts.run.clone(), activity };
@@ -86,7 +87,7 @@ impl RunnerService {
         let refused = |why: String| WriteTrouble { why, may_be_done: false };
         let api = tracker.agent_api().ok_or_else(|| refused(NO_API.to_owned()))?;
         let slot = lane.enter(Priority::Write).await.map_err(|error| refused(error.to_string()))?;
-        // What a worker writes is a word of its own: whatever keeps the runner from writing keeps it from this.
+        // A worker's write needs the same permit as one of the runner: what stops the runner's writes stops this one, too.
         let permit = gatekeeper.permit(kind, Some(ticket)).map_err(|refusal| refused(refusal.to_string()))?;
         let ground = Arc::new(Ground { gatekeeper: gatekeeper.clone(), kind, ticket: ticket.clone() });
         let writing = while_it_holds(ground, api.write_api(&permit, scope, request));
@@ -95,7 +96,7 @@ impl RunnerService {
             .map_err(|error| WriteTrouble { why: format!("{error}; look before you repeat it"), may_be_done: true })
     }
 
-    /// Moves the ticket for the worker. Out of the active states, that says that the work is done.
+    /// Moves the ticket for the worker. A move out of the live states declares the work done.
     async fn shift(&self, scope: &ApiScope, request: &Value, from: String, to: String) -> Result<ApiOutcome, String> {
         self.may_move(&to)?;
         self.tell(&from, &to, MoveStep::Sent).await;
@@ -114,7 +115,7 @@ impl RunnerService {
     }
 }
 
-/// Why a write did not go through as it should.
+/// Why a write failed.
 struct WriteTrouble {
     why: String,
     may_be_done: bool,
@@ -139,7 +140,7 @@ impl ServiceAccess for RunnerService {
     }
 
     async fn fetch(&self, attachment: &Attachment, longest: usize) -> Result<Vec<u8>, String> {
-        // Not through the lane: a file that is gone says nothing about the board.
+        // Not through the lane: a missing file says nothing about the health of the board.
         let fetching = self.parts.tracker.fetch_attachment(attachment, longest);
         match tokio::time::timeout(READ_TICKET, fetching).await {
             Ok(fetched) => fetched.map_err(|error| error.to_string()),
@@ -154,7 +155,7 @@ impl ServiceAccess for RunnerService {
         }
         let api = tracker.agent_api().ok_or(NO_API)?;
         let scope = self.scope();
-        // Judging asks as well: not while nobody is to ask.
+        // Judging a request makes requests too, so it waits while the lane is paused.
         let held = |failure: LaneFailure| failure.to_string();
         let place = lane.enter(Priority::Look).await.map_err(held)?;
         let judged = place.run(READ_TICKET, api.judge(&scope, request)).await.map_err(held)??;

@@ -1,4 +1,4 @@
-//! Watches the kill-switch file. A look every quarter of a second: cheap, and it works on every file system.
+//! Watches the kill-switch file by looking every quarter of a second, which is cheap and works on every file system.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use super::handle::Message;
 use crate::engine::event::Event;
 
 const EVERY: Duration = Duration::from_millis(250);
-/// It is told again after so many looks even if nothing changed: a file that came and went between two looks may have been
-/// seen by the gate.
+/// After this many looks the driver is told again even if nothing changed: the gatekeeper may have seen a file that came and went between
+/// two looks.
 const AGAIN_AFTER: u32 = 20;
 
-/// Tells the driver when the file appears or goes away, until the driver is gone. `file` may change on a reload.
+/// Tells the driver when the file appears or goes away, until the driver is gone. A reload may change `file`.
 pub async fn watch_kill_file(file: watch::Receiver<PathBuf>, inbox: mpsc::Sender<Message>) {
     let mut last = None;
     let mut looks = 0;

@@ -1,4 +1,4 @@
-//! The board as a run sees it: one ticket at a time, to be read and never to be written.
+//! The board as a run sees it: reads one ticket at a time and writes nothing.
 
 use std::sync::Arc;
 

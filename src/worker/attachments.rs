@@ -1,4 +1,5 @@
-//! Images and files of a ticket, fetched by the runner into the run's artifacts: the worker has no credential for them.
+//! Images and files that a ticket refers to. The runner fetches them into the run's artifacts, because the worker has no credential for
+//! them.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write};
@@ -10,13 +11,14 @@ use super::ticket_text::Audience;
 use crate::domain::service::Attachment;
 use crate::workflow::AttachedFile;
 
-/// Of one ticket.
+/// The number of files fetched for one ticket.
 const MOST: usize = 10;
-/// One file, and all of them together.
+/// The limits in bytes: for one file, and for all files of a ticket together.
 const LONGEST: usize = 10 << 20;
 const ALL_TOGETHER: usize = 25 << 20;
 
-/// Fetches what the words that count refer to. What cannot be had is told in the prompt; it does not keep a run from starting.
+/// Fetches the files that the shown texts of the ticket refer to. A file that cannot be fetched is mentioned in the prompt and does not
+/// keep the run from starting.
 pub async fn fetch_all(order: &RunOrder, audience: &Audience, artifacts: &Path) -> Vec<AttachedFile> {
     let Some(service) = &order.service else { return Vec::new() };
     let mut wanted: Vec<Attachment> = Vec::new();
@@ -47,7 +49,7 @@ pub async fn fetch_all(order: &RunOrder, audience: &Audience, artifacts: &Path) 
     files
 }
 
-/// The words that the worker is shown, and no others.
+/// Returns the texts of the ticket that the worker is shown, and no others.
 fn texts<'a>(order: &'a RunOrder, audience: &'a Audience) -> impl Iterator<Item = &'a str> {
     let ticket = &order.ticket;
     let description = audience.text_of(ticket);

@@ -36,10 +36,10 @@ use crate::launcher::environment::WorkerVariables;
 use crate::workspace::WorkspaceError;
 use crate::workspace::hooks::{Hook, run_hook};
 
-/// For the last events to be taken by whoever listens.
+/// How long a run that is over waits until its last events are taken.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// Where a run has come to, for whoever has to clean up after a panic.
+/// The workspace that a run has prepared, kept outside of its task so that it can be cleaned up after a panic.
 #[derive(Clone, Default)]
 struct PreparedPlace(Arc<Mutex<Option<WorkspaceInUse>>>);
 
@@ -54,8 +54,8 @@ impl PreparedPlace {
 }
 
 impl Worker {
-    /// Does one run from its workspace to its report. It always reports, and leaves nothing behind that the report does
-    /// not name.
+    /// Does one run from its workspace to its report. It always returns a report, and leaves nothing behind that the report does not
+    /// mention.
     pub async fn run(
         &self,
         permit: Permit,
@@ -68,7 +68,7 @@ impl Worker {
         let telling = tokio::spawn(tell(told, events));
         let attempt = {
             let (worker, order, prepared) = (self.clone(), order.clone(), prepared.clone());
-            // A task of its own: a panic in it ends there, and its child process with it.
+            // A task of its own: a panic in it stays there, and its child process is killed with it.
             tokio::spawn(async move { worker.attempt(permit, order, heard, teller, prepared).await })
         };
         let report = match attempt.await {
@@ -83,7 +83,7 @@ impl Worker {
                 }
             }
         };
-        // What was said comes before the end, unless nobody listens.
+        // Events of the run come before its report, unless nobody receives them.
         tokio::time::timeout(LAST_WORDS, telling).await.ok();
         report
     }
@@ -96,7 +96,7 @@ impl Worker {
         events: mpsc::UnboundedSender<WorkerEvent>,
         prepared: PreparedPlace,
     ) -> RunReport {
-        // Whoever waits for a place to prepare can still be told to stop.
+        // A run that waits for its turn to prepare can still be told to stop.
         let turn = tokio::select! {
             turn = self.preparing.acquire() => turn,
             reason = inbox.stopped() => return RunResult::before_launch(stopped(reason)).bare_report(),
@@ -116,7 +116,7 @@ impl Worker {
         let prepared = match &self.workplace {
             Workplace::Worktrees(workspaces) => match order.reviewed_head() {
                 None => {
-                    // What is merged into may be another branch than the one that work begins on.
+                    // The branch that is merged into may differ from the branch that work begins on.
                     let (key, start) = (&order.ticket.key, &self.settings.workspace.base);
                     workspaces.prepare(permit, &order.run, key, &order.branch, start).await
                 }
@@ -137,7 +137,7 @@ impl Worker {
         Ok(place)
     }
 
-    /// Everything between a workspace that is there and a process that is gone.
+    /// Does everything between the prepared workspace and the end of the agent's process.
     async fn work(
         &self,
         permit: &Permit,
@@ -247,7 +247,7 @@ impl Worker {
         }
     }
 
-    /// `after_create` has succeeded.
+    /// Records that `after_create` has succeeded in a directory.
     fn filled(&self, place: &WorkspaceInUse) -> Result<(), RunFailure> {
         match (&self.workplace, place) {
             (Workplace::Directories(directories), WorkspaceInUse::Directory(directory)) => {
@@ -257,7 +257,7 @@ impl Worker {
         }
     }
 
-    /// Ends the process tree and sums up.
+    /// Stops the process tree, and collects what the conversation left.
     async fn close(&self, mut session: Session, desk: &Desk, end: End, summary: ConversationSummary) -> RunResult {
         let grace = self.settings.agent.stop_grace;
         let gone = session.shut_down(grace.min(super::wrap_up::PATIENCE), grace).await.is_some();
@@ -326,7 +326,7 @@ impl Worker {
         }
     }
 
-    /// Runs one of the workspace hooks for a run, if it is set.
+    /// Runs a workspace hook for a run, if the hook is configured.
     pub(super) async fn hook(&self, hook: Hook, order: &RunOrder, workspace: &Path) -> Result<(), RunFailure> {
         let about = [
             (RUN_ID_VARIABLE, order.run.to_string()),
@@ -344,7 +344,7 @@ impl Worker {
         self.hook_about(hook, &about, workspace).await
     }
 
-    /// Runs one of the workspace hooks, if it is set, with these variables besides the user's own.
+    /// Runs a workspace hook, if it is configured, with these variables besides the user's environment.
     pub(super) async fn hook_about(
         &self,
         hook: Hook,
@@ -365,7 +365,7 @@ impl Worker {
     }
 }
 
-/// Hands on what the run says. The run itself never waits for its listener.
+/// Forwards the run's events. The run itself never waits for the receiver.
 async fn tell(mut told: mpsc::UnboundedReceiver<WorkerEvent>, events: mpsc::Sender<WorkerEvent>) {
     while let Some(event) = told.recv().await {
         if events.send(event).await.is_err() {
@@ -404,7 +404,7 @@ impl RunFiles {
     }
 }
 
-/// The script of a hook that is set.
+/// Returns the script of a hook. `None` if it is not configured or blank.
 fn script_of(hooks: &HooksSettings, hook: Hook) -> Option<&str> {
     let script = match hook {
         Hook::AfterCreate => &hooks.after_create,
@@ -431,7 +431,7 @@ fn io_failure(doing: &str, path: &Path, source: &std::io::Error) -> RunFailure {
     RunFailure::Workspace { detail: format!("cannot {doing} {}: {source}", path.display()), permanent: false }
 }
 
-/// A stop that stands for a limit is a failure.
+/// Converts a stop into an outcome. A stop because of a limit counts as a failure.
 pub(super) fn stopped(reason: StopReason) -> Outcome {
     match reason {
         StopReason::Limit { failure } => Outcome::Failed(failure),
@@ -439,13 +439,13 @@ pub(super) fn stopped(reason: StopReason) -> Outcome {
     }
 }
 
-/// The remarks that the first prompt carries: those that were open, and what trusted people wrote on the ticket.
+/// Returns the remarks that the first prompt carries: the open ones, and what trusted people wrote on the ticket.
 fn carried(order: &RunOrder) -> Vec<RemarkKey> {
-    // What people said is for those who change something.
+    // Remarks are for runs that change something, not for reviews.
     if order.reviewed_head().is_some() {
         return Vec::new();
     }
-    // Our own words are nobody's remark, and what tells us to do something is the runner's to hear.
+    // Dirigent's own comments are no remarks, and instructions to Dirigent are for the runner.
     let is_remark = |comment: &&Comment| {
         provenance::is_trusted(&comment.author, &order.policy)
             && !provenance::is_marked(&comment.body)

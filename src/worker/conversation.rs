@@ -1,5 +1,5 @@
-//! The turns of one run on one live session, from the handshake to the end of its process: prompts, steering, questions,
-//! stopping. Decides nothing about the work; it says how the talking ended.
+//! The turns of one run in one live session, from the handshake until its process is gone: prompts, steering, questions, stopping. It does
+//! not judge the work; it reports how the conversation ended.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -30,22 +30,22 @@ use crate::domain::usage::RateLimit;
 use crate::engine::select;
 use crate::launcher::Exit;
 
-/// How often the branch is looked at for new commits.
+/// How often the branch is checked for new commits.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
 const TRACKER_LIMIT: Duration = Duration::from_secs(60);
 
-/// What is told of an agent's last line.
+/// How many characters of an agent's last line are reported.
 const LONGEST_LAST_LINE: usize = 200;
 
-/// The board's answer to a question between two turns.
+/// The pending read of the ticket between two turns.
 type TicketAnswer = Pin<Box<dyn Future<Output = Result<Option<Ticket>, String>> + Send>>;
 
-/// How the talking ended.
+/// How the conversation ended.
 #[derive(Debug)]
 pub enum End {
-    /// The last turn ended well; the process may still be there.
+    /// The last turn ended well; the process may still be running.
     TurnsOver,
-    /// `said`: its last line on stderr.
+    /// The process exited. `said` is its last line on stderr.
     Exited {
         exit: Exit,
         said: Option<String>,
@@ -56,7 +56,7 @@ pub enum End {
     NotResumed,
 }
 
-/// What is known after the talking.
+/// What is known after the conversation.
 #[derive(Debug, Default)]
 pub struct ConversationSummary {
     pub session: Option<SessionId>,
@@ -78,23 +78,23 @@ pub struct Conversation<'a> {
     pub worktree: &'a Path,
     /// The branch's head as last seen.
     pub head: Option<CommitId>,
-    /// Remarks that the first prompt carries.
+    /// The remarks that the first prompt carries.
     pub carried: Vec<RemarkKey>,
     pub summary: ConversationSummary,
 }
 
-/// What the loop keeps in state.
+/// The state of the conversation's loop.
 #[derive(Default)]
 pub(super) struct ConversationState {
     pub prompted: bool,
     resume_failed: bool,
-    /// Words for the next prompt.
+    /// Messages for the next prompt.
     pub words: Vec<HumanMessage>,
-    /// Words that were told to the live agent.
+    /// Messages that were sent to the agent during a turn.
     pub steered: Vec<HumanMessage>,
     pub wrap_up: WrapUp,
     pub last_turn: bool,
-    /// A one-shot command said that its turn failed; its end is still to come.
+    /// The failure that a one-shot command reported; its exit is still to come.
     failed: Option<RunFailure>,
     pub parked: VecDeque<Parked>,
     pub stopping: Option<Stopping>,
@@ -202,7 +202,7 @@ impl Conversation<'_> {
                 None
             }
             SessionEvent::Asked { ask, question } => self.asked(state, ask, question),
-            // It has spoken for itself meanwhile.
+            // A nudge that came too late is not needed: the agent has been heard from meanwhile.
             SessionEvent::SteerFailed { text } if text == guidance::NUDGE => None,
             SessionEvent::SteerFailed { text } => {
                 let told =
@@ -254,7 +254,7 @@ impl Conversation<'_> {
         }
     }
 
-    /// A shell says 127 (or 126) for a command that is not there (or cannot be run).
+    /// Converts an exit. A shell exits with 127 for a command that does not exist, and with 126 for one that it cannot run.
     fn exited(&self, exit: Exit) -> End {
         match exit {
             Exit::Code(126 | 127) => End::Failed(RunFailure::Launch {
@@ -336,7 +336,7 @@ impl Conversation<'_> {
         None
     }
 
-    /// Between two turns: goes on while the ticket is still ours to work on.
+    /// Takes in the ticket as read between two turns. The conversation goes on only while the ticket is still to be worked on.
     fn board_answered(&mut self, state: &mut ConversationState, answer: Result<Option<Ticket>, String>) -> Option<End> {
         state.asking = None;
         if state.stopping.is_some() {
@@ -362,7 +362,7 @@ impl Conversation<'_> {
         }
     }
 
-    /// The next turn on the same session: guidance, with what people said meanwhile.
+    /// Starts the next turn in the same session: guidance, with what people said meanwhile.
     fn go_on(&mut self, state: &mut ConversationState, ticket: &Ticket) -> Option<End> {
         let words = std::mem::take(&mut state.words);
         let request = PromptRequest {
@@ -387,7 +387,7 @@ impl Conversation<'_> {
         }
     }
 
-    /// With the fields that every line about a ticket carries; a session is named by its thread and its turn.
+    /// Logs with the fields that every line about a ticket carries. The session's id consists of its thread and its turn.
     fn log(&self, what: &str) {
         let ticket = &self.order.ticket;
         let thread = self.summary.session.as_ref().map_or("", |id| id.as_str());

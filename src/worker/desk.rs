@@ -1,5 +1,4 @@
-//! The runner's end of the worker's `tk`: one unix socket per run, one request per connection. What is said there is
-//! `desk_counter`'s affair.
+//! The runner's end of the worker's `tk`: one unix socket per run, one request per connection. The requests are handled in `desk_counter`.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read};
@@ -28,13 +27,13 @@ use crate::domain::run::Declared;
 use crate::domain::ticket::Ticket;
 use crate::workspace::Workspaces;
 
-/// A request may say this much.
+/// The longest request in bytes.
 const REQUEST_LIMIT: usize = 1 << 20;
-/// At the same time, for one run.
+/// The most simultaneous connections for one run.
 const CONNECTIONS: usize = 64;
-/// For a request to arrive, and for an answer to be taken.
+/// How long a request may take to arrive, and a response to be taken.
 const SLOW: Duration = Duration::from_secs(5);
-/// A unix socket's path has to fit into 108 bytes with its end.
+/// The longest path of a unix socket: 108 bytes with the terminator.
 const PATH_LIMIT: usize = 107;
 
 #[derive(Debug, Error)]
@@ -45,20 +44,20 @@ pub enum DeskError {
     NotOurs { path: PathBuf },
 }
 
-/// What a desk is for.
+/// Everything that a desk needs to know about its run.
 pub struct DeskOrder {
     pub run: RunId,
-    /// As the prompt shows it: its comments count as seen.
+    /// The ticket as the prompt shows it: its comments count as seen.
     pub ticket: Ticket,
     pub allow_followups: bool,
-    /// A reviewer looks at the ticket and says how it ended, no more.
+    /// For a reviewer: it may read the ticket and declare how the review ended, no more.
     pub reads_only: bool,
     pub audience: Audience,
     pub tickets: Arc<dyn TicketSource>,
-    /// The service that the ticket lives in, and what the workflow lets a worker do with its API.
+    /// The service that the ticket lives in, and below it what the workflow lets a worker do with its API.
     pub service: Option<Arc<dyn ServiceAccess>>,
     pub agent_tool: AgentTool,
-    /// Where a commit would show; `None` where the work is in a directory of its own.
+    /// The branch that the run commits to. `None` if the work is in a directory of its own.
     pub branch: Option<WorkBranch>,
     pub events: mpsc::UnboundedSender<WorkerEvent>,
 }
@@ -77,13 +76,13 @@ pub struct Desk {
     accepting: AbortHandle,
 }
 
-/// Where the desk of a run listens.
+/// Returns the path of the socket of a run's desk.
 pub fn socket_of(directory: &Path, run: &RunId) -> PathBuf {
     directory.join(format!("{run}.sock"))
 }
 
 impl Desk {
-    /// `directory` is one that [`socket_directory`] made.
+    /// Opens a desk. `directory` must come from [`socket_directory`].
     pub fn open(directory: &Path, order: DeskOrder) -> Result<Self, DeskError> {
         let socket = socket_of(directory, &order.run);
         let failed = |doing, source| DeskError::Io { doing, path: socket.clone(), source };
@@ -112,17 +111,17 @@ impl Desk {
         self.counter.evidence()
     }
 
-    /// Something a person said into the run, for `tk show --new`.
+    /// Keeps a person's message to the run for `tk show --new`.
     pub fn hear(&self, word: HumanMessage) {
         self.counter.hear(word);
     }
 
-    /// These remarks have reached the agent: it can answer them from now on.
+    /// Records that these remarks have reached the agent, which can answer them from now on.
     pub fn delivered(&self, remarks: &[RemarkKey]) {
         self.counter.delivered(remarks);
     }
 
-    /// The same verbs for an agent that calls them as a tool.
+    /// Carries out a verb of an agent that calls it as a tool instead of over the socket.
     pub fn serve(&self, verb: DeskVerb) -> impl Future<Output = DeskResponse> + Send + use<> {
         let counter = Arc::clone(&self.counter);
         async move { counter.serve(verb).await }
@@ -136,10 +135,11 @@ impl Drop for Desk {
     }
 }
 
-/// A directory for sockets that only we can enter: in `runtime_dir` (`XDG_RUNTIME_DIR`) where that is short enough.
+/// Returns a directory for sockets that only the runner's user can enter: in `runtime_dir` (`XDG_RUNTIME_DIR`) if that path is short
+/// enough, else in `/tmp`. Fails if the directory exists with another owner or open to others.
 pub fn socket_directory(runtime_dir: Option<&Path>) -> Result<PathBuf, DeskError> {
     let uid = nix::unistd::getuid().as_raw();
-    // A run's id and the suffix.
+    // Room for a run's id and the suffix.
     let room = |path: &Path| path.as_os_str().len() + 40 <= PATH_LIMIT;
     let path = runtime_dir
         .filter(|dir| dir.is_absolute() && dir.is_dir())
@@ -159,7 +159,7 @@ pub fn socket_directory(runtime_dir: Option<&Path>) -> Result<PathBuf, DeskError
     Ok(path)
 }
 
-/// 192 bits that nobody can guess.
+/// Returns 192 random bits in hexadecimal.
 pub fn random_token() -> io::Result<String> {
     let mut bytes = [0_u8; 24];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
@@ -186,7 +186,7 @@ async fn accept(listener: UnixListener, counter: Arc<Counter>) {
     }
 }
 
-/// One request, one answer. A client that is too slow is let go.
+/// Handles one request of one connection. A client that is too slow is disconnected.
 async fn attend(mut stream: UnixStream, counter: &Arc<Counter>) {
     let answer = match timeout(SLOW, read_request(&mut stream)).await {
         Ok(Ok(line)) => counter.answer(&line).await,
@@ -211,7 +211,7 @@ async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Result<Vec<u8>, 
         if line.len() + piece.len() <= REQUEST_LIMIT {
             line.extend_from_slice(piece);
         }
-        // A request that is too long is still read to its end, within reason: else nobody hears the refusal.
+        // A request that is too long is still read to its end, up to a limit. Otherwise the client could not read the refusal.
         if end.is_some() || count == 0 || total > MAX_REQUEST_BYTES {
             break;
         }

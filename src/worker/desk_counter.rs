@@ -1,7 +1,8 @@
-//! What a worker says to its runner, verb by verb, whichever way it comes: the socket, a tool of its protocol, MCP. One ticket.
+//! Carries out the verbs by which a worker talks to its runner, whichever way they come: the socket, a tool of its protocol, or MCP. All of
+//! them concern the run's one ticket.
 //!
-//! What the worker says becomes activity or a declared result; nothing here writes to the tracker. Everything that a worker can
-//! pile up is bounded: words by number and size, looks at the ticket by time.
+//! What the worker says becomes activity or a declared result; only the verb for the tracker's own API writes to the tracker, through the
+//! runner. Everything that a worker can pile up is bounded: messages by number and size, reads of the ticket by time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,22 +23,22 @@ use crate::domain::remark::RemarkKey;
 use crate::domain::run::{Activity, Declared};
 use crate::domain::ticket::{NewTicket, Ticket, normalise_labels};
 
-/// What is kept of each text in evidence.
+/// How many bytes of each text are kept in evidence.
 const EVIDENCE_LIMIT: usize = 8 << 10;
-/// The longest text of any other kind.
+/// The longest text of any other kind, in bytes.
 const TEXT_LIMIT: usize = 64 << 10;
-/// Comments, evidence, answers, plans and follow-ups of one run together.
+/// The number of comments, evidence, answers, plans and follow-ups of one run together.
 const MESSAGES: usize = 1000;
-/// And their texts.
+/// The size of all their texts together, in bytes.
 const MESSAGE_BYTES: usize = 8 << 20;
 const TRACKER_LIMIT: Duration = Duration::from_secs(10);
-/// Looks at the ticket that may follow one another without a pause.
+/// How many reads of the ticket may follow one another without a pause.
 const LOOKS: u32 = 30;
-/// After those, the tracker is asked once in this time.
+/// After that many reads, one more is allowed per this time.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// For one request to the tracker's own API.
+/// The limit for one request to the tracker's own API.
 const API_LIMIT: Duration = Duration::from_secs(90);
-/// What is kept of its answer.
+/// How many bytes of its response are kept.
 const API_ANSWER_LIMIT: usize = 100 << 10;
 
 pub struct Counter {
@@ -51,16 +52,16 @@ struct Book {
     declared: Option<Declared>,
     evidence: Vec<Evidence>,
     seen: BTreeSet<CommentId>,
-    /// What people said into the run and the worker has not looked up yet.
+    /// Messages of people to the run that the worker has not fetched yet.
     words: Vec<HumanMessage>,
-    /// By handle.
+    /// The remarks that have reached the agent, by handle.
     remarks: BTreeMap<String, DeliveredRemark>,
     messages: usize,
     bytes: usize,
     looks: Looks,
-    /// Requests to the tracker's own API, which cost what looks cost.
+    /// Requests to the tracker's own API, limited like reads of the ticket.
     requests: Looks,
-    /// As it was last read.
+    /// The ticket as it was last read.
     ticket: Option<Ticket>,
 }
 
@@ -69,22 +70,22 @@ struct DeliveredRemark {
     head: HeadThen,
 }
 
-/// Where the branch stood when a remark reached the agent.
+/// The head of the branch when a remark reached the agent.
 #[derive(Clone, PartialEq)]
 enum HeadThen {
-    /// It is being looked up.
+    /// The head is being looked up.
     NotYetKnown,
     Known(Option<CommitId>),
 }
 
 impl HeadThen {
-    /// Whether `head` was made afterwards.
+    /// Whether `head` differs from the head at that time.
     fn is_since(&self, head: &CommitId) -> bool {
         matches!(self, Self::Known(then) if then.as_ref() != Some(head))
     }
 }
 
-/// How often the tracker may be asked.
+/// Limits how often the tracker is asked.
 #[derive(Default)]
 struct Looks {
     made: u32,
@@ -127,7 +128,7 @@ impl Counter {
         self.book().words.push(word);
     }
 
-    /// Notes where the branch stands: only a commit that is made from here on is an answer.
+    /// Records that remarks have reached the agent, and the branch's head at this time: only a later commit can answer them with `fixed`.
     pub fn delivered(self: &Arc<Self>, remarks: &[RemarkKey]) {
         if remarks.is_empty() {
             return;
@@ -223,10 +224,11 @@ impl Counter {
         }
     }
 
-    /// Whether this may still be said. A declaration always may: it replaces the one before.
+    /// Refuses texts that are too long, and messages beyond the limits of the run. The number of declarations is not limited, because each
+    /// replaces the one before.
     fn admit(&self, verb: &DeskVerb) -> Result<(), DeskResponse> {
         let refuse = |message: String| Err(DeskResponse::refused("over", message));
-        // Evidence is cut; everything else is taken as it is, or not at all.
+        // Evidence is truncated; every other text is taken in full or refused.
         let is_evidence = matches!(verb, DeskVerb::Evidence { .. });
         let size = if is_evidence { verb.size().min(2 * EVIDENCE_LIMIT) } else { verb.size() };
         if size > TEXT_LIMIT {
@@ -278,7 +280,7 @@ impl Counter {
         DeskResponse::done(format!("{remark} is answered: {}", answer.name()))
     }
 
-    /// By its handle, or by the id that the tracker or the forge gave it.
+    /// Finds a delivered remark by its handle, or by the id that the tracker or the forge gave it.
     fn delivered_remark(&self, name: &str) -> Option<(RemarkKey, HeadThen)> {
         let book = self.book();
         let found =
@@ -345,7 +347,7 @@ impl Counter {
         DeskResponse::done(format!("the follow-up `{title}` will be created"))
     }
 
-    /// A request to the tracker's own API. What it wrote is told as the worker's.
+    /// Sends a request to the tracker's own API. What it wrote is reported as the worker's.
     async fn ask_service(&self, request: &serde_json::Value, tool: Option<&str>) -> DeskResponse {
         let refuse = |message: String| DeskResponse::refused("not_allowed", message);
         let service = self.order.service.as_ref().filter(|_| self.order.agent_tool != AgentTool::Off);
@@ -362,7 +364,7 @@ impl Counter {
         match timeout(API_LIMIT, service.ask(self.order.agent_tool, request)).await {
             Ok(Ok(ApiOutcome { answer, wrote, declared })) => {
                 if let Some(declared) = declared {
-                    // What it says in words outranks what it says by moving its ticket.
+                    // An explicit declaration takes precedence over one that follows from moving the ticket.
                     self.book().declared.get_or_insert(declared);
                 }
                 if let Some(what) = wrote {
@@ -379,7 +381,7 @@ impl Counter {
         }
     }
 
-    /// The ticket as it is now, with a word about it where that cannot be told.
+    /// Returns the ticket as it is now. If it cannot be read now, returns it as last read, with a note that says why.
     async fn look(&self) -> (Ticket, Option<String>) {
         let (last, may_look) = {
             let mut book = self.book();
@@ -431,12 +433,12 @@ impl Counter {
     }
 
     fn tell(&self, activity: Activity) {
-        // Nobody listens any more when the run is over; the report carries what counts.
+        // After the run nobody receives this any more; the report carries what counts.
         self.order.events.send(WorkerEvent::Activity(activity)).ok();
     }
 }
 
-/// Only what must be right before anything else is looked at.
+/// The parts of a request that are checked before anything else.
 #[derive(serde::Deserialize)]
 struct Head {
     #[serde(default)]
@@ -445,12 +447,12 @@ struct Head {
     token: String,
 }
 
-/// Takes the same time wherever the difference is.
+/// Compares in constant time for texts of the same length.
 fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |different, (x, y)| different | (x ^ y)) == 0
 }
 
-/// Keeps the beginning of an answer, with a word about the rest.
+/// Truncates a response of the API, and says so at its end.
 fn shortened(mut text: String) -> String {
     if text.len() > API_ANSWER_LIMIT {
         let end = (0..=API_ANSWER_LIMIT).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
@@ -460,7 +462,7 @@ fn shortened(mut text: String) -> String {
     text
 }
 
-/// Keeps the end of a text, which is what counts of an output.
+/// Truncates a text to its end, which is the important part of an output.
 fn cut(text: &mut String) {
     if text.len() > EVIDENCE_LIMIT {
         let from = text.len() - EVIDENCE_LIMIT;

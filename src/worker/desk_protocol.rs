@@ -1,5 +1,5 @@
-//! What the worker's `tk` and the runner's desk say to each other: one JSON object per line, one request per
-//! connection. Owns the wire types only; opens no socket and decides nothing.
+//! The wire types between the worker's `tk` and the runner's desk: one JSON object per line, one request per connection. This module opens
+//! no socket and decides nothing.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,13 +7,13 @@ use serde_json::Value;
 use crate::domain::evidence::EvidenceKind;
 use crate::domain::remark::RemarkAnswer;
 
-/// The version this build speaks. A desk refuses any other one by its number.
+/// The version that this build speaks. A desk refuses every other version.
 pub const DESK_VERSION: u32 = 1;
 
-/// Longest request line a desk needs to read: a comment of some megabytes, never an endless stream.
+/// The most bytes that a desk reads of one request line.
 pub const MAX_REQUEST_BYTES: u64 = 16 * 1024 * 1024;
 
-/// `{"v":1,"token":"...","verb":"comment","args":{"text":"..."}}`
+/// A request: `{"v":1,"token":"...","verb":"comment","args":{"text":"..."}}`
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeskRequest {
     pub v: u32,
@@ -32,7 +32,7 @@ impl std::fmt::Debug for DeskRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "verb", content = "args")]
 pub enum DeskVerb {
-    /// The ticket; with `new` only what was said since the last look.
+    /// Shows the ticket; with `new` only what was said since the last `show`.
     Show {
         #[serde(default)]
         new: bool,
@@ -49,9 +49,9 @@ pub enum DeskVerb {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ticket: Option<String>,
     },
-    /// To a remark that was delivered to this run.
+    /// Answers a remark that was delivered to this run.
     Answer {
-        /// Its handle, as the prompt names it.
+        /// The remark's handle, as the prompt shows it.
         remark: String,
         answer: AnswerKind,
         text: String,
@@ -63,7 +63,7 @@ pub enum DeskVerb {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ticket: Option<String>,
     },
-    /// The worker gives up: the run has failed.
+    /// Gives up: the run has failed.
     Failed {
         why: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,15 +79,15 @@ pub enum DeskVerb {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ticket: Option<String>,
     },
-    /// The tracker's own API, through the runner.
+    /// Sends a request to the tracker's own API, through the runner.
     Api {
-        /// In the shape of that API.
+        /// The request, in the shape of that API.
         request: Value,
-        /// The name under which it was called, where it was called as a tool.
+        /// The name of the tool, if it was called as a tool.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool: Option<String>,
     },
-    /// A follow-up ticket, where the workflow allows it.
+    /// Creates a follow-up ticket, where the workflow allows it.
     Create {
         title: String,
         #[serde(default)]
@@ -99,11 +99,11 @@ pub enum DeskVerb {
     },
 }
 
-/// What became of a remark.
+/// What the worker did about a remark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerKind {
-    /// Counts only with a commit that was made since.
+    /// The remark is fixed. Accepted only with a commit made since the remark was delivered.
     Fixed,
     Explained,
     Declined,
@@ -145,12 +145,12 @@ impl DeskVerb {
         }
     }
 
-    /// How the work ended, in the worker's own opinion.
+    /// Whether it declares how the work ended.
     pub fn is_declaration(&self) -> bool {
         matches!(self, Self::Done { .. } | Self::Failed { .. } | Self::Blocked { .. })
     }
 
-    /// How many bytes of text it carries.
+    /// Returns how many bytes of text it carries.
     pub fn size(&self) -> usize {
         match self {
             Self::Show { .. } => 0,
@@ -171,7 +171,7 @@ impl DeskVerb {
         }
     }
 
-    /// The ticket the caller named, if it named one. The desk refuses any but the run's own.
+    /// Returns the ticket that the caller named, if it named one. The desk refuses any but the run's own.
     pub fn ticket(&self) -> Option<&str> {
         match self {
             Self::Show { ticket, .. }
@@ -187,7 +187,7 @@ impl DeskVerb {
     }
 }
 
-/// `{"ok":true,"text":"...","data":...}` or `{"ok":false,"error":{"code":"...","message":"..."}}`
+/// A response: `{"ok":true,"text":"...","data":...}` or `{"ok":false,"error":{"code":"...","message":"..."}}`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeskResponse {
     pub ok: bool,
@@ -203,8 +203,8 @@ pub struct DeskResponse {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeskError {
-    /// Stable, for scripts: `bad_token`, `bad_request`, `version`, `other_ticket`, `not_allowed`, `no_such_remark`,
-    /// `no_commit`, `over`, `tracker`, `api`.
+    /// A stable code for scripts: `bad_token`, `bad_request`, `version`, `other_ticket`, `not_allowed`, `no_such_remark`, `no_commit`,
+    /// `over`, `tracker`, `api`.
     pub code: String,
     /// One sentence for the person or agent at the other end.
     pub message: String,

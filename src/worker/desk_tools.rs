@@ -8,7 +8,7 @@ use crate::domain::service::{API_TOOLS, ApiTool};
 
 const PREFIX: &str = "ticket_";
 
-/// The tools that a run is offered; `api` is that of its tracker's own API.
+/// Returns the tools that a run is offered. `api` is the tool of its tracker's own API.
 pub fn offered(reads_only: bool, allow_followups: bool, api: Option<ApiTool>) -> Vec<ToolSpec> {
     let mut tools = vec![
         tool(
@@ -70,7 +70,7 @@ pub fn offered(reads_only: bool, allow_followups: bool, api: Option<ApiTool>) ->
     tools
 }
 
-/// Its fields depend on `type`; which ones are missing is said when it is called.
+/// Returns the tool for evidence. Its fields depend on `type`, so missing ones are reported when it is called.
 fn evidence() -> ToolSpec {
     let number = || json!({ "type": "integer" });
     tool(
@@ -107,7 +107,7 @@ fn tool(verb: &str, description: &str, properties: &[(&str, Value)], required: &
     ToolSpec { name: format!("{PREFIX}{verb}"), description: description.into(), input_schema }
 }
 
-/// What a call of one of them means; the error is for the agent.
+/// Converts a call of one of these tools into a verb. The error is a message for the agent.
 pub fn read(name: &str, arguments: &Value) -> Result<DeskVerb, String> {
     if API_TOOLS.contains(&name) {
         return Ok(DeskVerb::Api { request: arguments.clone(), tool: Some(name.to_owned()) });
@@ -115,7 +115,7 @@ pub fn read(name: &str, arguments: &Value) -> Result<DeskVerb, String> {
     let verb = name.strip_prefix(PREFIX).ok_or_else(|| format!("there is no tool `{name}`"))?;
     let arguments = match arguments {
         Value::Null => json!({}),
-        // Its fields lie flat in a tool's arguments.
+        // A tool's arguments hold the fields of the evidence directly.
         record if verb == "evidence" => json!({ "evidence": with_defaults(record) }),
         other => other.clone(),
     };
@@ -123,7 +123,7 @@ pub fn read(name: &str, arguments: &Value) -> Result<DeskVerb, String> {
         .map_err(|error| format!("`{name}` does not understand its arguments: {error}"))
 }
 
-/// The same fields as on the command line may be left out.
+/// Fills in the same defaults as the command line.
 fn with_defaults(record: &Value) -> Value {
     let mut record = record.clone();
     let default = match record["type"].as_str() {

@@ -8,7 +8,7 @@ pub const WRAP_UP: &str = "Your budget is nearly spent. Commit what you have now
 pub const NUDGE: &str = "Nothing has been heard from you for a while. If something hangs, leave it and go on another way; if you wait for a \
 person, say what you need with `tk blocked`; if you are done, declare it.";
 
-/// A person's words as a prompt of their own.
+/// Returns people's messages as one text for a prompt.
 pub fn words(words: &[HumanMessage]) -> String {
     words.iter().map(said).collect::<Vec<_>>().join("\n\n")
 }

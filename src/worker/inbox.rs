@@ -1,4 +1,4 @@
-//! The words to a running worker, in their order; a stop can be looked for before the rest is.
+//! The messages to a running worker, in their order. A stop can be taken out before the rest.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use super::Control;
 use crate::domain::run::StopReason;
 
-/// The words to a running worker. A runner that is gone means stop.
+/// The messages to a running worker. If the runner is gone, that counts as a stop.
 pub struct Inbox {
     control: mpsc::Receiver<Control>,
     early: VecDeque<Control>,
@@ -19,7 +19,7 @@ impl Inbox {
         Self { control, early: VecDeque::new(), closed: false }
     }
 
-    /// Whether a stop was asked for; other words are kept for later.
+    /// Returns the reason of a stop that has arrived, if one has. Other messages are kept for later.
     pub fn stop_asked(&mut self) -> Option<StopReason> {
         loop {
             match self.control.try_recv() {
@@ -30,7 +30,7 @@ impl Inbox {
         }
     }
 
-    /// Waits for a stop alone.
+    /// Waits for a stop. Other messages are kept for later.
     pub async fn stopped(&mut self) -> StopReason {
         loop {
             match self.control.recv().await {

@@ -1,4 +1,4 @@
-//! What comes between an agent and its work: its own questions, people's words, a budget, a stop. Each is answered without waiting.
+//! What interrupts an agent's work: its own questions, messages of people, the budget, a stop. Each is handled without waiting.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use crate::domain::failure::RunFailure;
 use crate::domain::job::HumanMessage;
 use crate::domain::run::{Activity, StopReason};
 
-/// An interrupted turn gets at most this long before the process is asked.
+/// How long an interrupted turn may take to end before the process is told to terminate. With a short grace it is a quarter of that.
 const ABORT_LIMIT: Duration = Duration::from_secs(2);
-/// Calls of the desk's tools that are answered at the same time.
+/// How many calls of the desk's tools are handled at the same time.
 const TOOLS_AT_ONCE: usize = 64;
 const KILL_LIMIT: Duration = Duration::from_secs(30);
 
@@ -26,7 +26,7 @@ pub(super) struct Parked {
     pub until: Instant,
 }
 
-/// On the way from asking to killing.
+/// A stop under way, from interrupting the turn to killing the process.
 pub(super) struct Stopping {
     pub reason: StopReason,
     pub stage: Stage,
@@ -65,7 +65,7 @@ impl Conversation<'_> {
                 self.session.answer(&ask, &answer);
                 None
             }
-            // Nobody is called to the ticket for a reviewer: it gets the answer that an unanswered question gets.
+            // No person is called to the ticket for a reviewer: its question is handled like one that nobody answered.
             QuestionVerdict::Ask(text) if self.order.reviewed_head().is_some() => {
                 match questions::unanswered(&self.worker.settings.agent, &question) {
                     Some(answer) => {
@@ -97,7 +97,7 @@ impl Conversation<'_> {
                     self.desk.hear(HumanMessage { key: None, from: "dirigent".into(), text, at: now(), urgent: true });
                 }
             }
-            // An agent that cannot listen while it works is left to its deadline.
+            // An agent that takes no messages during a turn is left to its deadline.
             Control::Nudge => {
                 if state.prompted && state.stopping.is_none() && self.session.steer(guidance::NUDGE) {
                     self.session.note("the agent was silent and has been spoken to");
@@ -108,7 +108,7 @@ impl Conversation<'_> {
         None
     }
 
-    /// Abort, then TERM, then KILL; asked a second time it kills at once.
+    /// Stops the agent: interrupts its turn, then TERM, then KILL. A second stop kills at once.
     fn stop(&mut self, state: &mut ConversationState, reason: StopReason) {
         if let Some(stopping) = &mut state.stopping {
             self.session.kill();
@@ -137,7 +137,7 @@ impl Conversation<'_> {
         if state.stopping.is_some() {
             return;
         }
-        // The prompt has it already: it came onto the ticket between the decision and the start.
+        // The prompt contains it already: it was written on the ticket between the decision and the start.
         if word.key.as_ref().is_some_and(|key| self.carried.contains(key)) {
             return;
         }
@@ -162,7 +162,7 @@ impl Conversation<'_> {
                     self.session.kill();
                     stopping.advance(Stage::Killing);
                 }
-                // The wrap_up finds out that it is still there.
+                // It survived the KILL; wrap_up finds the survivors.
                 Stage::Killing => return Some(End::Stopped(stopping.reason.clone())),
             }
             return None;

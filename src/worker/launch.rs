@@ -54,7 +54,7 @@ impl Worker {
             .map_err(|error| RunFailure::Launch { detail: error.to_string(), permanent: true })?;
         env.extend(planned.env);
         let mut launch = LaunchOrder::shell(variables.run.clone(), &planned.line, place.path().into(), env);
-        // Conversations that can be resumed, and what the run wants to keep.
+        // The agents' own state, from which conversations can be resumed, and the run's artifacts.
         let agents = self.state_dir.join("agents");
         fs::create_dir_all(&agents)
             .map_err(|error| RunFailure::Workspace { detail: error.to_string(), permanent: false })?;
@@ -84,19 +84,19 @@ impl Worker {
             Ok(file) => session.account_in(file),
             Err(error) => session.note(&format!("what is spent cannot be written down: {error}")),
         }
-        // Claude names its cost at the end of each turn; counted before, it would be counted twice.
+        // Claude reports its cost at the end of each turn. Adding a price to its tokens would count that cost twice.
         if chosen.runtime != Runtime::Claude {
             session.usage_totals().price_by(self.settings.budget.price_table(), chosen.model.clone());
         }
         Ok(Opened { session, one_shot })
     }
 
-    /// This program, under the name that a worker's `tk` has too.
+    /// Returns the path of this program, found through the worker's `tk`. `None` if that is missing.
     fn own_program(&self) -> Option<PathBuf> {
         fs::canonicalize(self.tools.join("tk")).ok()
     }
 
-    /// What this run may do with the tracker's own API: a reviewer reads at most.
+    /// Returns what this run may do with the tracker's own API: as configured, but a reviewer only reads.
     pub(super) fn agent_tool(&self, order: &RunOrder) -> AgentTool {
         match self.settings.tracker.provider.agent_tool {
             AgentTool::Write if order.reviewed_head().is_some() => AgentTool::Read,
@@ -104,7 +104,7 @@ impl Worker {
         }
     }
 
-    /// The tool of the tracker's own API, unless the workflow says no.
+    /// Returns the tool of the tracker's own API. `None` if the workflow allows none or the tracker has none.
     fn api_tool(&self, order: &RunOrder) -> Option<ApiTool> {
         let allowed = self.agent_tool(order) != AgentTool::Off;
         order.service.as_ref().filter(|_| allowed).and_then(|service| service.api_tool())
@@ -149,7 +149,7 @@ impl Worker {
             model_provider: chosen.model_provider.clone(),
             thinking_level: chosen.thinking_level.clone(),
             runs_as_root: nix::unistd::geteuid().is_root(),
-            // Nothing left is the engine's to say; the agent wants a positive number.
+            // Whether anything is left is for the engine to decide. The agent requires a positive number.
             max_cost_usd: order.cost_left.map(|microusd| microusd.max(1) as f64 / 1_000_000.0),
             agent_home,
             hook_program: self.own_program(),
@@ -174,7 +174,7 @@ impl Worker {
         }
     }
 
-    /// The allow-listed environment with what the runtime needs: for agents and gates.
+    /// Returns the allow-listed environment with the variables that the runtime needs, for agents and gates.
     pub fn environment(&self, runtime: Runtime, worker: Option<&WorkerVariables>) -> BTreeMap<String, String> {
         let pass: Vec<String> = runtime
             .env_pass()
@@ -185,7 +185,7 @@ impl Worker {
         self.complete(|set| environment::build(self.sources(&pass, set), worker))
     }
 
-    /// The user's own environment, for the workflow's own commands.
+    /// Returns the user's own environment, for hooks.
     pub fn hook_environment(&self) -> BTreeMap<String, String> {
         self.complete(|set| environment::build_for_hook(self.sources(&[], set)))
     }
@@ -194,7 +194,7 @@ impl Worker {
         Sources { parent: &self.environment, pass, set, secrets: &self.secrets, tools: &self.tools }
     }
 
-    /// With what everything of a run has: who commits, and whose it is.
+    /// Builds an environment and adds what every process of a run gets: the identity for commits and the mark of this runner.
     fn complete(
         &self,
         build: impl FnOnce(&BTreeMap<String, String>) -> BTreeMap<String, String>,

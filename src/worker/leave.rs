@@ -1,4 +1,4 @@
-//! The end of a ticket's lasting directory: `before_remove`, then it goes, unless it holds work that is nowhere else.
+//! The end of a ticket's lasting directory: runs `before_remove` and removes the directory, unless it holds work that exists nowhere else.
 
 use super::{Worker, Workplace};
 use crate::domain::ids::{TicketId, TicketKey};
@@ -8,7 +8,7 @@ use crate::workspace::directory::DirectoryRemoval;
 use crate::workspace::hooks::Hook;
 
 impl Worker {
-    /// Removes what a ticket that is over keeps across runs. Does it again without harm when it is called twice.
+    /// Removes the directory of a ticket that is over. It can be called again without harm.
     pub async fn leave(
         &self,
         permit: &Permit,

@@ -1,7 +1,7 @@
-//! One run from worktree to outcome. Orders the steps; the adapters take them.
+//! One run from worktree to outcome. This room orders the steps; the adapters carry them out.
 //!
-//! Whatever happens in between, a run ends with its process tree gone and its work safe: committed, salvaged, or kept in
-//! a worktree that the report names.
+//! However a run ends, its process tree is gone afterwards and its work is safe: committed, salvaged (uncommitted work saved under a git
+//! ref), or kept in a worktree that the report mentions.
 
 mod attachments;
 pub mod attempt;
@@ -57,21 +57,21 @@ use crate::domain::ticket::Ticket;
 #[derive(Debug, Clone)]
 pub struct RunOrder {
     pub run: RunId,
-    /// Read again right before the start.
+    /// The ticket, read again right before the start.
     pub ticket: Ticket,
     pub work: Work,
     /// 1 for the first run of the job.
     pub attempt: u32,
     pub branch: String,
     pub base_branch: String,
-    /// The conversation to go on with, where the agent can.
+    /// The conversation to resume, if the agent can.
     pub resume: Option<SessionId>,
-    /// Which agent does it.
+    /// Which agent does the run.
     pub route: Route,
-    /// Trusted words that the prompt must carry.
+    /// Trusted people's messages that the first prompt must contain.
     pub undelivered: Vec<HumanMessage>,
     pub previous: Option<PreviousRun>,
-    /// By which the engine judges whether the ticket is still to be worked on.
+    /// The policy by which the run judges whether the ticket is still to be worked on.
     pub policy: Arc<Policy>,
     pub rework_cycles: u32,
     /// What reviews have said so far.
@@ -80,12 +80,12 @@ pub struct RunOrder {
     pub base: Option<CommitId>,
     /// What the ticket's budget has left, in millionths of a US dollar; `None` without such a cap.
     pub cost_left: Option<u64>,
-    /// The service that the ticket lives in, for this run alone.
+    /// Access to the service that the ticket lives in, for this run alone.
     pub service: Option<Arc<dyn ServiceAccess>>,
 }
 
 impl RunOrder {
-    /// The head that is only to be read; nothing that the run writes survives it.
+    /// Returns the commit to review. `None` if this is no review. What a reviewing run writes is thrown away.
     pub fn reviewed_head(&self) -> Option<&CommitId> {
         match &self.work {
             Work::Review { head } => Some(head),
@@ -94,33 +94,33 @@ impl RunOrder {
     }
 }
 
-/// What a fresh conversation is told about the one before.
+/// What a fresh conversation is told about the previous run.
 #[derive(Debug, Clone)]
 pub struct PreviousRun {
     pub summary: Option<String>,
     pub failure: Option<RunFailure>,
     pub head: Option<CommitId>,
-    /// Where its uncommitted work was saved.
+    /// The git ref under which its uncommitted work was saved.
     pub salvage: Option<String>,
 }
 
-/// What a running worker is told.
+/// A message to a running worker.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Control {
     Stop(StopReason),
     Steer(HumanMessage),
-    /// The budget is nearly spent: commit, write the hand-off, end.
+    /// The budget is nearly spent: commit, write down what is left, and end the turn.
     WrapUp,
-    /// It has been silent: is it still there?
+    /// The agent has been silent for a while: remind it.
     Nudge,
-    /// The pool is out of quota: end at the next turn's end.
+    /// The pool of credentials is out of quota: stop at the end of the turn.
     StopAfterTurn,
 }
 
-/// What a running worker tells.
+/// A message from a running worker.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WorkerEvent {
-    /// A directory without a repository in it has neither base nor head.
+    /// The agent's process runs. `base` and `head` are `None` in a directory without a repository.
     Started {
         process: ProcessMark,
         worktree: PathBuf,
@@ -130,40 +130,40 @@ pub enum WorkerEvent {
     Activity(Activity),
 }
 
-/// Reads the run's ticket again: between two turns, and when the worker looks it up. Nothing can be written through it.
+/// Reads the run's ticket again: between two turns, and when the worker looks it up. It cannot write.
 #[async_trait]
 pub trait TicketSource: Send + Sync {
-    /// `None` is a ticket that is gone; the error is a sentence.
+    /// Reads the ticket as it is now. `None` if it is gone; the error is one sentence.
     async fn read(&self, id: &TicketId) -> Result<Option<Ticket>, String>;
 }
 
-/// What one run may ask of the service that its ticket lives in. Whoever makes it binds it to the run's own ticket and pull request.
+/// What one run may request of the service that its ticket lives in. An implementation is bound to the run's own ticket and pull request.
 #[async_trait]
 pub trait ServiceAccess: std::fmt::Debug + Send + Sync {
-    /// How the service's own API is offered to the agent; `None` where there is none.
+    /// Returns the tool that offers the service's own API to the agent. `None` if the service has none.
     fn api_tool(&self) -> Option<ApiTool>;
 
-    /// The files on the service's own hosts that a text refers to.
+    /// Returns the files on the service's own hosts that a text refers to.
     fn attachments(&self, text: &str) -> Vec<Attachment>;
 
-    /// One of these; the error is a sentence.
+    /// Fetches one of these files, of at most `longest` bytes. The error is one sentence.
     async fn fetch(&self, attachment: &Attachment, longest: usize) -> Result<Vec<u8>, String>;
 
-    /// Sends a request within `allowed`. The error is a sentence for the agent.
+    /// Sends a request to the API, within `allowed`. The error is a sentence for the agent.
     async fn ask(&self, allowed: AgentTool, request: &serde_json::Value) -> Result<ApiOutcome, String>;
 }
 
-/// What came of a request to the service's own API.
+/// The result of a request to the service's own API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiOutcome {
     pub answer: ApiAnswer,
-    /// What it wrote, or may have written.
+    /// What it wrote, or may have written, in words. `None` for reads.
     pub wrote: Option<String>,
-    /// What it says about the work.
+    /// What the request declares about the work, for example by moving the ticket.
     pub declared: Option<Declared>,
 }
 
-/// Where runs work.
+/// The kind of workspace that runs work in.
 #[derive(Debug, Clone)]
 pub enum Workplace {
     Worktrees(Workspaces),
@@ -178,31 +178,31 @@ pub struct Worker {
     pub launcher: Arc<dyn Launcher>,
     pub prompts: Prompts,
     pub tickets: Arc<dyn TicketSource>,
-    /// The lane of worktrees that are being made: see [`preparation_lane`].
+    /// Limits how many worktrees are made at the same time: see [`preparation_lane`].
     pub preparing: Arc<Semaphore>,
     /// The user's environment as a login shell has it (see `launcher::login`), before the allow-list.
     pub environment: Arc<BTreeMap<String, String>>,
     pub secrets: Arc<Secrets>,
     /// The runner's state; each run has a directory in it.
     pub state_dir: PathBuf,
-    /// Holds `tk`: see `launcher::environment::install_tools`.
+    /// The directory that holds `tk`: see `launcher::environment::install_tools`.
     pub tools: PathBuf,
-    /// See [`desk::socket_directory`].
+    /// The directory of the desks' sockets: see [`desk::socket_directory`].
     pub sockets: PathBuf,
 }
 
-/// Worktrees that are made at the same time: twice the cores, because half of the work is the disk's.
+/// Returns the limit of worktrees that are made at the same time: twice the cores, because half of the work is done by the disk.
 pub fn preparation_lane() -> Arc<Semaphore> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     Arc::new(Semaphore::new(2 * cores))
 }
 
-/// The directory that keeps a run's prompt, transcript and artifacts.
+/// Returns the directory that keeps a run's prompt, transcript and artifacts.
 pub fn run_directory(state_dir: &Path, run: &RunId) -> PathBuf {
     state_dir.join("runs").join(run.as_str())
 }
 
-/// What the run has spent, up to the last moment.
+/// Returns the file that holds what the run has spent up to the last moment.
 pub fn spent_path(state_dir: &Path, run: &RunId) -> PathBuf {
     run_directory(state_dir, run).join("spent.json")
 }

@@ -1,4 +1,4 @@
-//! What an agent is told: the workflow's prompts, filled in with what is known of a run.
+//! Prompts for agents: the workflow's templates, filled in with what is known of a run.
 
 use std::path::Path;
 
@@ -9,23 +9,23 @@ use crate::domain::job::HumanMessage;
 use crate::domain::ticket::Ticket;
 use crate::workflow::{AttachedFile, Previous, PromptInput, RenderError, ReviewFacts, RunFacts};
 
-/// What a prompt is made for.
+/// What a prompt is made from.
 #[derive(Debug)]
 pub struct PromptRequest<'a> {
     pub order: &'a RunOrder,
-    /// As it was last read.
+    /// The ticket as it was last read.
     pub ticket: &'a Ticket,
     pub worktree: &'a Path,
     /// 1 is the first prompt; later ones are guidance on the same live session.
     pub turn: u32,
-    /// Trusted words that this prompt must carry.
+    /// Trusted people's messages that this prompt must contain.
     pub words: &'a [HumanMessage],
     /// Files of the ticket, for the first prompt.
     pub attached: &'a [AttachedFile],
     pub runtime: Runtime,
-    /// A template of the repository's own, from `agent.routing`.
+    /// The repository's own template, from `agent.routing`.
     pub template: Option<&'a str>,
-    /// What a reviewer of the user's own is told.
+    /// The text of the user's own reviewer profile.
     pub profile: Option<&'a str>,
 }
 
@@ -46,7 +46,7 @@ impl Worker {
                 branch: &order.branch,
                 base: &order.base_branch,
                 worktree: request.worktree,
-                // The sandbox of Codex lets no unix socket through; there the same words are tools.
+                // The sandbox of Codex blocks unix sockets, so it gets the desk's verbs as tools.
                 ticket_tools: request.runtime == Runtime::Codex,
                 desk_tools: matches!(request.runtime, Runtime::Claude | Runtime::Acp),
             },

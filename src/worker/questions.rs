@@ -1,4 +1,4 @@
-//! What is answered when an agent asks. Decides by rule; the conversation parks what has to wait for a person.
+//! Decides by rule how an agent's question is answered. Questions for a person are parked by the conversation.
 
 use crate::agent::{Answer, Question};
 use crate::config::agent::{AgentSettings, AskDefault, OnRequest};
@@ -6,13 +6,14 @@ use crate::config::agent::{AgentSettings, AskDefault, OnRequest};
 #[derive(Debug, Clone, PartialEq)]
 pub enum QuestionVerdict {
     Answer(Answer),
-    /// A person has to say it; the text is for the ticket.
+    /// A person has to answer. The text is for the ticket.
     Ask(String),
-    /// Nobody can; the text names the question.
+    /// Nobody can answer, so the run fails. The text is the question.
     Fail(String),
 }
 
-/// Rules first (`deny` wins), then the policy. Tools of our own are not asked about here.
+/// Decides a question: first by the rules of the workflow (`deny` wins over `allow`), then by `agent.on_request`. Calls of the desk's tools
+/// do not come here.
 pub fn decide(settings: &AgentSettings, question: &Question) -> QuestionVerdict {
     match question {
         Question::Approval { tool, about } => {
@@ -33,7 +34,7 @@ pub fn decide(settings: &AgentSettings, question: &Question) -> QuestionVerdict 
         }
         Question::Input { .. } => match settings.on_request {
             OnRequest::Ask => QuestionVerdict::Ask(sentence(question)),
-            // Consent can be given in advance, an opinion cannot.
+            // Consent can be given in advance, an answer to an open question cannot.
             OnRequest::Auto | OnRequest::Fail => QuestionVerdict::Fail(sentence(question)),
         },
         Question::Tool { name, .. } => {
@@ -43,7 +44,7 @@ pub fn decide(settings: &AgentSettings, question: &Question) -> QuestionVerdict 
     }
 }
 
-/// A person's reply as an answer.
+/// Converts a person's reply into an answer. An approval needs an explicit word of consent; any other text denies.
 pub fn reply(question: &Question, text: &str) -> Answer {
     let word = text.trim().trim_end_matches(['.', '!']).to_lowercase();
     match question {
@@ -55,7 +56,7 @@ pub fn reply(question: &Question, text: &str) -> Answer {
     }
 }
 
-/// What is said when nobody answered in time; `None` where there is nothing to say.
+/// Returns the answer when nobody has answered in time. `None` for questions that have no default; the run then fails.
 pub fn unanswered(settings: &AgentSettings, question: &Question) -> Option<Answer> {
     match (question, settings.ask_default) {
         (Question::Approval { .. }, AskDefault::Approve) => Some(Answer::Allow),

@@ -1,4 +1,4 @@
-//! Receipts as they are kept with their run: the statement, and its signature beside it.
+//! Receipts that are kept with their run: the statement, and its signature in a file beside it.
 
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use super::{Worker, Workplace, run_directory};
 use crate::domain::ids::RunId;
 
-/// The files of a run that hold its receipt and the receipt's signature.
+/// Returns the files of a run that hold its receipt and the receipt's signature.
 pub fn receipt_files(state_dir: &Path, run: &RunId) -> (PathBuf, PathBuf) {
     let folder = run_directory(state_dir, run);
     (folder.join("receipt.json"), folder.join("receipt.json.sig"))
 }
 
-/// The receipt that was kept with a run, and its signature.
+/// Returns the receipt that is kept with a run, and its signature. `None` if there is no receipt.
 pub fn kept_receipt(state_dir: &Path, run: &RunId) -> std::io::Result<Option<(String, Option<String>)>> {
     let (receipt, signature) = receipt_files(state_dir, run);
     Ok(read(&receipt)?.map(|text| (text, read(&signature).ok().flatten())))
@@ -26,7 +26,7 @@ fn read(path: &Path) -> std::io::Result<Option<String>> {
     }
 }
 
-/// Whole or not at all.
+/// Writes a file atomically.
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or(path);
     std::fs::create_dir_all(folder)?;
@@ -38,7 +38,8 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 impl Worker {
-    /// Signs it with the user's key, where git has one, and keeps both. The signature, or why there is none although there is a key.
+    /// Signs a receipt with the user's key, if git has one, and keeps both with the run. Returns the signature, `None` if git has no key,
+    /// or, as the inner error, why signing failed. A receipt that is already kept with a signature is not signed again.
     pub async fn keep_receipt(
         &self,
         run: Option<&RunId>,

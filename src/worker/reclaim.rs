@@ -1,5 +1,4 @@
-//! What is done about a run that an earlier life of the runner left: its processes are ended, its work is salvaged, its
-//! worktree removed.
+//! Reclaims a run that an earlier process of the runner left: stops its processes, salvages its work and removes its worktree.
 
 use std::path::PathBuf;
 
@@ -11,7 +10,7 @@ use crate::domain::usage::Usage;
 use crate::launcher::Leftover;
 use crate::workspace::{Workspaces, Worktree};
 
-/// A run that nobody watched to its end.
+/// A run that was not watched to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReclaimOrder {
     pub run: RunId,
@@ -21,15 +20,15 @@ pub struct ReclaimOrder {
     pub worktree: Option<PathBuf>,
 }
 
-/// What was found of it.
+/// What was found of the run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reclaimed {
-    /// Processes that were still there.
+    /// How many processes were still there.
     pub killed: usize,
     pub salvage: Option<Salvage>,
-    /// The worktree is gone, or there was none.
+    /// Whether the worktree is gone, or there was none.
     pub removed: bool,
-    /// All that the run spent, told or not.
+    /// Everything that the run spent, whether it was reported before or not.
     pub spent: Option<Usage>,
     /// The branch's head as it is now.
     pub head: Option<CommitId>,
@@ -38,10 +37,10 @@ pub struct Reclaimed {
 }
 
 impl Worker {
-    /// Does it again without harm when it is called twice.
+    /// Reclaims what is left of a run. It can be called again without harm.
     pub async fn reclaim(&self, order: &ReclaimOrder) -> Reclaimed {
         let swept = self.launcher.sweep(&[Leftover { run: order.run.clone(), process: order.process }]).await;
-        // Its desk answers nobody any more.
+        // Its desk is not served any more.
         let _ = std::fs::remove_file(super::desk::socket_of(&self.sockets, &order.run));
         let spent = spent_file::spent(&super::spent_path(&self.state_dir, &order.run));
         let mut reclaimed = Reclaimed { killed: swept.killed, spent, ..Reclaimed::default() };
@@ -50,7 +49,7 @@ impl Worker {
             return Reclaimed { removed: true, ..reclaimed };
         };
         reclaimed.head = workspaces.branch_head(&order.branch).await.ok().flatten();
-        // Saved already, by a life that ended before it could say so.
+        // An earlier process may have saved the work and stopped before it could record that.
         reclaimed.salvage = workspaces.salvaged(&order.run).await.ok().flatten();
         let Some(path) = order.worktree.clone().or(made_but_not_told(workspaces, &order.run).await) else {
             return Reclaimed { removed: true, ..reclaimed };
@@ -71,7 +70,7 @@ impl Worker {
             warning: None,
         };
         if workspaces.is_detached(&worktree) {
-            // A mere look at a commit, whose contents are nobody's to keep.
+            // The worktree of a review; nothing in it is to be kept.
             match workspaces.discard_detached(&worktree).await {
                 Ok(()) => reclaimed.removed = true,
                 Err(error) => reclaimed.trouble = Some(error.to_string()),
@@ -89,7 +88,7 @@ impl Worker {
     }
 }
 
-/// A run that died while its worktree was being made never told where it is; the workspace's own records know.
+/// Finds the worktree of a run that stopped while its worktree was being made, before it could report the path.
 async fn made_but_not_told(workspaces: &Workspaces, run: &RunId) -> Option<PathBuf> {
     let listed = workspaces.list().await.ok()?;
     listed.into_iter().find(|listed| listed.worktree.run == *run).map(|listed| listed.worktree.path)

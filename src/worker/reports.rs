@@ -1,12 +1,12 @@
-//! When the chatter of a live agent is reported. Spending is told at once, for the budget's sake; the rest twice a second.
+//! Decides when a live agent's activity is reported: spending at once, because of the budget, the rest twice a second.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Chatter is reported this often.
+/// How often activity is reported.
 const EVERY: Duration = Duration::from_millis(500);
-/// Spending, at most this often: a flood of it costs twenty reports a second.
+/// The least time between two reports of spending, so that many of them cause at most twenty reports a second.
 const SPENDING_EVERY: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl Reports {
         self.due
     }
 
-    /// Something worth counting was spent: the next report is due now, or as soon as may be.
+    /// Takes in that something was spent: the next report is due now, or as soon as the limit allows.
     pub fn spent(&mut self, now: Instant) {
         let soonest = self.last.map_or(now, |last| (last + SPENDING_EVERY).max(now));
         self.due = self.due.min(soonest);

@@ -1,6 +1,6 @@
-//! The reviewer's own profile: a file of the user's that says how to review, by the name that `review.agent` gives.
+//! The reviewer's profile: a file of the user's that says how to review. `review.agent` gives its name.
 //!
-//! It is read from the user's own work tree and home, never from the tree under review: a change must not choose its judge.
+//! It is read from the user's own work tree and home, never from the tree under review, because a change must not choose its own reviewer.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use crate::config::worker::Runtime;
 
-/// A profile longer than this is not a profile.
+/// The size limit of a profile in bytes. Longer files are ignored.
 const LONGEST: u64 = 256 << 10;
 
-/// Where agents of this kind keep such files, the nearest first.
+/// Returns the files that may hold the profile, in the order of preference: the repository's first, then those in the user's home.
 pub fn places(runtime: Runtime, name: &str, repo: &Path, environment: &BTreeMap<String, String>) -> Vec<PathBuf> {
     let variable = |name: &str| environment.get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let home = |rest: &str| variable("HOME").map(|home| home.join(rest));
@@ -36,9 +36,9 @@ pub fn places(runtime: Runtime, name: &str, repo: &Path, environment: &BTreeMap<
     [Some(own)].into_iter().chain(theirs).flatten().map(|place| place.join(format!("{name}.md"))).collect()
 }
 
-/// The first of these files that is there.
+/// Returns the first of these files that exists and is not too long.
 pub fn file(runtime: Runtime, name: &str, repo: &Path, environment: &BTreeMap<String, String>) -> Option<PathBuf> {
-    // A name, not a path.
+    // Only a plain name is accepted, not a path.
     if name.is_empty() || name.contains(['/', '\\']) || name.starts_with('.') {
         return None;
     }
@@ -46,7 +46,7 @@ pub fn file(runtime: Runtime, name: &str, repo: &Path, environment: &BTreeMap<St
     places(runtime, name, repo, environment).into_iter().find(readable)
 }
 
-/// What it says, without its front matter.
+/// Returns the text of the profile without its front matter. `None` if there is no such file or it is empty.
 pub fn profile(
     runtime: Runtime,
     name: Option<&str>,

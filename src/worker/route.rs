@@ -13,7 +13,7 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// `default` is for a route of a version that knew other runtimes.
+    /// Converts a route. `default` is the runtime for a route whose runtime this version does not know.
     pub fn of(route: &Route, default: Runtime) -> Self {
         Self {
             runtime: Runtime::ALL.into_iter().find(|runtime| runtime.name() == route.runtime).unwrap_or(default),

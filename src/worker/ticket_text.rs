@@ -1,4 +1,4 @@
-//! How a ticket looks to a worker that asks for it: who wrote what, and only the words that count.
+//! How a ticket is shown to a worker: who wrote what, and texts of untrusted people fenced or left out.
 
 use std::fmt::Write;
 
@@ -9,13 +9,13 @@ use crate::domain::comment::{Author, Comment, TrustLevel};
 use crate::domain::job::HumanMessage;
 use crate::domain::ticket::Ticket;
 
-/// Whose words are shown.
+/// Whose texts are shown to the worker.
 #[derive(Debug, Clone)]
 pub struct Audience {
     pub trusted: Vec<TrustLevel>,
     pub trusted_accounts: Vec<String>,
     pub untrusted: UntrustedText,
-    /// Whoever counts and puts one of these on has read the ticket's text.
+    /// The labels that let a ticket in. A trusted person who sets one of them vouches for the ticket's text as it is then.
     pub labels: Vec<String>,
 }
 
@@ -30,7 +30,8 @@ impl Audience {
         author.ourselves || (author.trust != TrustLevel::Bot && (self.trusted.contains(&author.trust) || named()))
     }
 
-    /// Whether the ticket's own text counts: by its author, or by whoever let it in as it stands.
+    /// Whether the ticket's own text is trusted: because of its author, or because a trusted person set one of the labels or assigned the
+    /// ticket, and nobody untrusted has changed the text since.
     fn trusts_text_of(&self, ticket: &Ticket) -> bool {
         let history = &ticket.history;
         let is_let_in = || {
@@ -40,7 +41,7 @@ impl Audience {
         ticket.author.as_ref().is_none_or(|author| self.trusts(author)) || is_let_in()
     }
 
-    /// The ticket's own text, if it may be shown.
+    /// Returns the ticket's own text. `None` if it is empty or must not be shown.
     pub fn text_of<'a>(&self, ticket: &'a Ticket) -> Option<&'a str> {
         let text = ticket.description.as_deref().map(str::trim).filter(|text| !text.is_empty());
         text.filter(|_| self.trusts_text_of(ticket) || self.untrusted == UntrustedText::Fence)
@@ -51,7 +52,7 @@ impl Audience {
     }
 }
 
-/// The ticket in full.
+/// Returns the whole ticket.
 pub fn whole(ticket: &Ticket, words: &[HumanMessage], audience: &Audience) -> Shown {
     let mut text = format!("# {}: {}\n\nState: {}\n", ticket.key, ticket.title, ticket.state);
     if !ticket.labels.is_empty() {
@@ -80,7 +81,7 @@ pub fn whole(ticket: &Ticket, words: &[HumanMessage], audience: &Audience) -> Sh
     Shown { text, data }
 }
 
-/// Only what was said since the last look.
+/// Returns only what was said since the last look.
 pub fn news(comments: &[&Comment], words: &[HumanMessage], audience: &Audience) -> Shown {
     let comments: Vec<&Comment> = comments.iter().copied().filter(|comment| audience.shows(&comment.author)).collect();
     let data = json!({
@@ -108,7 +109,7 @@ fn say_all(text: &mut String, comments: &[&Comment], words: &[HumanMessage], aud
     }
 }
 
-/// Words that do not count are data, not instructions.
+/// Writes a text. An untrusted one is fenced and marked as data, not instructions.
 fn say(text: &mut String, body: &str, trusted: bool) {
     if trusted {
         let _ = writeln!(text, "{body}");

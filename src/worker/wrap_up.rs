@@ -1,5 +1,5 @@
-//! What happens after a run, whichever way it ended: the process tree is gone, git is looked at, the work is put where
-//! it is safe, and only then the workspace goes.
+//! What happens after a run, however it ended: makes sure that the process tree is gone, reads from git what was done, saves the work, and
+//! only then removes the workspace.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::workspace::directory::DirectoryWorkspace;
 use crate::workspace::hooks::Hook;
 use crate::workspace::{WorkStatus, Workspaces, Worktree};
 
-/// An agent whose work is over gets this long to leave by itself.
+/// How long an agent whose work is over may take to exit by itself.
 pub const PATIENCE: Duration = Duration::from_secs(2);
 const TRACKER_LIMIT: Duration = Duration::from_secs(15);
 
@@ -70,7 +70,7 @@ impl WorkspaceInUse {
     }
 }
 
-/// How the run went as far as anybody outside git can tell.
+/// How the run went as far as can be told without git.
 #[derive(Debug, Default)]
 pub enum Outcome {
     #[default]
@@ -79,7 +79,7 @@ pub enum Outcome {
     Killed(StopReason),
 }
 
-/// What the conversation left.
+/// The result of the conversation.
 #[derive(Debug, Default)]
 pub struct RunResult {
     pub outcome: Outcome,
@@ -90,11 +90,11 @@ pub struct RunResult {
     pub turns: u32,
     /// What the agent said in its last turn.
     pub said: Option<String>,
-    /// As it was last read during the run.
+    /// The ticket as it was last read during the run.
     pub ticket: Option<Ticket>,
-    /// The process tree is known to be gone.
+    /// Whether the process tree is known to be gone.
     pub gone: bool,
-    /// Where the repository in a directory stood when the agent began.
+    /// The head of the repository in a directory when the agent began.
     pub head_before: Option<CommitId>,
 }
 
@@ -119,7 +119,8 @@ impl RunResult {
     }
 }
 
-/// What was declared counts first, then how the conversation ended, then the exit code. A stop from outside is a stop.
+/// Combines how the conversation ended with what was declared. A declared failure is a failure; another declaration makes up for a failed
+/// end. A stop from outside stays a stop.
 pub fn outcome(end: End, declared: Option<&Declared>) -> Outcome {
     let outcome = match end {
         End::TurnsOver | End::Exited { exit: Exit::Code(0), .. } => Outcome::Normal,
@@ -140,7 +141,7 @@ pub fn outcome(end: End, declared: Option<&Declared>) -> Outcome {
     }
 }
 
-/// Sees to the process tree, the work and the workspace, and writes the report.
+/// Makes sure that the process tree is gone, saves the work, removes the workspace, and returns the report.
 pub async fn settle(worker: &Worker, order: &RunOrder, place: &WorkspaceInUse, result: RunResult) -> RunReport {
     let leftover = Leftover { run: order.run.clone(), process: None };
     let swept = worker.launcher.sweep(&[leftover]).await;
@@ -154,7 +155,7 @@ pub async fn settle(worker: &Worker, order: &RunOrder, place: &WorkspaceInUse, r
         }
         (WorkspaceInUse::Directory(directory), Workplace::Directories(directories)) => {
             match directories.discard_half_filled(directory).await {
-                // There is nothing that `after_run` could run in.
+                // The directory is gone, so `after_run` has nothing to run in.
                 Ok(true) => return result.bare_report(),
                 Ok(false) => {}
                 Err(error) => {
@@ -184,7 +185,7 @@ struct Settlement<'a> {
     order: &'a RunOrder,
     workspaces: &'a Workspaces,
     worktree: &'a Worktree,
-    /// Something could not be killed: its tree stays.
+    /// Whether a process could not be killed; its worktree stays then.
     alive: bool,
 }
 
@@ -217,7 +218,7 @@ impl Settlement<'_> {
         match self.workspaces.salvage(&self.worktree.path, &self.order.run).await {
             Ok(salvage) => report.salvage = salvage,
             Err(error) => {
-                // Nothing is deleted that is not safe.
+                // Nothing is deleted that is not saved.
                 tracing::error!(run_id = %self.order.run, path = %self.worktree.path.display(), error = %error,
                     "the work could not be salvaged; its worktree stays");
                 report.kept_worktree = Some(self.worktree.path.clone());
@@ -231,7 +232,7 @@ impl Settlement<'_> {
         report
     }
 
-    /// The end of a review: what it said is all that is kept of it.
+    /// Ends a review: only what the reviewer said is kept.
     async fn throw_away(&self, mut result: RunResult) -> RunReport {
         let said = result.said.take();
         let mut report = RunReport { said, ..result.bare_report() };
@@ -259,7 +260,7 @@ impl Settlement<'_> {
         }
     }
 
-    /// Brings uncommitted work of a run that went well onto its branch.
+    /// Commits the uncommitted work of a successful run to its branch. Fails if `workspace.on_dirty` is `fail`.
     async fn take_in(&self, result: &RunResult, work_status: &mut Option<WorkStatus>) -> Result<(), RunFailure> {
         let blocked = matches!(result.declared, Some(Declared::Blocked { .. }));
         let Some(found) = work_status.as_ref() else { return Ok(()) };
@@ -276,7 +277,7 @@ impl Settlement<'_> {
         Ok(())
     }
 
-    /// A new commit, evidence, a declared result or a ticket that moved on.
+    /// Whether the run achieved something: a new commit, evidence, a declared result or a ticket that moved on.
     async fn progressed(&self, result: &RunResult, work_status: Option<&WorkStatus>) -> bool {
         if result.declared.is_some() || !result.evidence.is_empty() {
             return true;
@@ -297,7 +298,7 @@ impl Settlement<'_> {
         })
     }
 
-    /// Claims in the evidence that git does not bear out.
+    /// Returns the claims in the evidence that contradict what git shows.
     async fn contradicted(&self, report: &RunReport) -> Vec<String> {
         let Some(head) = report.head.as_ref().filter(|_| !report.evidence.is_empty()) else { return Vec::new() };
         match self.workspaces.changes(&self.worktree.base, head).await {
@@ -328,7 +329,7 @@ impl Settlement<'_> {
         }
         log_hook(self.worker, self.order, Hook::BeforeRemove, &self.worktree.path).await;
         match self.workspaces.remove(self.worktree).await {
-            // A hook may have left something after the first look.
+            // A hook may have left changes after the first salvage.
             Ok(removal) => report.salvage = removal.salvage.or(report.salvage.take()),
             Err(error) => {
                 tracing::error!(run_id = %self.order.run, path = %self.worktree.path.display(), error = %error,
@@ -339,7 +340,7 @@ impl Settlement<'_> {
     }
 }
 
-/// Hooks after the run change nothing about its outcome.
+/// Runs a hook after the run. A failure is logged and does not change the run's outcome.
 async fn log_hook(worker: &Worker, order: &RunOrder, hook: Hook, workspace: &Path) {
     if let Err(error) = worker.hook(hook, order, workspace).await {
         tracing::warn!(run_id = %order.run, error = %error, "a hook failed");

@@ -1,5 +1,5 @@
-//! Walks the front matter along the schema: checks every value, says everything that is wrong at once, and gives plain
-//! data that the settings deserialize from without a complaint.
+//! Walks the front matter along the schema: checks every value, reports all errors at once, and returns plain data that the settings
+//! deserialize from without errors.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,14 @@ use crate::config::foreign::{self, Becomes};
 use crate::config::tracker::TrackerKind;
 use crate::config::wire::{FORMAT_DURATION, FORMAT_PATH, FORMAT_SECRET};
 
-/// What a walk gives.
+/// The result of a walk.
 #[derive(Debug)]
 pub struct Checked {
-    /// Without nulls, without what is wrong; variables, paths and durations resolved.
+    /// The data without nulls and without invalid values; variables, paths and durations are resolved.
     pub data: Json,
     pub errors: Vec<Finding>,
     pub warnings: Vec<Finding>,
-    /// Which variable a key's value came from.
+    /// The variable that a key's value came from, by key.
     pub from_env: BTreeMap<String, String>,
 }
 
@@ -43,12 +43,12 @@ pub fn check(root: &Node, schema: &Json, source: &Source, expander: &Expander) -
 struct Walk<'a> {
     source: &'a Source,
     expander: &'a Expander<'a>,
-    /// Whose keys `tracker.provider` has.
+    /// The tracker in use, which decides the valid keys of `tracker.provider`. `None` if `tracker.kind` is missing or unknown.
     tracker: Option<TrackerKind>,
     errors: Vec<Finding>,
     warnings: Vec<Finding>,
     from_env: BTreeMap<String, String>,
-    /// Inside a map whose bad entries are only left out.
+    /// Whether the walk is inside a map whose invalid entries are left out with a warning.
     lenient: bool,
 }
 
@@ -150,7 +150,7 @@ impl Walk<'_> {
     fn word(&mut self, node: &Node, words: &[&str], path: &str) -> Option<Json> {
         let text = match &node.value {
             Value::Text(text) => text.clone(),
-            // `off` is a word of ours, and YAML's word for false.
+            // `off` is one of the allowed words, but YAML reads it as false.
             Value::Bool(false) if words.contains(&"off") => "off".to_owned(),
             Value::Bool(flag) => flag.to_string(),
             _ => {
@@ -193,7 +193,7 @@ impl Walk<'_> {
             }
         };
         match self.expander.secret(&text) {
-            // Not a secret, but the name of who keeps it.
+            // `gh` is no secret: it says that the `gh` program keeps the token.
             Expanded::Plain(value) if value == "gh" && path.ends_with(".token") => Some(Json::String(value)),
             Expanded::Plain(value) => {
                 if path.starts_with("tracker.") || path.starts_with("server.") || path.starts_with("polling.") {
@@ -253,8 +253,8 @@ impl Walk<'_> {
         }
     }
 
-    /// A key that is not in the schema. Where it might be meant to be one of ours, it is an error: what it should have
-    /// limited or forbidden must not pass.
+    /// Reports a key that is not in the schema. If it may be a misspelt key of Dirigent's, it is an error, because the limit or prohibition
+    /// that it should have set would be missing.
     fn unknown_key(&mut self, entry: &Entry, parent: &str, known: &[&str]) {
         let key = shortened(&entry.key);
         let path = if parent.is_empty() { key.clone() } else { format!("{parent}.{key}") };
@@ -293,7 +293,8 @@ impl Walk<'_> {
         }
     }
 
-    /// A key under `tracker.provider` that the tracker in use does not have. Said here, whatever becomes of it.
+    /// Whether a key under `tracker.provider` does not belong to the tracker in use. Reports such a key as a warning, or as an error if it
+    /// looks misspelt.
     fn is_another_trackers(&mut self, entry: &Entry) -> bool {
         let Some(kind) = self.tracker else { return false };
         let (key, known) = (shortened(&entry.key), kind.provider_keys());
@@ -340,12 +341,12 @@ impl Walk<'_> {
     }
 }
 
-/// The path as its author wrote it.
+/// Returns the path as its author wrote it.
 fn shown<'a>(node: &'a Node, path: &'a str) -> &'a str {
     node.written_as.as_deref().unwrap_or(path)
 }
 
-/// The known word that is closest to what was written, if any is close.
+/// Returns the known word that is closest to what was written. `None` if none is close.
 pub fn nearest<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
     let written = written.to_lowercase().replace('-', "_");
     known
@@ -359,8 +360,7 @@ pub fn nearest<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
         .map(|(_, word)| word)
 }
 
-/// One or two wrong keystrokes away from a known word, or a longer or shorter form of it; a word of its own is further
-/// away.
+/// Whether the key looks like a misspelt known word: one or two wrong keystrokes away, or a longer or shorter form of it.
 fn is_a_slip(written: &str, known: &[&str]) -> bool {
     let allowed = if written.len() < 5 { 1 } else { 2 };
     let written = written.to_lowercase().replace('-', "_");
@@ -370,7 +370,7 @@ fn is_a_slip(written: &str, known: &[&str]) -> bool {
     })
 }
 
-/// Nobody reads a key of a hundred thousand characters, and comparing it takes its time.
+/// Truncates a very long key, which nobody would read and which takes long to compare.
 fn shortened(key: &str) -> String {
     const LONGEST: usize = 80;
     match key.char_indices().nth(LONGEST) {
@@ -383,7 +383,7 @@ fn known_to_a_tracker(key: &str) -> bool {
     TrackerKind::ALL.into_iter().any(|kind| kind.provider_keys().contains(&key))
 }
 
-/// A value that is passed on unchanged.
+/// Converts a value without checking it.
 fn plain(node: &Node) -> Json {
     match &node.value {
         Value::Null => Json::Null,

@@ -1,5 +1,5 @@
-//! Other spellings of the same settings: Symphony's, pi-symphony's flat one, and aliases. Rewrites the tree into ours;
-//! every value keeps its place in the file and the path it was written under.
+//! Accepts other spellings of the same settings: Symphony's, pi-symphony's flat one, and aliases. Rewrites the tree into Dirigent's
+//! spelling; every value keeps its place in the file and the path it was written under.
 
 use super::tree::{Entry, Node, Value};
 use crate::config::foreign::{Becomes, FOREIGN};
@@ -25,7 +25,7 @@ pub fn normalise(root: &mut Node) {
     }
 }
 
-/// `tracker.api_key` and its like belong under `tracker.provider`.
+/// Moves `tracker.api_key` and similar keys to `tracker.provider`.
 fn flat_tracker_keys(root: &mut Node) {
     let Some(tracker) = root.get_mut("tracker") else { return };
     let kinds = [TrackerKind::Tk, TrackerKind::Github, TrackerKind::Linear];
@@ -41,7 +41,7 @@ fn flat_tracker_keys(root: &mut Node) {
     }
 }
 
-/// Moves a key to where we keep it, unless it is written there as well.
+/// Moves a key to its place in Dirigent's spelling, unless that place is taken.
 fn alias(root: &mut Node, (from_section, from_key): (&str, &str), (to_section, to_key): (&str, &str)) {
     let taken = root.get(to_section).is_some_and(|section| section.get(to_key).is_some());
     if taken {
@@ -62,7 +62,7 @@ fn words(root: &mut Node, section: &str, key: &str, spellings: &[(&str, &str)]) 
     }
 }
 
-/// `model: {provider, model_id}` becomes `model` and `model_provider`.
+/// Splits `model: {provider, model_id}` into `model` and `model_provider`.
 fn split_model(owner: &mut Node) {
     let Some(model) = owner.get_mut("model") else { return };
     let provider = model.remove("provider");
@@ -75,7 +75,7 @@ fn split_model(owner: &mut Node) {
     }
 }
 
-/// Puts `entry` into the map under `key`, which is made where there is none, at the place of what moves into it.
+/// Puts `entry` into the map under `key`. If there is no such map, it is made, at the place of the entry.
 fn put(owner: &mut Node, key: &str, entry: Entry) {
     if owner.entry(key).is_none_or(|existing| existing.node.is_null()) {
         owner.remove(key);

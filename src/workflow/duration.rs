@@ -1,6 +1,7 @@
 //! Durations as people write them: `30s`, `5m`, `2h`, `1h30m`, `250ms`, `1d`.
 
-/// Whole milliseconds; `None` where the text is not a duration, or too long a one.
+/// Returns the duration in whole milliseconds; a bare number counts as milliseconds. `None` if the text is no duration or the value is too
+/// large.
 pub fn parse_millis(text: &str) -> Option<i64> {
     let text = text.trim();
     if let Ok(millis) = text.parse::<i64>() {

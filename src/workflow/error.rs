@@ -1,4 +1,4 @@
-//! What is wrong with a workflow file, for people: file, line, column, key, what was found, what is allowed.
+//! Errors and warnings about a workflow file, for people: file, line, column, key, what was found, what is allowed.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use super::tree::Place;
 const LONGEST_SENTENCE: usize = 600;
 const LONGEST_LINE: usize = 2000;
 
-/// Each variant is one of the classes that tools and people can rely on; see [`WorkflowError::class`].
+/// Why a workflow file cannot be used. Each variant belongs to one of the stable classes of [`WorkflowError::class`].
 #[derive(Debug, Error)]
 pub enum WorkflowError {
     #[error("there is no workflow file at {}", .path.display())]
@@ -39,7 +39,7 @@ pub enum WorkflowError {
     TemplateFile(#[from] TemplateFileError),
 }
 
-/// A prompt or comment that cannot be rendered. Fails one attempt, never the service.
+/// A prompt or comment that cannot be rendered. It fails one attempt, never the runner.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{origin}{}: {message}", .line.map(|line| format!(":{line}")).unwrap_or_default())]
 pub struct RenderError {
@@ -66,7 +66,7 @@ impl WorkflowError {
         }
     }
 
-    /// Every single finding; empty where the file could not even be read.
+    /// Returns all findings; empty if the file could not even be read.
     pub fn findings(&self) -> &[Finding] {
         match self {
             Self::Parse(finding) | Self::NotAMap(finding) | Self::TemplateParse(finding) => {
@@ -128,10 +128,10 @@ impl Diagnostic for WorkflowError {
     }
 }
 
-/// One thing that is wrong or doubtful, where it is, and what to do about it. Also used for warnings.
+/// One error or warning: what is wrong, where it is, and what to do about it.
 #[derive(Debug, Clone)]
 pub struct Finding {
-    /// The key's full path; empty where it is not about a key.
+    /// The key's full path; empty if the finding is not about a key.
     pub key: String,
     pub message: String,
     pub hint: Option<String>,
@@ -139,7 +139,7 @@ pub struct Finding {
     pub source: Source,
 }
 
-/// The text that places refer to, without its secrets.
+/// The text that places refer to, with its secrets masked.
 #[derive(Debug, Clone)]
 pub struct Source(Arc<NamedSource<String>>);
 
@@ -150,7 +150,7 @@ impl Source {
 }
 
 impl Finding {
-    /// What does not lie in the file was given on the command line.
+    /// Makes a finding about a key. A place outside of the file means that the key was given with `--set`.
     pub fn at(key: &str, place: Place, message: String, hint: Option<String>, source: &Source) -> Self {
         let place = place.in_file();
         let message = if place.is_some() { message } else { format!("--set: {message}") };
@@ -161,7 +161,7 @@ impl Finding {
         self.place.map(|place| place.line)
     }
 
-    /// The line of the file, and what is there.
+    /// Returns the line number and the message.
     pub fn brief(&self) -> String {
         match self.line() {
             Some(line) => format!("line {line}: {}", self.sentence()),
@@ -169,7 +169,7 @@ impl Finding {
         }
     }
 
-    /// The message, short enough to be one. A key may have a hundred thousand characters.
+    /// Returns the message, shortened in its middle if it is very long. A key may have a hundred thousand characters.
     fn sentence(&self) -> String {
         let length = self.message.chars().count();
         if length <= LONGEST_SENTENCE {
@@ -181,7 +181,7 @@ impl Finding {
         format!("{begin}[{} characters are left out]{end}", length - 2 * part)
     }
 
-    /// Whether the lines around the place are of a length that can be drawn; the drawing panics where they are not.
+    /// Whether the lines around the place are short enough to be drawn; the drawing panics on very long lines.
     fn can_be_drawn(&self) -> bool {
         let Some(place) = self.place else { return false };
         let text = self.source.0.inner();
@@ -229,10 +229,10 @@ impl Diagnostic for Finding {
     }
 }
 
-/// The same text, byte for byte as long, with what looks like a secret's value starred out.
+/// Replaces what looks like a secret's value by asterisks. The length in bytes stays the same.
 fn mask_secrets(text: &str) -> String {
     let mut masked = String::with_capacity(text.len());
-    // The indentation of a secret that is written as a block below its key.
+    // The indentation of the key whose secret is written as a block below it.
     let mut block: Option<usize> = None;
     for line in text.split_inclusive('\n') {
         let body = line.trim_end_matches(['\r', '\n']);

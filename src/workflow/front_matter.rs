@@ -1,4 +1,4 @@
-//! Reads a workflow file and takes it apart: front matter as a tree, body as text. The only place that knows YAML.
+//! Reads a workflow file and splits it: the front matter becomes a tree, the body stays text. Only this module knows YAML.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -6,11 +6,11 @@ use std::path::Path;
 use super::error::{Finding, Source, WorkflowError};
 use super::tree::{Node, Place, Value};
 
-/// A workflow file taken apart.
+/// A workflow file, split into front matter and body.
 #[derive(Debug, Clone)]
 pub struct WorkflowDocument {
     pub front_matter: Node,
-    /// Trimmed.
+    /// The text after the front matter, trimmed.
     pub body: String,
     /// The line of the file that the body starts on, counted from 1.
     pub body_line: usize,
@@ -19,7 +19,7 @@ pub struct WorkflowDocument {
 }
 
 impl WorkflowDocument {
-    /// The whole of a line, counted from 1.
+    /// Returns the place of a whole line, counted from 1.
     pub fn line(&self, line: usize) -> Place {
         let before: usize = self.text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
         let len = self.text[before..].lines().next().map_or(0, str::len);
@@ -27,7 +27,7 @@ impl WorkflowDocument {
     }
 }
 
-/// The file's bytes as they are, for hashing and comparing.
+/// Returns the bytes of the workflow file, for parsing, hashing and comparing.
 pub fn read(path: &Path) -> Result<Vec<u8>, WorkflowError> {
     if path.is_dir() {
         return Err(WorkflowError::Directory { path: path.to_owned() });
@@ -73,14 +73,14 @@ fn without_front_matter(text: &str, source: Source) -> WorkflowDocument {
     WorkflowDocument { front_matter: Node::empty_map(), body, body_line, source, text: text.to_owned() }
 }
 
-/// The text from `start`, trimmed, and the line it begins on.
+/// Returns the text from `start`, trimmed, and the line it begins on.
 fn trimmed(text: &str, start: usize) -> (String, usize) {
     let rest = &text[start..];
     let body_start = start + (rest.len() - rest.trim_start().len());
     (rest.trim().to_owned(), text[..body_start].matches('\n').count() + 1)
 }
 
-/// `text` begins with the opening `---`, so that positions are those of the file.
+/// Parses the front matter. `text` includes the opening `---`, so that positions are those of the file.
 fn parse_yaml(text: &str, source: &Source) -> Result<Node, WorkflowError> {
     let node: Node =
         serde_saphyr::from_str(text).map_err(|error| WorkflowError::Parse(yaml_finding(&error, text, source)))?;

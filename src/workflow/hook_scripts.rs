@@ -1,5 +1,5 @@
-//! The repository's own scripts in `.dirigent/hooks/`, by the event that their name says (docs/hooks.md). They are looked for when the
-//! workflow file is read, in the user's work tree: a change must not choose its judge.
+//! The repository's own scripts in `.dirigent/hooks/`, each for the event in its name (docs/hooks.md). They are looked up in the user's
+//! work tree when the workflow file is read, not in the tree of the change, because a change must not choose its own checks.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -9,16 +9,16 @@ use crate::config::gates::{HookScript, TASK_COMPLETED};
 use crate::config::problem::Problem;
 use crate::config::workspace::WorkspaceMode;
 
-/// The events of the contract that nothing calls a script for.
+/// Events of the contract for which this version calls no script.
 const NOT_CALLED: [&str; 2] = ["on_idle", "on_task_failed"];
-/// Those whose script would have to let work pass before it is merged.
+/// Events whose script would have to pass before a merge. This version does not call them.
 const GUARDS: [&str; 2] = ["on_wave_completed", "on_final"];
 
 pub fn folder(home: &Path) -> PathBuf {
     home.join(".dirigent/hooks")
 }
 
-/// What the settings know of them.
+/// Writes the scripts that were found into the settings.
 pub fn take_in(settings: &mut Settings) {
     let folder = folder(&settings.workspace.home);
     let worktrees = settings.workspace.mode == WorkspaceMode::Worktree;
@@ -27,7 +27,7 @@ pub fn take_in(settings: &mut Settings) {
     settings.gates.guards_without_caller = GUARDS.iter().filter(there).map(|name| (*name).to_owned()).collect();
 }
 
-/// Scripts that are there and that nothing calls, and those that stand in each other's way.
+/// Returns warnings about scripts that are never called, and about several scripts for one event.
 pub fn doubts(settings: &Settings) -> Vec<Problem> {
     let folder = folder(&settings.workspace.home);
     let mut doubts = Vec::new();
@@ -65,7 +65,7 @@ pub fn doubts(settings: &Settings) -> Vec<Problem> {
     doubts
 }
 
-/// The scripts of an event, the one that counts first.
+/// Returns the scripts for an event. The first one is the one that is called.
 fn scripts(folder: &Path, name: &str) -> Vec<HookScript> {
     let with = |ending: &str, program: Option<&str>| {
         let path = folder.join(format!("{name}{ending}"));
@@ -77,7 +77,7 @@ fn scripts(folder: &Path, name: &str) -> Vec<HookScript> {
     kinds.into_iter().filter_map(|(ending, program)| with(ending, program)).collect()
 }
 
-/// Changes when a script comes or goes.
+/// Returns a text that changes when a script appears or disappears.
 pub fn mark(settings: &Settings) -> String {
     let folder = folder(&settings.workspace.home);
     let all = [TASK_COMPLETED].into_iter().chain(NOT_CALLED).chain(GUARDS);

@@ -1,6 +1,6 @@
-//! What the workflow in force decides about how the work is done, in words for people: always in view beside the board.
+//! Describes for people how the workflow in force has the work done; shown beside the board at all times.
 //!
-//! Hooks are named, never quoted: a script may hold what is nobody's business.
+//! Hooks are listed by name and never quoted, because a script may contain something private.
 
 use crate::config::Settings;
 use crate::config::agent::OnRequest;
@@ -42,7 +42,7 @@ fn agents(settings: &Settings) -> String {
     format!("{at_once}, {} turns each, {} tries after failures", agent.max_turns, agent.max_retries)
 }
 
-/// The agent for most tickets first, then those for some.
+/// Describes the agents: the one for most tickets first, then those for some.
 fn models(settings: &Settings) -> String {
     let policy = settings.policy("", false);
     let Some((every, some)) = policy.agent.routes.split_last() else { return String::new() };
@@ -98,7 +98,7 @@ fn checks(settings: &Settings) -> String {
     parts.join("; ")
 }
 
-/// A gate without a name is called by its command; how that goes on is in the file.
+/// Returns the first line of a gate's title. A gate without a name has its whole command as its title.
 fn first_word_of(title: &str) -> &str {
     title.lines().next().unwrap_or_default()
 }

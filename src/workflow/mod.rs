@@ -1,6 +1,6 @@
 //! WORKFLOW.md: reads it, checks it, resolves it, renders its prompt and watches it for changes.
 //!
-//! What the keys mean and what they default to is in `config`; nothing here decides what happens to a ticket.
+//! The keys and their defaults are in `config`. Nothing here decides what happens to a ticket.
 
 pub mod check;
 pub mod dialects;
@@ -45,40 +45,41 @@ use front_matter::WorkflowDocument;
 use resolve::Expander;
 use tree::Node;
 
-/// A workflow file in force.
+/// A workflow file that was read and checked.
 #[derive(Debug, Clone)]
 pub struct Loaded {
-    /// Absolute.
+    /// The absolute path of the workflow file.
     pub path: PathBuf,
     pub settings: Settings,
     pub prompts: Prompts,
-    /// The prompt that was not understood: every attempt would fail with it. A start takes it, as Symphony does; a reload does not.
+    /// The error in the prompt, if it is not a valid template; every attempt would fail with it. The runner starts with such a file, as
+    /// Symphony does, but a reload rejects it.
     pub broken_prompt: Option<Finding>,
-    /// Doubts that do not keep anything from running.
+    /// Problems that do not keep anything from running.
     pub warnings: Vec<Finding>,
-    /// Features that the file asks for and this version does not have. `run` refuses to start with any.
+    /// Features that the workflow file uses and this version does not have. `run` refuses to start with any.
     pub unavailable: Vec<Unavailable>,
     /// SHA-256 of the file's bytes and of what `--set` says, in hexadecimal.
     pub hash: String,
-    /// What `--set` says; a reload keeps it.
+    /// The settings from `--set`; a reload keeps them.
     pub overrides: Overrides,
     /// Every effective value and where it came from.
     pub values: Vec<EffectiveValue>,
 }
 
 impl Loaded {
-    /// The warnings without the name of the file: a line each, for screens that show little.
+    /// Returns the warnings without the name of the file, one line each, for small screens.
     pub fn brief_warnings(&self) -> Vec<String> {
         self.warnings.iter().map(Finding::brief).collect()
     }
 }
 
-/// Reads, checks and resolves a workflow file. All that is wrong with its settings is reported at once.
+/// Reads, checks and resolves a workflow file. All errors in its settings are reported at once.
 pub fn load(path: &Path, env: &Env) -> Result<Loaded, WorkflowError> {
     load_with(path, env, &Overrides::default())
 }
 
-/// The same with what `--set` says laid over the file.
+/// Does the same, with the settings from `--set` laid over the file.
 pub fn load_with(path: &Path, env: &Env, overrides: &Overrides) -> Result<Loaded, WorkflowError> {
     let bytes = front_matter::read(path)?;
     load_bytes(path, &bytes, env, overrides)
@@ -171,17 +172,17 @@ fn prompts(
     Ok(Prompts::new(&document.body, &origin, document.body_line - 1, templates))
 }
 
-/// The identity of a workflow file's content, as `doctor` records it.
+/// Returns the hash of a workflow file's content, as `doctor` records it.
 pub fn content_hash(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The identity of a workflow: its file's content, and what is laid over it.
+/// Returns the hash of a workflow: of its file's content and of what `--set` lays over it.
 pub fn identity(bytes: &[u8], overrides: &Overrides) -> String {
     content_hash(&[bytes, overrides.mark().as_slice()].concat())
 }
 
-/// What is wrong although every single value has its type. Findings that only follow from an earlier one are left out.
+/// Returns the problems of settings whose single values are all valid. Problems that only follow from an earlier finding are left out.
 fn semantic_findings(settings: &Settings, root: &Node, source: &Source, earlier: &[Finding]) -> Vec<Finding> {
     let mut problems = Vec::new();
     if root.at("tracker.kind").is_none() {
@@ -202,7 +203,7 @@ fn semantic_findings(settings: &Settings, root: &Node, source: &Source, earlier:
         .collect()
 }
 
-/// A problem with the place of its key in the file.
+/// Converts a problem into a finding at the place of its key in the file.
 fn finding_of(problem: Problem, root: &Node, source: &Source) -> Finding {
     let exact = root.at(&problem.path).map(|node| node.place);
     let place = exact.or_else(|| root.nearest_entry(&problem.path).map(|entry| entry.key_place));

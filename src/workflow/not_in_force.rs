@@ -1,5 +1,5 @@
-//! Keys that are accepted and do nothing: in this version, in this mode, or with this agent. Each one that a file writes
-//! is said, with the reason. Giving a key its effect means deleting its line here.
+//! Keys that are accepted and have no effect: in this version, in this mode, or with this agent. A warning with the reason is given for
+//! each one that a file contains. Giving a key its effect means deleting its line here.
 
 use super::error::{Finding, Source};
 use super::tree::{Entry, Node, Place, Value};
@@ -17,16 +17,16 @@ use crate::domain::phase::Phase;
 /// What decides whether a key has an effect.
 struct Scene<'a> {
     settings: &'a Settings,
-    /// The agents that a run can get.
+    /// The agents that runs may use.
     runtimes: Vec<Runtime>,
-    /// The forge in use. Where the file names none, a repository without a GitHub remote is taken for granted.
+    /// The forge in use. Where the file does not set one, a repository without a GitHub remote is assumed.
     forge: ForgeKind,
 }
 
 struct Rule {
     /// Full paths; `[]` stands for any place in a list, a `*` at the end for any key of the section.
     keys: &'static [&'static str],
-    /// `None` where the key has its effect after all.
+    /// Returns why the key has no effect, or `None` if it has one.
     why: fn(&Scene, &str) -> Option<&'static str>,
 }
 
@@ -50,7 +50,7 @@ const RULES: &[Rule] = &[
         why: |_, _| Some("every worker runs on this machine; `agent.max_concurrent_agents` counts them"),
     },
     Rule {
-        // What is as it is built in is in force; the check of the file refuses what is the opposite.
+        // A value that equals the built-in one is in force. The check of the file refuses a value that contradicts it.
         keys: &["orchestration.default_phase", "orchestration.passive_phases"],
         why: |s, path| {
             let written = &s.settings.orchestration;
@@ -122,7 +122,7 @@ const RULES: &[Rule] = &[
             "merge.rerun_failed_checks",
         ],
         why: |s, _| match s.forge {
-            // The remote decides, and it may be one of GitHub's.
+            // The remote decides which forge is used, and it may be GitHub's.
             ForgeKind::Local if s.settings.pr.forge.is_none() => None,
             ForgeKind::Github => None,
             ForgeKind::Local => Some(LOCAL_FORGE),
@@ -201,7 +201,7 @@ fn review(scene: &Scene, path: &str) -> Option<&'static str> {
     match path {
         "review.bots" => match scene.forge {
             ForgeKind::Github => None,
-            // The remote decides, and it may be one of GitHub's.
+            // The remote decides which forge is used, and it may be GitHub's.
             ForgeKind::Local if scene.settings.pr.forge.is_none() => None,
             ForgeKind::Local => Some(LOCAL_FORGE),
             ForgeKind::None => Some(NO_PULL_REQUEST),
@@ -232,14 +232,14 @@ fn cost_cap(scene: &Scene, _: &str) -> Option<&'static str> {
     plain.then_some("a program of `exec` names neither cost nor tokens; `exec.events: jsonl` lets it")
 }
 
-/// Where a route names no runtime it is the worker's.
+/// Returns why a key of a route has no effect. A route without a runtime uses the worker's.
 fn routed(scene: &Scene, path: &str) -> Option<&'static str> {
     let index: usize = path.split(['[', ']']).nth(1)?.parse().ok()?;
     let route = scene.settings.agent.routing.get(index)?;
     not_told(route.runtime.unwrap_or(scene.settings.worker.runtime), path)
 }
 
-/// What an agent of this kind cannot be told when it starts.
+/// Returns why an agent of this kind cannot be given this setting. `None` if it can.
 fn not_told(runtime: Runtime, path: &str) -> Option<&'static str> {
     match (runtime, path.rsplit('.').next()?) {
         (Runtime::Acp, "model") => None,
@@ -253,7 +253,7 @@ fn not_told(runtime: Runtime, path: &str) -> Option<&'static str> {
 fn unused_runtime(scene: &Scene, path: &str) -> Option<&'static str> {
     let (section, key) = path.split_once('.')?;
     let runtime = Runtime::ALL.into_iter().find(|runtime| runtime.name() == section)?;
-    // The other agents take these over.
+    // The other agents inherit these.
     let inherited = runtime == Runtime::Codex && key.ends_with("_timeout_ms");
     (!inherited && !scene.runtimes.contains(&runtime)).then_some("no run uses this agent")
 }
@@ -270,14 +270,14 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// A key that is written and does nothing.
+/// A key that is written in the file and has no effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotInForce {
     pub key: String,
     pub why: &'static str,
 }
 
-/// Every key that is written and does nothing, in the order of the file.
+/// Returns every key that is written and has no effect, in the order of the file.
 pub fn not_in_force(settings: &Settings, root: &Node) -> Vec<NotInForce> {
     let scene = Scene::of(settings);
     let mut written = Vec::new();
@@ -290,14 +290,14 @@ pub fn not_in_force(settings: &Settings, root: &Node) -> Vec<NotInForce> {
     silent.collect()
 }
 
-/// Whether some rule speaks about a key, as the schema names it, or about all of what it is part of.
+/// Whether a rule covers this key of the schema, or a section that the key is in.
 pub fn is_spoken_about(key: &str) -> bool {
     let whole = key.match_indices('.').map(|(end, _)| &key[..end]).chain([key]);
     whole.into_iter().any(|part| RULES.iter().flat_map(|rule| rule.keys).any(|pattern| matches(pattern, part)))
 }
 
 impl NotInForce {
-    /// The warning, at the place of the key.
+    /// Returns the warning, at the place of the key.
     pub fn finding(&self, root: &Node, source: &Source) -> Finding {
         let entry = root.nearest_entry(&self.key);
         let shown = entry.and_then(|entry: &Entry| entry.node.written_as.as_deref()).unwrap_or(&self.key);
@@ -305,13 +305,13 @@ impl NotInForce {
         Finding::at(&self.key, place, format!("`{shown}` is not in force: {}", self.why), None, source)
     }
 
-    /// Whether an effective value is this key's, or part of it.
+    /// Whether an effective value belongs to this key or is part of it.
     pub fn concerns(&self, path: &str) -> bool {
         path.strip_prefix(self.key.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     }
 }
 
-/// Every path that is written and not null.
+/// Collects every path that is written and not null.
 fn collect(path: &str, node: &Node, out: &mut Vec<String>) {
     match &node.value {
         Value::Map(entries) => {

@@ -1,12 +1,12 @@
-//! `--set key.path=value`: settings of one invocation, laid over the file before it is checked. They are checked like the
-//! file's own, are part of its hash, and are never secrets: a command line is for everybody to read.
+//! `--set key.path=value`: settings of one invocation, laid over the file before it is checked. They are checked like the file's own and
+//! are part of its hash. Secrets are refused, because every user of the machine can read a command line.
 
 use super::tree::{Entry, Node, Place, Value};
 
-/// Secrets by the last word of their key.
+/// The last words of keys that hold secrets.
 const SECRETS: [&str; 5] = ["token", "tokens", "api_key", "private_key", "secret"];
 
-/// What `--set` says, in the order of the command line.
+/// The settings from `--set`, in the order of the command line.
 #[derive(Debug, Clone, Default)]
 pub struct Overrides(Vec<Override>);
 
@@ -38,7 +38,7 @@ impl Overrides {
         words.iter().map(|word| Override::parse(word)).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Lays them over the tree; the last one wins.
+    /// Lays the settings over the tree; the last one wins.
     pub fn lay_over(&self, root: &mut Node) -> Result<(), OverrideError> {
         self.0.iter().try_for_each(|one| {
             let keys: Vec<&str> = one.path.split('.').collect();
@@ -47,9 +47,9 @@ impl Overrides {
         })
     }
 
-    /// What they add to the identity of the file; nothing where there are none.
+    /// Returns what the settings add to the hash of the file; empty if there are none.
     pub fn mark(&self) -> Vec<u8> {
-        // Where it is served changes nothing about the work.
+        // The port changes nothing about the work.
         let of_the_work = self.0.iter().filter(|one| one.path != "server.port");
         of_the_work.flat_map(|one| format!("\0--set {}={}", one.path, one.text).into_bytes()).collect()
     }
@@ -85,7 +85,7 @@ fn is_secret(path: &str) -> bool {
     SECRETS.contains(&last) || path == "worker.env" || path.starts_with("worker.env.") || path.contains(".tokens.")
 }
 
-/// Gives the value and all below it its place; says which key in it is a secret.
+/// Sets the place of the value and of everything below it to the command line. Returns the first key in it that is a secret.
 fn take_from_command_line(path: &str, node: &mut Node) -> Option<String> {
     node.place = Place::COMMAND_LINE;
     match &mut node.value {
@@ -99,7 +99,7 @@ fn take_from_command_line(path: &str, node: &mut Node) -> Option<String> {
     }
 }
 
-/// Puts the value at its path; says which key on the way is not a map.
+/// Puts the value at its path. The error is a key on the way that is not a map.
 fn put(root: &mut Node, keys: &[&str], value: Node) -> Result<(), String> {
     let [key, rest @ ..] = keys else { return Ok(()) };
     if root.entry(key).is_none_or(|entry| entry.node.is_null()) {

@@ -1,4 +1,4 @@
-//! What the settings say about places on this machine: paths that leave their folder, files that are not there.
+//! Checks the paths in the settings against this machine: paths that leave their folder, files that are missing.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::config::Settings;
 use crate::config::problem::Problem;
 use crate::config::tracker::TrackerKind;
 
-/// Paths that must not be where they are.
+/// Returns errors about paths that must not be where they are.
 pub fn problems(settings: &Settings) -> Vec<Problem> {
     let (file, repo) = (&settings.observability.agent_state_file, &settings.workspace.home);
     if canonical(file).starts_with(canonical(repo)) {
@@ -22,14 +22,14 @@ pub fn problems(settings: &Settings) -> Vec<Problem> {
     vec![Problem::new("observability.agent_state_file", message).with_help("name a file inside the repository")]
 }
 
-/// Files that something relies on and that are not there.
+/// Returns warnings about files that are needed and missing, or of no use.
 pub fn doubts(settings: &Settings) -> Vec<Problem> {
     let named = settings.pi.extension_paths.iter().enumerate();
     let extensions = named.filter_map(|(index, path)| extension_doubt(settings, index, path));
     extensions.chain(hook_scripts::doubts(settings)).collect()
 }
 
-/// An extension that is not there, or that wants what no worker gets.
+/// Returns a warning about an extension that is missing, or that needs a secret which no worker gets.
 fn extension_doubt(settings: &Settings, index: usize, path: &Path) -> Option<Problem> {
     const USE_INSTEAD: &str = "no worker gets Linear's key: remove it from the list; the agent asks Linear through the runner, with `tk api` \
                                in its shell";

@@ -1,17 +1,18 @@
-//! Which of the runner's folders belongs to a repository. The name is kept in the repository's git directory, so that a repository
-//! that was moved finds its state again; a copy carries the same name and does not get what is the original's.
+//! Finds the runner's folder for a repository. Its name is kept in the repository's git directory, so that a repository that was moved
+//! finds its state again. A copy of a repository contains the same name but does not get the original's folder.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::resolve::{Env, dirigent_home, path_mark};
 
-/// In the git directory: the name of the runner's folder.
+/// The file in the git directory that holds the name of the runner's folder.
 const IDENTITY: &str = "dirigent-id";
-/// In the runner's folder: where the repository is.
+/// The file in the runner's folder that holds the path of the repository.
 const PLACE: &str = "repo";
 
-/// A name for a repository's own folders. Two repositories of the same name do not share one.
+/// Returns a name for a repository's own folders: the kept one, else one made from its path. Two repositories with the same folder name do
+/// not share it.
 pub fn repo_mark(repo: &Path, env: &Env) -> String {
     kept(repo, env).unwrap_or_else(|| path_mark(repo))
 }
@@ -24,7 +25,7 @@ fn kept(repo: &Path, env: &Env) -> Option<String> {
     (!original_is_elsewhere).then_some(mark)
 }
 
-/// Only a name: whatever else stands there does not lead anywhere.
+/// Returns the name kept in the repository. Only a plain name is accepted, so the file cannot point elsewhere.
 fn named_in(repo: &Path) -> Option<String> {
     let text = std::fs::read_to_string(repo.join(".git").join(IDENTITY)).ok()?;
     let mark = text.trim();
@@ -32,7 +33,8 @@ fn named_in(repo: &Path) -> Option<String> {
     (!mark.is_empty() && !mark.starts_with('.') && mark.chars().all(plain)).then(|| mark.to_owned())
 }
 
-/// Writes down that `state_dir` is this repository's. A linked worktree or a bare repository is known by its path alone.
+/// Records that `state_dir` belongs to this repository. Does nothing for a linked worktree or a bare repository; those are known by their
+/// path alone.
 pub fn keep(repo: &Path, state_dir: &Path) -> io::Result<()> {
     let Some(mark) = state_dir.file_name().and_then(|name| name.to_str()) else { return Ok(()) };
     let git_dir = repo.join(".git");

@@ -1,5 +1,5 @@
-//! The only place that reads the environment: `$NAME`, `~`, relative paths, and the defaults that depend on where the
-//! workflow file lies or on other keys.
+//! The only place that reads the environment: `$NAME`, `~`, relative paths, and the defaults that depend on the workflow file's directory
+//! or on other keys.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -13,14 +13,14 @@ use super::tree::Node;
 use crate::config::tracker::TrackerKind;
 use crate::config::workspace::{ModeReason, is_url};
 
-/// The variables that a workflow file may name. Tests make their own.
+/// The variables that a workflow file may refer to. Tests make their own.
 #[derive(Debug, Clone, Default)]
 pub struct Env {
     vars: BTreeMap<String, String>,
 }
 
 impl Env {
-    /// The environment of this process, without what is not UTF-8.
+    /// Takes the environment of this process, without variables that are not UTF-8.
     pub fn of_process() -> Self {
         let vars =
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
@@ -31,7 +31,7 @@ impl Env {
         Self { vars: vars.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect() }
     }
 
-    /// An empty value counts as none.
+    /// Returns a variable's value. An empty value counts as none.
     fn get(&self, name: &str) -> Option<&str> {
         self.vars.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
@@ -40,13 +40,13 @@ impl Env {
         self.get("HOME").map(PathBuf::from)
     }
 
-    /// Everything, for the allow-list of a worker's environment.
+    /// Returns all variables, for the allow-list of a worker's environment.
     pub fn vars(&self) -> &BTreeMap<String, String> {
         &self.vars
     }
 }
 
-/// What became of a value that may name a variable.
+/// The result of expanding a value that may refer to a variable.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Expanded {
     Plain(String),
@@ -71,12 +71,12 @@ pub struct Expander<'a> {
 }
 
 impl<'a> Expander<'a> {
-    /// `dir` is absolute.
+    /// Makes an expander. `dir` must be absolute.
     pub fn new(env: &'a Env, dir: &'a Path) -> Self {
         Self { env, dir }
     }
 
-    /// `$NAME` as the whole value, else the text itself.
+    /// Expands a secret: `$NAME` as the whole value, else the text itself.
     pub fn secret(&self, text: &str) -> Expanded {
         match variable(text) {
             Some(name) => match self.env.get(name) {
@@ -88,7 +88,7 @@ impl<'a> Expander<'a> {
         }
     }
 
-    /// `$NAME`, `$NAME/rest`, `~`, `~/rest`, absolute, or relative to the workflow file.
+    /// Expands a path: `$NAME`, `$NAME/rest`, `~`, `~/rest`, absolute, or relative to the workflow file.
     pub fn path(&self, text: &str) -> Expanded {
         if is_url(text) {
             return Expanded::Plain(text.to_owned());
@@ -119,7 +119,7 @@ impl<'a> Expander<'a> {
     }
 }
 
-/// The name in `$NAME`, if the text is just that.
+/// Returns the name if the whole text is `$NAME` or `${NAME}`.
 fn variable(text: &str) -> Option<&str> {
     let name = text.trim().strip_prefix('$')?;
     let name = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name);
@@ -129,7 +129,7 @@ fn variable(text: &str) -> Option<&str> {
     valid.then_some(name)
 }
 
-/// Without `.` and `..`, by name alone.
+/// Removes `.` and `..` from a path, without looking at the disk.
 fn tidy(path: &Path) -> PathBuf {
     let mut tidy = PathBuf::new();
     for part in path.components() {
@@ -144,7 +144,7 @@ fn tidy(path: &Path) -> PathBuf {
     tidy
 }
 
-/// The real path of what exists, with the rest appended: symbolic links do not hide where a path leads.
+/// Returns the real path of the part that exists, with the rest appended, so that symbolic links do not hide where a path leads.
 pub fn canonical(path: &Path) -> PathBuf {
     let mut missing = Vec::new();
     let mut existing = path;
@@ -162,7 +162,7 @@ pub fn canonical(path: &Path) -> PathBuf {
     }
 }
 
-/// Fills in what depends on the place of the file or on other keys.
+/// Fills in the defaults that depend on the workflow file's directory, the environment or other keys.
 pub fn fill_defaults(data: Json, root: &Node, dir: &Path, env: &Env) -> (Json, Derived) {
     let mut data = Sections::of(data);
     let mut derived = Derived::default();
@@ -179,7 +179,7 @@ pub fn fill_defaults(data: Json, root: &Node, dir: &Path, env: &Env) -> (Json, D
         Some(url) => clone_place(env, url),
         None => canonical(&written.map_or_else(|| work_tree(dir), PathBuf::from)),
     };
-    // What people put down for us lies where they are, not in a clone that nobody opens.
+    // People's own files are beside the workflow file, not in a clone that nobody opens.
     let home = if derived.clone_of.is_some() { dir.to_owned() } else { repo.clone() };
     derived.home.clone_from(&home);
     data.set("workspace", "repo", json!(repo));
@@ -216,7 +216,7 @@ pub fn fill_defaults(data: Json, root: &Node, dir: &Path, env: &Env) -> (Json, D
     (data.into_json(), derived)
 }
 
-/// Where the file says nothing of access, the variables that GitHub's own tools read.
+/// Sets the board's token from the variables that GitHub's own tools read, if the workflow file configures no access.
 fn github_token(data: &mut Sections, env: &Env, derived: &mut Derived) {
     let mut provider = data.get("tracker", "provider").cloned().unwrap_or_else(|| json!({}));
     let Some(known) = provider.as_object_mut() else { return };
@@ -231,8 +231,8 @@ fn github_token(data: &mut Sections, env: &Env, derived: &mut Derived) {
     }
 }
 
-/// Where the file does not say it, the variables that Symphony reads; and `$NAME` where a name stands. A variable that is not set
-/// stays as it is written, so that it is found out: a scope that silently vanished would widen what runs.
+/// Sets Linear's access from the variables that Symphony reads, where the workflow file does not set it, and expands `$NAME` in scope keys.
+/// A variable that is not set stays as it is written, so that a check finds it: a scope that silently vanished would widen what runs.
 fn linear_access(data: &mut Sections, env: &Env, derived: &mut Derived) {
     let mut provider = data.get("tracker", "provider").cloned().unwrap_or_else(|| json!({}));
     let Some(known) = provider.as_object_mut() else { return };
@@ -252,7 +252,7 @@ fn linear_access(data: &mut Sections, env: &Env, derived: &mut Derived) {
     data.set("tracker", "provider", provider);
 }
 
-/// How we get into the forge: as it is written, else as into a board on GitHub, else by the environment.
+/// Returns the access to the forge: as written, else that of a board on GitHub, else from the environment.
 fn forge_access(data: &Sections, kind: TrackerKind, env: &Env) -> Json {
     let mut access = data.get("pr", "provider").cloned().unwrap_or_else(|| json!({}));
     let Some(written) = access.as_object_mut() else { return access };
@@ -276,21 +276,22 @@ fn forge_access(data: &Sections, kind: TrackerKind, env: &Env) -> Json {
     access
 }
 
-/// What was worked out rather than written or built in.
+/// What was derived from other values, instead of written or built in.
 #[derive(Debug, Default)]
 pub struct Derived {
     pub mode_reason: ModeReason,
-    /// The address that `workspace.repo` names.
+    /// The address in `workspace.repo`. `None` if that is a path.
     pub clone_of: Option<String>,
     /// The folder that holds `.dirigent/` and `.tickets/`.
     pub home: PathBuf,
-    /// `tracker.provider.agent_tool` is `write` because of the dialect that the file is written in.
+    /// Whether `tracker.provider.agent_tool` is `write` because the file is written for Symphony.
     pub agent_writes: bool,
-    /// Key → the key whose value it took over.
+    /// The source of a value, by key: another key, or a variable as `$NAME`.
     pub taken_from: BTreeMap<String, String>,
 }
 
-/// In a file written for Symphony the prompt has the agent move its ticket and comment on it. Whether this is one.
+/// Sets `agent_tool` to `write` in a file written for Symphony, whose prompt has the agent move its ticket and comment on it. Returns
+/// whether the file is one.
 fn agent_tool_by_dialect(data: &mut Sections, root: &Node) -> bool {
     let written = |path: &str| root.at(path).is_some_and(|node| !node.is_null());
     if written("tracker.provider.agent_tool") || written("orchestration.states") || written("pr") {
@@ -304,7 +305,7 @@ fn agent_tool_by_dialect(data: &mut Sections, root: &Node) -> bool {
     true
 }
 
-/// A file that fills its workspaces itself wants a plain directory.
+/// Chooses `workspace.mode` where it is not written: `directory` if the `after_create` hook clones a repository itself.
 fn workspace_mode(data: &mut Sections, root: &Node) -> ModeReason {
     if data.text("workspace", "mode").is_some() {
         return ModeReason::Written;
@@ -319,12 +320,12 @@ fn workspace_mode(data: &mut Sections, root: &Node) -> ModeReason {
     ModeReason::Default
 }
 
-/// The repository of a workflow file in `dir` that does not name one.
+/// Returns the repository of a workflow file in `dir` that does not set one.
 pub fn usual_repo(dir: &Path) -> PathBuf {
     canonical(&work_tree(dir))
 }
 
-/// The nearest directory upwards that git keeps, else `dir` itself.
+/// Returns the nearest directory upwards that is a git work tree, else `dir` itself.
 fn work_tree(dir: &Path) -> PathBuf {
     let is_kept = |candidate: &&Path| {
         let git = candidate.join(".git");
@@ -333,18 +334,18 @@ fn work_tree(dir: &Path) -> PathBuf {
     dir.ancestors().find(is_kept).unwrap_or(dir).to_owned()
 }
 
-/// `$DIRIGENT_HOME`, else `~/.dirigent`: everything the program keeps for itself.
+/// Returns the folder for everything that the program keeps: `$DIRIGENT_HOME`, else `~/.dirigent`.
 pub fn dirigent_home(env: &Env) -> PathBuf {
     let home = || env.home().unwrap_or_else(|| PathBuf::from("/")).join(".dirigent");
     env.get("DIRIGENT_HOME").map_or_else(home, PathBuf::from)
 }
 
-/// Whether somebody chose that folder on purpose.
+/// Whether `$DIRIGENT_HOME` is set.
 pub fn has_own_home(env: &Env) -> bool {
     env.get("DIRIGENT_HOME").is_some()
 }
 
-/// What a repository is called that nobody has named yet: its folder, and where that is.
+/// Returns the default name for a repository's folders: its directory's name and a hash of its path.
 pub fn path_mark(repo: &Path) -> String {
     let name = repo.file_name().map_or_else(|| "repo".into(), |name| name.to_string_lossy());
     let digest = Sha256::digest(repo.as_os_str().as_encoded_bytes());
@@ -352,7 +353,8 @@ pub fn path_mark(repo: &Path) -> String {
     format!("{name}-{mark}")
 }
 
-/// Where a repository that is named by its address is cloned to. Runs commit into it, so it lies outside of what they are kept from.
+/// Returns where a repository given by its address is cloned to. Runs commit into the clone, so it is outside of the folders that runs
+/// cannot write to.
 fn clone_place(env: &Env, url: &str) -> PathBuf {
     let name = url.trim_end_matches('/').rsplit(['/', ':']).next().unwrap_or_default();
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
@@ -391,7 +393,7 @@ impl Sections {
         self.0.entry(section.to_owned()).or_default().insert(key.to_owned(), value);
     }
 
-    /// Sets what is not there yet; says whether it did.
+    /// Sets a value that is missing. Returns whether it was missing.
     fn fill(&mut self, section: &str, key: &str, value: impl FnOnce() -> Json) -> bool {
         let missing = self.get(section, key).is_none();
         if missing {

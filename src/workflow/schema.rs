@@ -5,14 +5,14 @@ use serde_json::Value as Json;
 
 use crate::config::Settings;
 
-/// Sections that take keys which the schema does not name: other spellings, other tools' keys, an adapter's own. The
-/// loader knows them; an editor that only has the schema must not call them wrong.
+/// Sections that accept keys which the schema does not list: other spellings, other tools' keys, keys of an adapter. The loader knows these
+/// keys; an editor that only has the schema must not report them as errors.
 const OPEN_SECTIONS: [&str; 5] = ["tracker", "workspace", "agent", "codex", "pi"];
 
-/// Maps whose bad entries are left out with a warning.
+/// Maps whose invalid entries are left out with a warning.
 pub const LENIENT_MAPS: [&str; 1] = ["agent.max_concurrent_agents_by_state"];
 
-/// The schema as `dirigent config schema` prints it.
+/// Returns the schema that `dirigent config schema` prints.
 pub fn json_schema() -> Json {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let mut schema = settings.into_generator().into_root_schema_for::<Settings>().to_value();
@@ -33,7 +33,7 @@ pub fn json_schema() -> Json {
     schema
 }
 
-/// Printed and kept in the repository.
+/// Returns the schema as text, as it is printed and kept in the repository.
 pub fn json_schema_text() -> String {
     format!("{:#}\n", json_schema())
 }

@@ -1,4 +1,4 @@
-//! Reads a generated schema: which kinds of value, which words and which range it allows, and how to say so.
+//! Reads a generated schema: which kinds of value, which words and which range it allows, and how to describe them.
 
 use serde_json::Value as Json;
 
@@ -30,7 +30,7 @@ pub fn fits(node: &Node, schema: &Json) -> bool {
     }
 }
 
-/// The alternatives of a schema, without null; none means that anything goes.
+/// Returns the alternatives of a schema, without null. Empty if any value is allowed.
 pub fn branches(schema: &Json) -> Vec<&Json> {
     let Some(object) = schema.as_object() else { return Vec::new() };
     if let Some(alternatives) = object.get("anyOf").and_then(Json::as_array) {
@@ -48,7 +48,7 @@ pub fn types(schema: &Json) -> Vec<&str> {
     }
 }
 
-/// The fixed words that a schema allows, wherever it keeps them.
+/// Returns the fixed words that a schema allows, in all the forms that schemas use for them.
 pub fn words(schema: &Json) -> Vec<&str> {
     let listed = schema.get("enum").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str);
     let single = schema.get("const").and_then(Json::as_str);
@@ -73,7 +73,7 @@ pub fn in_range(value: &Json, schema: &Json) -> bool {
     lowest.is_none_or(|lowest| number >= lowest) && highest.is_none_or(|highest| number <= highest)
 }
 
-/// What is allowed, as a person would say it.
+/// Describes for people what is allowed.
 pub fn expected(schema: &Json) -> String {
     let Some(branch) = branches(schema).first().copied() else { return "a value".to_owned() };
     let words = words(branch);

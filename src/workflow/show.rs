@@ -17,7 +17,7 @@ pub struct EffectiveValue {
     pub path: String,
     pub value: Json,
     pub source: ValueSource,
-    /// Why it does nothing, where it does nothing.
+    /// Why the setting has no effect. `None` if it has one.
     pub not_in_force: Option<&'static str>,
 }
 
@@ -34,11 +34,11 @@ pub enum ValueSource {
         name: String,
         line: u32,
     },
-    /// Taken over from another key.
+    /// Taken over from another key, or from an environment variable that the file does not mention.
     Key {
         key: String,
     },
-    /// Worked out from the rest of the file.
+    /// Derived from the rest of the file.
     Because {
         why: String,
     },
@@ -69,7 +69,7 @@ pub fn effective(
     values
         .into_iter()
         .filter(|(path, _)| {
-            // The keys of other trackers say nothing here.
+            // Keys of other trackers do not matter here.
             let provider_key = path.strip_prefix("tracker.provider.");
             let known = settings.tracker.kind.provider_keys();
             provider_key.is_none_or(|key| known.contains(&key.split('.').next().unwrap_or(key)))
@@ -93,7 +93,7 @@ fn flatten(path: &str, value: &Json, out: &mut Vec<(String, Json)>) {
     }
 }
 
-/// Values that belong to an agent, not to us, stay whole.
+/// Whether a value is passed on to an agent as a whole, and so is shown as a whole.
 fn is_passed_on(path: &str) -> bool {
     matches!(path, "codex.approval_policy" | "codex.thread_sandbox" | "codex.turn_sandbox_policy")
 }
@@ -114,7 +114,7 @@ fn source_of(path: &str, root: &Node, from_env: &BTreeMap<String, String>, deriv
     }
 }
 
-/// One line per value, aligned; for terminals without tables and for logs.
+/// Returns one line per value, aligned; for terminals without tables and for logs.
 pub fn plain_text(values: &[EffectiveValue]) -> String {
     let width = values.iter().map(|value| value.path.chars().count()).max().unwrap_or(0);
     let line = |value: &EffectiveValue| {
@@ -124,7 +124,7 @@ pub fn plain_text(values: &[EffectiveValue]) -> String {
     values.iter().map(line).collect()
 }
 
-/// A value as people write it.
+/// Returns a value as people write it.
 pub fn shown(value: &Json) -> String {
     match value {
         Json::Null => "-".to_owned(),

@@ -21,7 +21,7 @@ macro_rules! templates {
         impl TemplateName {
             pub const ALL: &'static [TemplateName] = &[$(Self::$name),*];
 
-            /// The file's path below the directory of templates.
+            /// Returns the file's path below the directory of templates.
             pub fn path(self) -> &'static str {
                 match self {
                     $(Self::$name => $path),*
@@ -69,12 +69,12 @@ templates! {
     Notification = "notification.md",
 }
 
-/// Where a repository keeps its own.
+/// Returns the directory in which a repository keeps its own templates.
 pub fn templates_directory(settings: &Settings) -> PathBuf {
     settings.workspace.home.join(".dirigent/templates")
 }
 
-/// A template file of the repository's own that cannot be used.
+/// Why a template file of the repository cannot be used.
 #[derive(Debug, Error)]
 pub enum TemplateFileError {
     #[error("the template {} cannot be read: {source}", .path.display())]
@@ -83,18 +83,18 @@ pub enum TemplateFileError {
     Syntax { path: PathBuf, line: usize, message: String },
 }
 
-/// All texts, ready to be filled in. Cheap to clone.
+/// All templates, ready to be filled in. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Templates {
     named: Arc<BTreeMap<TemplateName, Template>>,
-    /// `pr.title`, where the file has one.
+    /// The template from `pr.title`, if it is set.
     pr_title: Option<Template>,
-    /// Further files of the repository, by name without extension: prompts for `agent.routing`.
+    /// Further template files of the repository, by name without extension: prompts for `agent.routing`.
     own: Arc<BTreeMap<String, Template>>,
 }
 
 impl Templates {
-    /// The built-in ones, and over them what `directory` holds (`.dirigent/templates` of the repository).
+    /// Loads the built-in templates, each replaced by its file in `directory` (`.dirigent/templates` of the repository) if there is one.
     pub fn load(directory: Option<&Path>) -> Result<Self, TemplateFileError> {
         let mut named = BTreeMap::new();
         for name in TemplateName::ALL {
@@ -112,7 +112,8 @@ impl Templates {
         Ok(Self { named: Arc::new(named), pr_title: None, own: Arc::new(own) })
     }
 
-    /// The same with this template of a pull request's title, which is tried at once: what fails here would fail when the work is done.
+    /// Adds a template for titles of pull requests. It is tried on a sample at once, so that an error shows now and not when the work is
+    /// done.
     pub fn with_pr_title(self, text: &str) -> Result<Self, String> {
         let template = Template::new(text, "pr.title", 0).map_err(|error| error.message)?;
         let sample = json!({ "ticket": { "key": "T-1", "title": "A title", "url": "" }, "summary": "" });
@@ -121,11 +122,11 @@ impl Templates {
     }
 
     pub fn get(&self, name: TemplateName) -> &Template {
-        // `load` puts every name in.
+        // `load` inserts every name.
         &self.named[&name]
     }
 
-    /// A template of the repository's own.
+    /// Returns a template of the repository's own.
     pub fn own(&self, name: &str) -> Result<&Template, RenderError> {
         self.own.get(name).ok_or_else(|| RenderError {
             origin: format!(".dirigent/templates/{name}.md"),
@@ -134,7 +135,7 @@ impl Templates {
         })
     }
 
-    /// A comment for the ticket. `kind` and the fields of `data` are those of the engine's `Said`.
+    /// Renders a comment for the ticket. `kind` and the fields of `data` are those of the engine's `Said`.
     pub fn comment(&self, kind: &str, data: &Json) -> Result<String, RenderError> {
         let path = format!("comments/{kind}.md");
         let name = TemplateName::ALL.iter().find(|name| name.path() == path).ok_or_else(|| RenderError {
@@ -145,7 +146,8 @@ impl Templates {
         Ok(self.get(*name).render(data)?.trim().to_owned())
     }
 
-    /// One line; the ticket's own title where the template comes to nothing.
+    /// Renders the title of a pull request on one line. Returns the ticket's key and title if there is no template or it renders to
+    /// nothing.
     pub fn pr_title(&self, data: &Json) -> Result<String, RenderError> {
         let text = self.pr_title.as_ref().map(|template| template.render(data)).transpose()?.unwrap_or_default();
         let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -153,7 +155,7 @@ impl Templates {
         Ok(if line.is_empty() { format!("{}: {}", text_of("key"), text_of("title")) } else { line })
     }
 
-    /// The text of a pull request: `ticket{key,title,url}`, `summary`, `verification`, `facts[]`, `gates[{name,passed}]`.
+    /// Renders the text of a pull request. Fields: `ticket{key,title,url}`, `summary`, `verification`, `facts[]`, `gates[{name,passed}]`.
     pub fn pr_body(&self, data: &Json) -> Result<String, RenderError> {
         Ok(self.get(TemplateName::PrBody).render(data)?.trim().to_owned())
     }

@@ -1,5 +1,5 @@
-//! What Dirigent writes on tickets and pull requests: the engine's decisions as data for the templates. The wording
-//! itself is in `templates/`.
+//! The texts of Dirigent on tickets and pull requests: converts the engine's decisions into data for the templates. The wording itself is
+//! in `templates/`.
 
 use serde_json::{Value as Json, json};
 
@@ -15,15 +15,15 @@ use crate::domain::statement::Statement;
 use crate::domain::time::Timestamp;
 use crate::engine::effect::Said;
 
-/// Turns what the engine wants said into text. One per workflow in force.
+/// Converts what the engine wants to say into text. One per workflow in force.
 #[derive(Debug, Clone)]
 pub struct Texts {
     templates: Templates,
-    /// The first line of the workpad, by which it is found again.
+    /// The first line of the workpad (Dirigent's one comment on a ticket), by which it is found again.
     workpad_marker: String,
     /// The first line of the comment about a review.
     review_marker: String,
-    /// `owner/name` of the repository that pull requests are in: a ticket of the same one is closed by its merge.
+    /// `owner/name` of the repository that pull requests are in. Merging one closes a ticket in the same repository.
     repository: Option<String>,
     mention: MentionWhom,
 }
@@ -39,22 +39,22 @@ impl Texts {
         }
     }
 
-    /// The same with this first line of comments about reviews.
+    /// Sets the first line of comments about reviews.
     pub fn with_review_marker(self, marker: impl Into<String>) -> Self {
         Self { review_marker: marker.into(), ..self }
     }
 
-    /// The same with pull requests in this repository.
+    /// Sets the repository that pull requests are in.
     pub fn in_repository(self, slug: Option<String>) -> Self {
         Self { repository: slug, ..self }
     }
 
-    /// The same with these people named in comments that need somebody.
+    /// Sets which people are mentioned in comments that need a person.
     pub fn naming(self, mention: MentionWhom) -> Self {
         Self { mention, ..self }
     }
 
-    /// Who has to know of a comment that needs somebody, as a board notifies people.
+    /// Returns the mention that notifies a person of a comment. `None` if the comment needs nobody, or nobody is to be mentioned.
     fn mentioned(&self, job: &Job, said: &Said) -> Option<String> {
         let name = match self.mention {
             MentionWhom::None => None,
@@ -66,16 +66,16 @@ impl Texts {
             MentionWhom::Assignees => job.ticket.assignee.as_deref(),
         };
         let name = name.filter(|_| needs_somebody(said))?;
-        // What would be more than a name is nobody's.
+        // A text with other characters would be more than a mention.
         let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c));
         is_name.then(|| format!("@{name}"))
     }
 
-    /// The number of the ticket, if it is an issue of the repository that the pull request is in.
+    /// Returns the number of the ticket, if it is an issue of the repository that the pull request is in.
     fn closes(&self, job: &Job) -> Option<u64> {
         let (url, slug) = (job.ticket.url.as_deref()?, self.repository.as_deref()?);
         let (before, number) = url.split_once(&format!("/{slug}/issues/"))?;
-        // The host is all that may stand before it.
+        // Only the host may precede the repository.
         let host = before.split_once("://")?.1;
         if host.contains('/') { None } else { number.parse().ok() }
     }
@@ -92,7 +92,7 @@ impl Texts {
         self.templates.comment(kind, &data)
     }
 
-    /// What the last review found and what became of it.
+    /// Renders what the last review found, and what was done about it.
     pub fn review(&self, job: &Job) -> Result<String, RenderError> {
         let reviews = &job.delivery.reviews;
         let findings = reviews.findings.iter().map(|finding| {
@@ -111,13 +111,13 @@ impl Texts {
         self.templates.comment("review", &data)
     }
 
-    /// One finding, where it stands on its line.
+    /// Renders one finding for a comment on its line.
     pub fn finding(&self, finding: &ReviewFinding) -> Result<String, RenderError> {
         let data = serde_json::to_value(finding).map_err(|error| not_data("finding", &error))?;
         self.templates.comment("finding", &data)
     }
 
-    /// Title and body of the pull request.
+    /// Renders the title and the body of the pull request.
     pub fn pull_request(&self, job: &Job) -> Result<(String, String), RenderError> {
         let receipt = job.evidence.receipt.as_ref();
         let merged = match job.delivery.pr.as_ref().map(|pr| &pr.state) {
@@ -138,7 +138,7 @@ impl Texts {
         Ok((self.templates.pr_title(&data)?, self.templates.pr_body(&data)?))
     }
 
-    /// What was checked, as a statement about this commit: the bytes that are signed.
+    /// Returns the statement of what was checked on this commit: the bytes that are signed. `None` if there is no receipt for it.
     pub fn receipt(&self, job: &Job, commit: &CommitId) -> Result<Option<String>, RenderError> {
         let at = jiff::Timestamp::from_millisecond(job.stage.since().0).map(|at| at.to_string()).unwrap_or_default();
         let statement = Statement::about(job, commit, at);
@@ -146,12 +146,13 @@ impl Texts {
         payload.map_err(|error| not_data("receipt", &error))
     }
 
-    /// What people are told at once, elsewhere than on the ticket.
+    /// Renders a notification, which reaches people elsewhere than on the ticket.
     pub fn notification(&self, data: &Json) -> Result<String, RenderError> {
         self.templates.get(TemplateName::Notification).render(data)
     }
 
-    /// Marker line, one fenced block that machines can read, a summary for people. `name` is what comments address us by.
+    /// Renders the workpad: the marker line, one fenced block for machines, a summary for people. `name` is the name by which comments
+    /// address Dirigent.
     pub fn workpad(
         &self,
         job: &Job,
@@ -187,7 +188,7 @@ fn lines(block: &Json) -> String {
     fields.iter().map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>().join("\n")
 }
 
-/// Whether nothing goes on before a person has done something.
+/// Whether the work stops until a person has done something.
 fn needs_somebody(said: &Said) -> bool {
     match said {
         Said::Blocked { .. }

@@ -1,6 +1,6 @@
-//! The front matter as a tree in which every key and value knows where it was written.
+//! The front matter as a tree in which every key and value has its place in the file.
 //!
-//! Knows nothing about which keys there are.
+//! The tree does not know which keys are valid.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ pub struct Place {
 pub struct Node {
     pub value: Value,
     pub place: Place,
-    /// The path it was written under, where a dialect spells it in another way.
+    /// The path it was written under, if a dialect spells it differently.
     pub written_as: Option<String>,
     /// The variable that the value came from.
     pub from_env: Option<String>,
@@ -76,7 +76,7 @@ impl Node {
         self.entries().iter().find(|entry| entry.key == key)
     }
 
-    /// The value of a key that is written and not null.
+    /// Returns the value of a key that is written and not null.
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.entry(key).map(|entry| &entry.node).filter(|node| !node.is_null())
     }
@@ -88,7 +88,7 @@ impl Node {
         }
     }
 
-    /// `a.b[0].c`
+    /// Returns the value at a path such as `a.b[0].c`.
     pub fn at(&self, path: &str) -> Option<&Node> {
         let mut node = self;
         for step in steps(path) {
@@ -103,7 +103,7 @@ impl Node {
         Some(node)
     }
 
-    /// The entry of the deepest key of `path` that is written.
+    /// Returns the entry of the deepest key of `path` that is written.
     pub fn nearest_entry(&self, path: &str) -> Option<&Entry> {
         let mut found = None;
         let mut node = self;
@@ -139,7 +139,7 @@ impl Node {
         }
     }
 
-    /// What was found, as a person would say it.
+    /// Describes the value for people.
     pub fn found(&self) -> String {
         match &self.value {
             Value::Null => "nothing".to_owned(),
@@ -155,7 +155,7 @@ impl Node {
         }
     }
 
-    /// The same without its content.
+    /// Describes the kind of the value for people, without its content.
     pub fn found_kind(&self) -> &'static str {
         match &self.value {
             Value::Null => "nothing",
@@ -183,10 +183,10 @@ fn steps(path: &str) -> impl Iterator<Item = Step<'_>> {
 }
 
 impl Place {
-    /// Not in the file at all.
+    /// The place of values that are not in the file but on the command line.
     pub const COMMAND_LINE: Self = Self { line: 0, column: 0, offset: 0, len: 0 };
 
-    /// `None` for what does not lie in the file.
+    /// Returns the place, or `None` if it is not in the file.
     pub fn in_file(self) -> Option<Self> {
         (self.line > 0).then_some(self)
     }

@@ -1,11 +1,11 @@
-//! What this version does not do yet and what would be unsafe to ignore. Building a feature means deleting its line here.
-//! What can be ignored is said not to be in force (`not_in_force`).
+//! Features that this version does not have and that would be unsafe to ignore. Building a feature means deleting its line here. Keys that
+//! can safely be ignored are in `not_in_force`.
 
 use super::tree::Node;
 use crate::config::Settings;
 use crate::config::worker::{Runtime, WorkerPlace};
 
-/// A setting that asks for something that is not there yet. `doctor` reports it; `run` does not start.
+/// A setting for a feature that is not available yet. `doctor` reports it; `run` does not start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unavailable {
     pub key: &'static str,
@@ -49,14 +49,14 @@ const NOT_YET: &[Feature] = &[
 
 const UNSEEN_COST: &str = "a cap on cost with Codex, which names no cost, without `budget.prices`";
 
-/// A cap on what nobody counts would never be reached.
+/// Whether some agent reports no cost and has no prices, so that a cap on cost would never be reached.
 fn costs_unseen(settings: &Settings) -> bool {
     let routed = settings.agent.routing.iter().filter_map(|route| route.runtime);
     settings.budget.prices.is_empty()
         && routed.chain([settings.worker.runtime]).any(|runtime| runtime == Runtime::Codex)
 }
 
-/// Everything the settings ask for that is not there yet.
+/// Returns every feature that the settings use and that is not available yet.
 pub fn unavailable(settings: &Settings, root: &Node) -> Vec<Unavailable> {
     NOT_YET
         .iter()

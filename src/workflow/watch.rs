@@ -1,7 +1,7 @@
-//! Watches the workflow file: a good edit is handed over, a bad one is reported and the last good one stays in force.
+//! Watches the workflow file: a valid edit is handed over; an invalid one is reported, and the last valid one stays in force.
 //!
-//! Runs on a thread of its own that ends with the watch. The directory is watched, not the file, because editors rename;
-//! and the content is looked at every few seconds as well, because not every file system tells.
+//! The watch runs on a thread of its own, which stops with it. It watches the directory, not the file, because editors rename. It also
+//! compares the content every few seconds, because not every file system reports changes.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -18,20 +18,20 @@ use super::{Env, Loaded, Overrides, WorkflowError, content_hash, front_matter, i
 use crate::config::Settings;
 use crate::config::tracker::TrackerKind;
 
-/// An edit is taken in when the file has been quiet for so long.
+/// An edit is read when the file has been quiet for this long.
 const QUIET: Duration = Duration::from_millis(150);
-/// How often the content is looked at when nothing was heard.
+/// How often the content is compared when no change was reported.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// What became of an edit.
+/// The result of an edit.
 #[derive(Debug)]
 pub enum Reload {
     Accepted {
         loaded: Box<Loaded>,
-        /// Keys whose change only counts after a restart; until then the old value stays in force.
+        /// Keys whose change takes effect only after a restart. While there are any, the caller must not put the edit in force.
         needs_restart: Vec<&'static str>,
     },
-    /// The file as it is now cannot be used; what was in force stays.
+    /// The file cannot be used as it is now; the last valid workflow stays in force.
     Rejected(WorkflowError),
 }
 
@@ -42,7 +42,7 @@ pub struct WatchError {
     pub source: std::io::Error,
 }
 
-/// Lives as long as the file is watched.
+/// The file is watched until this is dropped.
 #[derive(Debug)]
 pub struct Watch {
     signals: mpsc::Sender<Signal>,
@@ -56,17 +56,17 @@ enum Signal {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // The thread may have ended by itself.
+        // The thread may have stopped already.
         let _ = self.signals.send(Signal::End);
     }
 }
 
 impl Watch {
-    /// `current` is what is in force now. Reloads arrive at `to`; when its other end is gone the watch ends.
+    /// Starts watching. `current` is the workflow in force. Reloads are sent to `to`; the watch stops when its receiver is gone.
     pub fn start(current: &Loaded, env: Env, to: UnboundedSender<Reload>) -> Result<Self, WatchError> {
         let path = current.path.clone();
         let (signals, hear) = mpsc::channel();
-        // Without a watcher (a limit of the system, say) the regular look remains.
+        // Without a watcher (for example because of a limit of the system), the regular comparison remains.
         let watcher = watcher(&path, signals.clone());
         let mut edits = Edits {
             path: path.clone(),
@@ -87,12 +87,12 @@ impl Watch {
     }
 }
 
-/// The content that decides about a reload.
+/// The content that is compared to find edits.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     /// `None` when it could not be read.
     file: Option<String>,
-    /// The repository's own templates.
+    /// A hash of the files that replace built-in templates, and of which hook scripts exist.
     templates: String,
 }
 
@@ -100,16 +100,16 @@ struct Edits {
     path: PathBuf,
     env: Env,
     overrides: Overrides,
-    /// What was last looked at.
+    /// The content at the last comparison.
     seen: Seen,
-    /// What is in force, as far as this knows.
+    /// The settings in force, as far as the watch knows.
     good: Settings,
     to: UnboundedSender<Reload>,
 }
 
 impl Edits {
     fn follow(&mut self, hear: &mpsc::Receiver<Signal>) {
-        // The first look is for an edit between loading and watching.
+        // The first comparison finds an edit between loading and watching.
         while self.look().is_some() && !self.to.is_closed() {
             let mut signal = hear.recv_timeout(LOOK);
             while signal == Ok(Signal::Edited) {
@@ -121,7 +121,7 @@ impl Edits {
         }
     }
 
-    /// `None` when nobody listens any more.
+    /// Compares the content and sends a reload if it changed. `None` when the receiver is gone.
     fn look(&mut self) -> Option<()> {
         let file = front_matter::read(&self.path).ok().map(|bytes| identity(&bytes, &self.overrides));
         let seen = Seen { file, templates: templates_hash(&self.good) };
@@ -134,7 +134,7 @@ impl Edits {
             Ok(loaded) => {
                 self.seen.file = Some(loaded.hash.clone());
                 let needs_restart = needs_restart(&self.good, &loaded.settings);
-                // What waits for a restart is not in force: taken back, it is what it was.
+                // An edit that needs a restart is not in force. If it is taken back, nothing has changed.
                 if needs_restart.is_empty() {
                     self.good = loaded.settings.clone();
                 }
@@ -168,7 +168,7 @@ fn watcher(path: &Path, heard: mpsc::Sender<Signal>) -> Option<notify::Recommend
             Err(_) => true,
         };
         if concerns {
-            // The other end is gone only when the watch is over.
+            // The receiver is gone only when the watch is over.
             let _ = heard.send(Signal::Edited);
         }
     })
@@ -177,13 +177,13 @@ fn watcher(path: &Path, heard: mpsc::Sender<Signal>) -> Option<notify::Recommend
     Some(watcher)
 }
 
-/// What the GitHub tracker is made from, without its secrets.
+/// Returns the settings that the GitHub tracker is made from, without its secrets.
 fn shown(settings: &Settings) -> serde_json::Value {
     let tracker = &settings.tracker;
     serde_json::json!([tracker.provider, tracker.on_done, tracker.active_states, tracker.terminal_states])
 }
 
-/// Who is notified, and of what. The addresses count, and are only compared.
+/// Returns who is notified, and of what. The addresses are secret and only compared.
 fn told(settings: &Settings) -> Vec<(serde_json::Value, Option<String>)> {
     let notify = settings.observability.notify.iter();
     notify
@@ -198,7 +198,7 @@ fn exposed(secret: Option<&SecretString>) -> Option<String> {
     secret.map(|secret| secret.expose_secret().to_owned())
 }
 
-/// Who may change something, by name.
+/// Returns the tokens of people who may change something, by their names.
 fn tokens(settings: &Settings) -> Vec<(&str, Option<String>)> {
     settings.server.tokens.iter().map(|(name, token)| (name.as_str(), exposed(Some(token)))).collect()
 }
@@ -209,7 +209,7 @@ fn webhook_secrets(settings: &Settings) -> [Option<String>; 2] {
         .map(|sender| exposed(sender.and_then(|sender| sender.secret.as_ref())))
 }
 
-/// Keys whose change only counts after a restart.
+/// Returns the keys whose change takes effect only after a restart.
 pub fn needs_restart(old: &Settings, new: &Settings) -> Vec<&'static str> {
     [
         ("tracker.kind", old.tracker.kind != new.tracker.kind),

@@ -1,5 +1,5 @@
-//! Claude asks its permission host before a tool runs (`can_use_tool`); a question to the user is the same request for the tool
-//! `AskUserQuestion`. Anything else the client may request is refused at once.
+//! The permission requests of Claude, which it sends before a tool runs (`can_use_tool`). A question to the user is the same request for
+//! the tool `AskUserQuestion`. Every other request of the client is refused at once.
 
 use std::collections::BTreeMap;
 
@@ -85,7 +85,7 @@ fn asked(input: &Value) -> Question {
     Question::Input { text: texts.join("\n"), choices }
 }
 
-/// The same words for every question; without words the first choice of each.
+/// Answers every question with the same words; without words, with the first choice of each.
 fn with_answers(mut input: Value, words: Option<&str>) -> Value {
     let answers: serde_json::Map<String, Value> = questions(&input)
         .iter()

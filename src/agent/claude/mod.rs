@@ -1,9 +1,9 @@
-//! Claude Code by stream-json in both directions, with the control protocol on the same pipes. Owns the conversation; permission
-//! requests are answered in `asks`, usage is added up in `spending`. Does no IO.
+//! The protocol of Claude Code: stream-json in both directions, with the control protocol on the same pipes. Owns the conversation;
+//! permission requests are handled in `asks`, usage is added up in `spending`. Does no IO.
 //!
-//! A message that is sent while a turn runs is taken up by that turn at its next step; when it comes too late, the client goes on
-//! with it by itself. So a turn ends with the first `result` that leaves no message of ours behind: the client repeats each
-//! message when it takes it up (`--replay-user-messages`).
+//! A message that is sent while a turn runs is taken up by that turn at its next step; when it comes too late, the client goes on with it
+//! by itself. So a turn ends with the first `result` that leaves none of the runner's messages behind: the client repeats each message when
+//! it takes it up (`--replay-user-messages`).
 
 mod asks;
 mod spending;
@@ -133,7 +133,7 @@ impl Claude {
         self.turn.end(end, out);
     }
 
-    /// `subtype` says success for a failed request, so it is read last.
+    /// Returns how the turn ended. `subtype` says success even for a failed request, so it is read last.
     fn end_of(&mut self, message: &Value, detail: &str) -> TurnEnd {
         let reason = text(message, "/terminal_reason");
         let status = message.get("api_error_status").and_then(Value::as_u64);
@@ -202,7 +202,7 @@ impl Protocol for Claude {
         out.or_alive()
     }
 
-    /// While a turn runs this is steering.
+    /// Starts a turn. While a turn runs, the text steers it.
     fn prompt(&mut self, text: &str) -> Reaction {
         if self.turn.running() {
             return self.steer(text).unwrap_or_default();

@@ -1,6 +1,6 @@
-//! What a Claude session costs. A `result` names the turn's own usage and the totals of the whole session (`modelUsage`,
-//! `total_cost_usd`), which survive `--resume`; inside a turn each request names its input. All three meet here so that nothing
-//! is counted twice and a running turn can already be braked.
+//! What a Claude session costs. A `result` reports the turn's own usage and the totals of the whole session (`modelUsage`,
+//! `total_cost_usd`), which survive `--resume`; inside a turn each request reports its input. All three are combined here, so that nothing
+//! is counted twice and a budget can stop a running turn.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use crate::agent::Reaction;
 use crate::agent::conversation::{Meter, count, microusd, minus, text};
 use crate::domain::usage::Usage;
 
-/// Ids of requests already counted; a turn repeats one id for each part of an answer.
+/// How many ids of counted requests are remembered; a turn repeats one id for each part of a response.
 const REMEMBERED: usize = 256;
 
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub(super) struct Spending {
     /// What was counted when the running turn began.
     at_turn: Usage,
     requests: VecDeque<String>,
-    /// The input of all requests of this process: never more than what the next `result` names.
+    /// The input of all requests of this process: never more than what the next `result` reports.
     asked: Usage,
 }
 
@@ -34,7 +34,7 @@ impl Spending {
         self.at_turn = self.meter.mark();
     }
 
-    /// The input of one request, as soon as it is known. Its output is only a start value here.
+    /// Counts the input of one request as soon as it is known. Its output is only a start value here.
     pub fn request(&mut self, message: &Value, out: &mut Reaction) {
         let id = text(message, "/id");
         if id.is_empty() || self.requests.iter().any(|seen| seen == id) {

@@ -1,5 +1,5 @@
-//! Requests that the Codex server makes of us. Each gets exactly one answer; one that nobody here can serve is refused at once,
-//! so that no turn waits for it.
+//! Requests of the Codex server. Each gets exactly one response; one that cannot be served is refused at once, so that no turn waits for
+//! it.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use crate::agent::{AgentEvent, Answer, Question, Reaction, ToolSpec};
 
 #[derive(Debug)]
 enum Ask {
-    /// `accept` or `decline`.
+    /// Answered with `accept` or `decline`.
     Decision,
-    /// The older pair of requests says `approved` or `denied`.
+    /// The older pair of requests, answered with `approved` or `denied`.
     Review,
     Permissions(Value),
     /// The ids of the questions, and the first choice of each.

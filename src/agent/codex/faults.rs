@@ -1,4 +1,4 @@
-//! Codex's own error names, as classes.
+//! Converts Codex's own error names to classes.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::agent::conversation::text;
 use crate::agent::fault::Fault;
 use crate::domain::failure::TurnError;
 
-/// An error of a turn: `codexErrorInfo` names it, or wraps the status of the model's server.
+/// Converts an error of a turn: `codexErrorInfo` is its name, or contains the status of the model's server.
 pub(super) fn of_turn(error: &Value) -> Fault {
     let message = text(error, "/message");
     let more = text(error, "/additionalDetails");
@@ -30,7 +30,7 @@ pub(super) fn of_turn(error: &Value) -> Fault {
     fault
 }
 
-/// A request that the server refused.
+/// Converts the error of a request that the server refused.
 pub(super) fn of_rpc(error: &Value) -> Fault {
     let mut fault = Fault::of(None, text(error, "/message"));
     if fault.class == TurnError::Other {

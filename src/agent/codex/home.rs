@@ -1,5 +1,5 @@
-//! A home for Codex that keeps the user's login and settings but not their MCP servers and plugins. Made anew for every run, shared by
-//! all: the conversations in it can be resumed. Never writes to the user's own.
+//! A home directory for Codex that keeps the user's login and settings but not their MCP servers and plugins. Prepared again for every run
+//! and shared by all, so that conversations in it can be resumed. Never writes to the user's own home.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 const NAME: &str = "codex-home";
-/// Tables of `config.toml` that stay behind.
+/// Tables of `config.toml` that are left out.
 const LEFT_OUT: [&str; 4] = ["mcp_servers", "plugins", "marketplaces", "apps"];
 
 #[derive(Debug, Error)]
@@ -25,13 +25,13 @@ pub enum HomeError {
 }
 
 impl HomeError {
-    /// Trying again cannot help.
+    /// Whether trying again cannot help.
     pub fn is_permanent(&self) -> bool {
         matches!(self, Self::Temporary { .. })
     }
 }
 
-/// Makes the home under `parent` from the home that this environment means, and answers with its path.
+/// Prepares the home under `parent` from the Codex home of this environment, and returns its path.
 pub fn prepare(parent: &Path, env: &BTreeMap<String, String>) -> Result<PathBuf, HomeError> {
     let home = parent.join(NAME);
     let temp = env.get("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
@@ -53,7 +53,7 @@ fn fill(home: &Path, users: &Path) -> Result<(), HomeError> {
         move |source| HomeError::Io { path, source }
     };
     fs::DirBuilder::new().recursive(true).mode(0o700).create(home).map_err(at(home))?;
-    // A link, so that a login that is renewed stays the user's one login.
+    // A link, so that a renewed login stays the user's only login.
     let (link, auth) = (home.join("auth.json"), users.join("auth.json"));
     if fs::read_link(&link).ok().as_deref() != Some(&auth) {
         let new = tempfile::Builder::new().prefix("auth.").tempdir_in(home).map_err(at(home))?;
@@ -73,7 +73,7 @@ fn fill(home: &Path, users: &Path) -> Result<(), HomeError> {
     Ok(())
 }
 
-/// The text without the tables that stay behind, and without their keys at the top.
+/// Returns the text without the tables that are left out, and without their keys at the top level.
 fn without_servers(text: &str) -> String {
     let mut kept = String::new();
     let (mut left_out, mut in_table) = (false, false);

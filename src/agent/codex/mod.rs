@@ -1,4 +1,4 @@
-//! Codex by its app server: JSON-RPC lines without a version field. Owns the conversation (handshake, thread, turn, steering,
+//! The protocol of Codex's app server: JSON-RPC lines without a version field. Owns the conversation (handshake, thread, turn, steering,
 //! interrupt); the items of a turn are read in `items`, requests of the server are answered in `asks`. Does no IO.
 
 mod asks;
@@ -21,10 +21,10 @@ use crate::domain::failure::TurnError;
 use crate::domain::ids::SessionId;
 use crate::domain::usage::Usage;
 
-/// More threads than this in one run are an agent gone wrong; memory stays bounded.
+/// The most threads whose usage is counted in one run. An agent with more is out of control, and memory has to stay bounded.
 const THREADS: usize = 256;
 
-/// Requests of ours that still wait for an answer.
+/// The runner's requests that still wait for a response.
 #[derive(Debug, Clone, PartialEq)]
 enum Call {
     Initialize,
@@ -44,11 +44,11 @@ pub struct Codex {
     thread: Option<String>,
     turn: Turn,
     turn_id: Option<String>,
-    /// Said before the thread, or the turn's id, was known.
+    /// The prompt that came before the thread was known. The field below holds messages that came before the turn's id was known.
     early_prompt: Option<String>,
     early_steers: Vec<String>,
     asks: Asks,
-    /// Totals by thread: an agent may work through threads of its own making.
+    /// Totals by thread: an agent may start threads of its own.
     meters: BTreeMap<String, Meter>,
     limit_reset: Option<Reset>,
 }
@@ -165,7 +165,7 @@ impl Codex {
         if method == "account/rateLimits/updated" {
             return self.limits(&params["rateLimits"], out);
         }
-        // A thread that the agent made for itself: its work is a sign of life, its turns are not ours.
+        // A thread that the agent started itself: its work is a sign of life, but its turns are not the runner's.
         if self.thread.as_deref().is_some_and(|own| !thread.is_empty() && own != thread) {
             return;
         }
@@ -207,7 +207,8 @@ impl Codex {
         self.end_turn(end, out);
     }
 
-    /// `total` is the thread's, over all processes that ever served it: what came before this process was counted then.
+    /// Counts usage. `total` is the thread's total over all processes that ever served it; what was spent before this process was counted
+    /// then.
     fn usage(&mut self, thread: &str, params: &Value, out: &mut Reaction) {
         let breakdown = |pointer: &str| {
             let part = params.pointer(pointer).unwrap_or(&Value::Null);
@@ -280,7 +281,7 @@ impl Protocol for Codex {
         out.or_alive()
     }
 
-    /// While a turn runs this is steering.
+    /// Starts a turn. While a turn runs, the text steers it.
     fn prompt(&mut self, text: &str) -> Reaction {
         if self.turn.running() {
             return self.steer(text).unwrap_or_default();
@@ -301,8 +302,8 @@ impl Protocol for Codex {
             out.tell(AgentEvent::SteerFailed { text: text.to_owned() });
             return Some(out);
         }
-        // Codex accepts steering at once, shows it as a message of the user when the model gets it, and drops it when the
-        // turn is interrupted before.
+        // Codex accepts steering at once, reports it as a user message when the model gets it, and drops it if the turn is interrupted
+        // before.
         self.turn.steered(text);
         if self.turn_id.is_some() {
             self.send_steer(text, &mut out);

@@ -1,4 +1,4 @@
-//! The thread of a Codex conversation: with which sandbox and tools it is started or resumed.
+//! The thread of a Codex conversation: the sandbox and the tools with which it is started or resumed.
 
 use std::path::PathBuf;
 
@@ -9,13 +9,13 @@ use crate::agent::conversation::text;
 use crate::agent::{AgentEvent, Reaction};
 use crate::domain::ids::SessionId;
 
-/// What a thread is started with. The policies pass through to Codex unchanged.
+/// The settings that a thread is started with. The policies are passed to Codex unchanged.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ThreadPolicy {
     pub approval_policy: Option<Value>,
     pub thread_sandbox: Option<Value>,
     pub turn_sandbox_policy: Option<Value>,
-    /// Made writable inside `workspace-write`, beside the worktree itself.
+    /// Made writable inside `workspace-write`, besides the worktree itself.
     pub writable_roots: Vec<PathBuf>,
 }
 
@@ -66,7 +66,7 @@ impl Codex {
             Some(session) => {
                 let mut params = self.thread_params();
                 params["threadId"] = json!(session.as_str());
-                // Without this the thread keeps the roots of its first worktree, which is gone, and no sandbox starts any more.
+                // Without this the thread keeps the roots of its first worktree, which is gone, and no sandbox would start.
                 params["runtimeWorkspaceRoots"] = json!([params["cwd"]]);
                 params["excludeTurns"] = json!(true);
                 self.call(Call::Resume, "thread/resume", params, out);
@@ -99,7 +99,7 @@ impl Codex {
     }
 }
 
-/// The policy of the workflow, with the roots that commits need added where it limits writing at all.
+/// Returns the workflow's policy. If it limits writing to the workspace, the roots that commits need are added.
 pub(super) fn with_roots(policy: &Value, roots: &[PathBuf]) -> Value {
     let mut policy = policy.clone();
     if policy["type"] == "workspaceWrite" && !roots.is_empty() {

@@ -1,4 +1,4 @@
-//! What of an agent's events the worker hears at once, and what only adds up in the usage_totals.
+//! Decides which of an agent's events the worker gets at once; all others only add up in the usage_totals.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -15,7 +15,7 @@ use crate::launcher::{Exit, Orphans};
 #[derive(Debug, Clone, PartialEq)]
 pub enum SessionEvent {
     Ready,
-    /// Neither ready nor gone within its time.
+    /// The agent was neither ready nor gone within its time.
     HandshakeOverdue {
         detail: String,
     },
@@ -37,13 +37,13 @@ pub enum SessionEvent {
     SteerFailed {
         text: String,
     },
-    /// Enough was spent since the last report that a budget may want to know.
+    /// Enough was spent since the last report that a budget may be affected.
     Spent,
-    /// The process tree is gone. Said again whenever it is asked.
+    /// The process tree is gone. Returned again on every further call.
     Ended(Exit),
 }
 
-/// A trouble the agent spoke of, kept to explain an end without a word.
+/// A problem that the agent reported, kept to explain an exit without an explanation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trouble {
     pub class: TurnError,
@@ -83,7 +83,7 @@ impl Session {
             AgentEvent::Usage(usage) => {
                 let counted = self.usage_totals.used(usage);
                 self.write_down(counted);
-                // One word for many reports that came together.
+                // One event for many usage reports that came together.
                 if !self.usage_totals.is_worth_telling() || self.heard.contains(&SessionEvent::Spent) {
                     return;
                 }
@@ -124,7 +124,7 @@ fn reset_at(reset: Reset, now: Timestamp) -> Timestamp {
     }
 }
 
-/// When a failed turn may be tried again.
+/// Returns when a failed turn may be tried again.
 pub fn reset_time(reset: Option<Reset>) -> Option<Timestamp> {
     reset.map(|reset| reset_at(reset, now()))
 }

@@ -1,4 +1,4 @@
-//! How long an agent may take until it is ready, and the sentence when it takes longer.
+//! How long an agent may take until it is ready, and the message if it takes longer.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use tokio::time::Instant;
 /// How long the agent may take until it is ready.
 #[derive(Debug, Clone, Copy)]
 pub struct HandshakeLimits {
-    /// From the launch.
+    /// The limit from the launch on.
     pub start: Duration,
-    /// Between two of its words, once it has begun to speak. Zero is off.
+    /// The limit between two outputs, once there was one. Zero turns it off.
     pub response: Duration,
 }
 
@@ -37,7 +37,7 @@ impl Handshake {
         }
     }
 
-    /// What is said about it once the deadline has passed.
+    /// Returns the message for when the deadline has passed.
     pub fn overdue(&self) -> String {
         let start = self.limits.start.as_millis();
         match self.last_word {

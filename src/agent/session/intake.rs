@@ -1,4 +1,4 @@
-//! Bytes of the child to lines, lines to the transcript and the protocol; and what is left to write to it.
+//! Splits the child's bytes into lines and passes them to the transcript and the protocol; also handles what is written to the child.
 
 use std::io;
 

@@ -1,6 +1,6 @@
-//! What the agent said since its last prompt, where that is the result of the run.
+//! What the agent said since its last prompt, for runs whose result it is.
 
-/// What is kept: the end.
+/// How many bytes of the end are kept.
 const KEPT: usize = 128 << 10;
 
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ impl LastWords {
     pub fn add(&mut self, text: &str) {
         self.0.push_str(text);
         self.0.push('\n');
-        // Rarely, so that a flood of lines costs little.
+        // Only at twice the limit, so that many lines cost little.
         if self.0.len() > 2 * KEPT {
             let from = self.0.len() - KEPT;
             let start = (from..self.0.len()).find(|at| self.0.is_char_boundary(*at)).unwrap_or(self.0.len());

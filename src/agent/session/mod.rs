@@ -1,6 +1,6 @@
 //! Binds a protocol to a child process: bytes to lines, lines to events, the transcript, deadlines of the handshake.
 //!
-//! It reports and obeys; when to prompt, stop or give up is the worker's business.
+//! A session reports events and does what it is told; the worker decides when to prompt, stop or give up.
 
 mod events;
 mod handshake;
@@ -36,11 +36,11 @@ const STDOUT_BUFFER: usize = 4 << 10;
 const STDERR_BUFFER: usize = 2 << 10;
 /// How often orphans of an interrupted turn are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// What is kept of stderr to explain an end.
+/// How many bytes of stderr are kept to explain an exit.
 const STDERR_TAIL: usize = 2 << 10;
-/// Pipes that somebody else still holds are not read longer than this after the end.
+/// How long pipes that another process still holds are read after the exit.
 const DRAIN_LIMIT: Duration = Duration::from_secs(5);
-/// Between a kill and giving up on a process that the kernel does not let go.
+/// How long to wait after a kill for a process that the kernel does not release.
 const KILL_LIMIT: Duration = Duration::from_secs(30);
 
 pub struct Session {
@@ -57,7 +57,7 @@ pub struct Session {
     err_lines: Framer,
     transcript: Transcript,
     usage_totals: UsageTotals,
-    /// `None` where nobody asked for it, or where it cannot be written.
+    /// `None` if it was not requested or cannot be written.
     spent_file: Option<SpentFile>,
     last_words: LastWords,
     heard: VecDeque<SessionEvent>,
@@ -65,10 +65,10 @@ pub struct Session {
     trouble: Option<Trouble>,
     handshake: Option<Handshake>,
     interrupting: bool,
-    /// After an interrupted turn, until the next one is over: what its command left, and when to look again.
+    /// Set from an interrupted turn until the end of the next one: the search for orphans of its command, and when to look again.
     orphans: Option<(Orphans, Instant)>,
     exit: Option<(Exit, Instant)>,
-    /// What a handshake may have to carry and no transcript should show.
+    /// A secret that the handshake may contain and the transcript must not show.
     hidden: Option<SecretString>,
 }
 
@@ -125,7 +125,7 @@ impl Session {
         self.child.mark
     }
 
-    /// Waits for the next thing worth knowing. Can be dropped and called again.
+    /// Waits for the next event. Can be dropped and called again.
     pub async fn next(&mut self) -> SessionEvent {
         loop {
             if let Some(heard) = self.heard.pop_front() {
@@ -168,7 +168,7 @@ impl Session {
         let look_at = self.orphans.as_ref().filter(|_| self.exit.is_none()).map(|(_, at)| *at);
         let Self { child, stdin, outgoing, stdout, stderr, out_buffer, err_buffer, .. } = self;
         tokio::select! {
-            // An error while reading is as good as the end.
+            // An error while reading is treated as the end of the stream.
             count = read(stdout, out_buffer), if stdout.is_some() => Step::Out(count),
             count = read(stderr, err_buffer), if stderr.is_some() => Step::Err(count),
             sent = write(stdin, outgoing), if stdin.is_some() && !outgoing.is_empty() => Step::Sent(sent),
@@ -218,7 +218,7 @@ impl Session {
         }
     }
 
-    /// Speaks into the running turn. `false` where the agent cannot listen now.
+    /// Sends a message into the running turn. `false` if this agent takes no messages during a turn.
     pub fn steer(&mut self, text: &str) -> bool {
         let reaction = self.protocol.steer(text);
         let can = reaction.is_some();
@@ -226,7 +226,7 @@ impl Session {
         can
     }
 
-    /// Asks for the end of the running turn. `false` where the agent cannot be asked.
+    /// Requests the end of the running turn. `false` if this agent cannot interrupt a turn.
     pub fn interrupt(&mut self) -> bool {
         let reaction = self.protocol.interrupt();
         let can = reaction.is_some();
@@ -241,7 +241,7 @@ impl Session {
         self.react(reaction);
     }
 
-    /// A remark of the runner's own in the transcript.
+    /// Writes a note of the runner to the transcript.
     pub fn note(&mut self, text: &str) {
         self.transcript.write(now(), Stream::Note, text.as_bytes());
     }
@@ -250,7 +250,7 @@ impl Session {
         &mut self.usage_totals
     }
 
-    /// Every piece of usage is in this file as soon as it is heard.
+    /// From now on writes all usage to this file as soon as it is reported.
     pub fn account_in(&mut self, file: SpentFile) {
         self.spent_file = Some(file);
     }
@@ -263,7 +263,7 @@ impl Session {
         }
     }
 
-    /// What the agent said in its last turn, or as much of its end as is kept.
+    /// Returns what the agent said in its last turn, or as much of its end as is kept.
     pub fn last_words(&self) -> Option<&str> {
         self.last_words.text()
     }
@@ -272,7 +272,7 @@ impl Session {
         self.trouble.as_ref()
     }
 
-    /// The last words on stderr, for a sentence about an end.
+    /// Returns the last output on stderr, for the explanation of an exit.
     pub fn last_stderr(&self) -> String {
         String::from_utf8_lossy(&self.stderr_tail).trim().to_owned()
     }
@@ -282,20 +282,20 @@ impl Session {
         self.stdin = None;
     }
 
-    /// Closes stdin and asks the whole tree to end.
+    /// Closes stdin and sends TERM to the whole tree.
     pub fn terminate(&mut self) {
         self.close_stdin();
         self.child.terminate();
     }
 
-    /// Ends the whole tree at once.
+    /// Kills the whole tree at once.
     pub fn kill(&mut self) {
         self.close_stdin();
         self.child.kill();
     }
 
-    /// Closes stdin, then asks after `patience`, then kills after `grace`; reads all the while. `None` when even a kill
-    /// did not help.
+    /// Closes stdin, sends TERM after `patience`, and kills after another `grace`; reads all the while. `None` if even the kill did not
+    /// help.
     pub async fn shut_down(&mut self, patience: Duration, grace: Duration) -> Option<Exit> {
         self.close_stdin();
         if let Some(exit) = self.ended_within(patience).await {
@@ -320,7 +320,7 @@ impl Session {
         tokio::time::timeout(limit, ended).await.ok()
     }
 
-    /// Completes the transcript. The child, if it is still there, is ended by its drop.
+    /// Completes the transcript. If the child is still there, dropping it kills it.
     pub fn finish(mut self) {
         self.note("end of the run");
         self.transcript.finish();

@@ -1,4 +1,4 @@
-//! The adapters and the policy that a workflow asks for.
+//! Builds the adapters (tracker, forge, workspaces) and the policy that the settings describe.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,22 +27,22 @@ use crate::workspace::commits::Commits;
 use crate::workspace::remote::{Remote, RemoteConfig};
 use crate::workspace::{BaseSide, NewClone, WorkspaceConfig, Workspaces};
 
-/// The forge that the settings mean, by the repository's remote where they do not say.
+/// Returns the kind of forge that the settings select. Where `pr.forge` is not set, the address of the repository's remote decides.
 pub fn forge_kind(settings: &Settings) -> ForgeKind {
-    // What lies in such a directory is its hook's affair: there is no branch of ours to open a pull request from.
+    // In `directory` mode the hooks decide what a directory contains, so there is no branch of Dirigent's to open a pull request from.
     if settings.workspace.mode == WorkspaceMode::Directory {
         return ForgeKind::None;
     }
     settings.pr.resolve_forge(origin(settings).as_deref())
 }
 
-/// The address that the repository was cloned from, if it was.
+/// Returns the address that the repository was cloned from. `None` if it has no remote.
 pub(super) fn origin(settings: &Settings) -> Option<String> {
     let workspace = &settings.workspace;
     workspace.clone_of.clone().or_else(|| Workspaces::remote_url(&workspace.repo))
 }
 
-/// Clones the repository that the file names by its address, if that has not been done. Nothing to do for any other.
+/// Clones the repository if `workspace.repo` is an address and there is no clone yet. Does nothing for a local repository.
 pub async fn clone_repository(settings: &Settings) -> Result<(), AssemblyError> {
     let workspace = &settings.workspace;
     let Some(url) = workspace.clone_of.as_deref().filter(|_| workspace.mode == WorkspaceMode::Worktree) else {
@@ -69,7 +69,8 @@ pub fn workspaces(settings: &Settings) -> Result<Workspaces, AssemblyError> {
         ForgeKind::Local => BaseSide::Local,
         ForgeKind::Github | ForgeKind::None => BaseSide::Remote,
     };
-    // What only looks at worktrees needs no access; what needs it is told when the forge is opened.
+    // Without access there is no remote here. That is enough to read worktrees; where access is needed, opening the forge reports the
+    // error.
     config.remote = match forge_kind(settings) {
         ForgeKind::Github => github(&settings.pr.provider).and_then(|github| remote(settings, &github)).ok(),
         ForgeKind::Local | ForgeKind::None => None,
@@ -77,7 +78,7 @@ pub fn workspaces(settings: &Settings) -> Result<Workspaces, AssemblyError> {
     Ok(Workspaces::open(config)?)
 }
 
-/// GitHub with the forge's access, which is described as a board's is.
+/// Returns a GitHub client with the forge's access, which is configured with the same keys as a board's access.
 fn github(access: &ForgeProvider) -> Result<Github, AssemblyError> {
     if access.token.is_none() && access.app_id.is_none() {
         return Err(AssemblyError::NoGithubAccess);
@@ -97,12 +98,12 @@ fn slug(settings: &Settings) -> Result<String, AssemblyError> {
     settings.pr.slug(origin(settings).as_deref()).ok_or(AssemblyError::NoSlug)
 }
 
-/// `owner/name`, where pull requests are on GitHub.
+/// Returns `owner/name` of the repository. `None` if the forge is not GitHub or the repository is not known.
 pub fn github_repository(settings: &Settings) -> Option<String> {
     (forge_kind(settings) == ForgeKind::Github).then(|| slug(settings).ok()).flatten()
 }
 
-/// The repository on GitHub as git sees it. Its address is made from the API's: what the clone calls its remote is not asked.
+/// Opens the GitHub repository as a git remote. Its address is built from the API's address; the remotes of the clone are not used.
 fn remote(settings: &Settings, github: &Github) -> Result<Remote, AssemblyError> {
     remote_of(settings, github, &settings.workspace.repo)
 }
@@ -138,11 +139,12 @@ pub fn tracker(settings: &Settings) -> Result<Arc<dyn Tracker>, AssemblyError> {
     }
 }
 
-/// The forge in use.
+/// The forge that is in use.
 pub(super) enum ForgeInUse {
     /// `pr.forge: none`.
     None,
-    /// Its checks are our own gates' results, so those are recorded with it.
+    /// The forge inside the local repository. It reports the results of Dirigent's gates as its checks, so those results are recorded with
+    /// it.
     Local(Arc<LocalForge>),
     Github(Arc<GithubForge>),
 }
@@ -176,22 +178,22 @@ impl ForgeInUse {
     }
 }
 
-/// The policy as the engine gets it: by the forge that is really used, and with what `doctor` recorded.
+/// Returns the policy for the engine: with the forge that is really used, and with the result of the preflight that `doctor` recorded.
 pub fn policy(loaded: &Loaded, ledger: &dyn LedgerReader) -> Result<Policy, LedgerError> {
     let checked = ledger.has_preflight(&loaded.hash)?;
     let mut policy = loaded.settings.policy(&loaded.hash, !checked);
     policy.pr.forge = forge_kind(&loaded.settings);
     policy.budget.days = local_days(now());
     if policy.pr.forge == ForgeKind::Local {
-        // The local forge's checks are our own gates: none will turn up later by themselves.
+        // The checks of the local forge are Dirigent's own gates: no check will appear later by itself.
         policy.merge.checks_grace = Duration::ZERO;
     }
     Ok(policy)
 }
 
-/// The days of this machine's clock, for as long as a runner may live.
+/// Returns the offsets of the machine's time zone from `now` on, for about ten years.
 fn local_days(now: Timestamp) -> LocalDays {
-    /// Ten years of a clock that changes twice a year.
+    /// Ten years of a zone that changes its offset twice a year.
     const CHANGES: usize = 20;
     let Ok(at) = jiff::Timestamp::from_millisecond(now.0) else { return LocalDays::default() };
     let zone = jiff::tz::TimeZone::system();
@@ -202,7 +204,7 @@ fn local_days(now: Timestamp) -> LocalDays {
     LocalDays::new([holds].into_iter().chain(changes).collect())
 }
 
-/// The places that only one runner may work on.
+/// Returns the directories that only one runner at a time may use.
 pub fn locked_places(settings: &Settings, folder: &RunnerFolder) -> Vec<PathBuf> {
     let mut places = vec![folder.state_dir.clone(), settings.workspace.root.clone()];
     if let (TrackerKind::Tk, Some(dir)) = (settings.tracker.kind, &settings.tracker.provider.dir)

@@ -16,7 +16,7 @@ use crate::worker::desk::DeskError;
 use crate::workflow::watch::WatchError;
 use crate::workspace::WorkspaceError;
 
-/// Each part words its own failure.
+/// Why a runner could not be put together. Errors of a part are passed through with that part's own message.
 #[derive(Debug, Error)]
 pub enum AssemblyError {
     #[error("tracker.kind {0} is not available in this version")]

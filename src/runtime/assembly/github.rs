@@ -1,4 +1,4 @@
-//! The GitHub client and the board of issues that the settings ask for.
+//! Builds the GitHub client and the issue board from the settings.
 
 use secrecy::{ExposeSecret, SecretString};
 
@@ -11,14 +11,14 @@ use crate::launcher::gh_token;
 use crate::tracker::TrackerError;
 use crate::tracker::github::{Columns, Done, GithubBoard, GithubTracker, ProjectColumn};
 
-/// The host of an API's address, as `gh` names it.
+/// Returns the host of the API's address, in the form in which `gh` expects it.
 pub(super) fn host(provider: &Provider) -> String {
     let url = provider.api_url.as_deref().unwrap_or("https://github.com");
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.split('/').next().unwrap_or(rest).to_owned()
 }
 
-/// What is needed to talk to GitHub, by `tracker.provider`.
+/// Returns the API address and the credential from `tracker.provider`.
 pub fn github_access(provider: &Provider) -> Result<Access, AssemblyError> {
     let missing = |words: &str| AssemblyError::Tracker(TrackerError::MissingSecret(words.to_owned()));
     let app = (provider.app_id, provider.private_key.as_ref(), provider.installation_id);
@@ -37,7 +37,7 @@ pub fn github_access(provider: &Provider) -> Result<Access, AssemblyError> {
     Ok(Access::new(provider.api_url.clone(), credential))
 }
 
-/// The key itself, or the file that holds it.
+/// Returns the private key: the value itself if it is a PEM key, else the content of the file that the value points to.
 fn private_key(key: &SecretString) -> Result<SecretString, AssemblyError> {
     let text = key.expose_secret();
     if text.contains("-----BEGIN") {
@@ -50,13 +50,13 @@ fn private_key(key: &SecretString) -> Result<SecretString, AssemblyError> {
     })
 }
 
-/// `owner/name` of the repository whose issues are the board.
+/// Returns `owner/name` of the repository whose issues are the board: as configured, else from the clone's remote.
 fn board_slug(settings: &Settings) -> Option<String> {
     let by_remote = || origin(settings).and_then(|url| slug_of_remote(&url));
     settings.tracker.provider.repo.clone().or_else(by_remote)
 }
 
-/// What of the runner's is on GitHub, each as `owner/name`.
+/// The GitHub repositories that a runner uses, each as `owner/name`. `None` where the board or the forge is not on GitHub.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GithubRepositories {
     pub board: Option<String>,
@@ -68,7 +68,7 @@ pub fn github_repositories(settings: &Settings) -> GithubRepositories {
     GithubRepositories { board: is_board.then(|| board_slug(settings)).flatten(), forge: github_repository(settings) }
 }
 
-/// The board of issues.
+/// Builds the tracker of one GitHub repository's issues.
 pub fn github_board(settings: &Settings) -> Result<GithubTracker, AssemblyError> {
     let (tracker, provider) = (&settings.tracker, &settings.tracker.provider);
     let slug = board_slug(settings).ok_or_else(|| {

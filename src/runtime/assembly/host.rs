@@ -1,4 +1,5 @@
-//! The host that follows the workflow in force: a reload gives it another worker, and runs under way keep theirs.
+//! The host of runs and gates that follows the workflow in force: a reload replaces its worker; runs under way keep the worker that they
+//! started with.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -20,7 +21,7 @@ use crate::workspace::directory::DirectoryRemoval;
 
 pub struct WorkflowHost {
     worker: RwLock<Arc<Worker>>,
-    /// Where there is one, its checks are our gates' results.
+    /// The forge in the local repository, if that is the forge in use. Its checks are the results of the gates.
     local_forge: Option<Arc<LocalForge>>,
 }
 
@@ -31,12 +32,12 @@ impl WorkflowHost {
         host
     }
 
-    /// The worker of the newest settings.
+    /// Returns the worker made from the newest settings.
     pub fn worker(&self) -> Arc<Worker> {
         self.worker.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Another workflow is in force.
+    /// Replaces the worker, because another workflow is in force.
     pub fn replace(&self, worker: Worker) {
         *self.worker.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(worker);
         self.count_gates();
@@ -56,7 +57,7 @@ impl WorkflowHost {
         })
     }
 
-    /// The repository's own script, with what it is told about this head.
+    /// Returns the call of the repository's gate script (`gates.hook`) for this head. `None` if no script is configured.
     async fn hook(&self, order: &GateOrder) -> Option<HookCall> {
         let worker = self.worker();
         let script = worker.settings.gates.hook.clone()?;
@@ -90,7 +91,7 @@ impl WorkflowHost {
         Some(HookCall { script, context, logs: worker.state_dir.join("hook-logs") })
     }
 
-    /// The results of gates that were taken out of the workflow count no longer.
+    /// Tells the local forge which gates count from now on, so that results of gates removed from the workflow do not.
     fn count_gates(&self) {
         if let Some(forge) = &self.local_forge {
             let worker = self.worker();
@@ -118,7 +119,7 @@ impl RunHost for WorkflowHost {
     async fn gate(&self, permit: Permit, order: GateOrder, halt: HaltReceiver) -> Result<Vec<GateResult>, String> {
         let mut gates = self.gates()?;
         gates.hook = self.hook(&order).await;
-        // What a person pushed, or the forge made of the branch and its base, may not be here yet.
+        // The commit may be missing here: a person may have pushed it, or the forge may have made it from the branch and its base.
         if !gates.workspaces.has_commit(&order.head).await {
             gates.workspaces.fetch_branch(&order.branch, &order.base_branch).await;
         }

@@ -1,4 +1,4 @@
-//! The Linear board that a workflow asks for.
+//! Builds the Linear board from the settings.
 
 use secrecy::ExposeSecret;
 

@@ -1,5 +1,5 @@
-//! A runner put together, once: the adapters built, the past settled, the driver ready, everything that watches the outside
-//! started. `cli` calls it; nothing of `cli` is called back.
+//! Puts a runner together, once: builds the adapters, settles what an earlier process left, makes the driver, and starts the watchers of
+//! the outside world. `cli` calls this module; this module never calls `cli`.
 
 mod adapters;
 mod error;
@@ -45,10 +45,10 @@ use host::WorkflowHost;
 use parts::WorkerParts;
 use reload::WorkflowFollower;
 
-/// A runner, ready to go.
+/// A runner that is ready to work.
 pub struct Runner {
     pub handle: Handle,
-    /// For whoever tells the outside something besides the adapters.
+    /// For code that writes to the outside without an adapter, such as notifications.
     pub gatekeeper: Arc<Gatekeeper>,
     driver: Driver,
     first: Event,
@@ -57,7 +57,8 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// Builds everything, settles the past, and starts what watches the outside. `record` is the file that gets every event.
+    /// Builds everything, settles what an earlier process left, and starts the watchers. Every event is recorded in the file `record`, if
+    /// one is given.
     pub async fn start(
         env: &Env,
         loaded: &Loaded,
@@ -74,15 +75,15 @@ impl Runner {
         if let Workplace::Worktrees(workspaces) = &parts.workplace {
             workspaces.try_signing().await?;
         }
-        // The ledger is made first: the local forge keeps its pull requests in it.
+        // The ledger is opened before the forge: the local forge keeps its pull requests in the ledger.
         let ledger = folder.open_ledger()?;
         let mut state = ledger.load()?;
         if state.meta.comment_key.is_empty() {
-            // A ledger from before comments were marked. Two ids hold 160 random bits.
+            // A ledger from before comments were marked. Two ULIDs hold 160 random bits.
             state.meta.comment_key = format!("{}{}", ulid::Ulid::generate(), ulid::Ulid::generate());
             state.changes.meta = true;
         }
-        // One that cannot be understood costs a whole list of the board.
+        // A mark that cannot be read only costs one complete reading of the board.
         let told = ledger.board_mark().unwrap_or_else(|error| {
             tracing::warn!(%error, "the board is read anew");
             None
@@ -155,14 +156,14 @@ impl Runner {
         Ok(Self { handle, gatekeeper, driver, first, socket, watchers })
     }
 
-    /// Works until told to stop, or until idle. What comes back is the board's last error, if its last answer was one.
+    /// Works until it is told to stop, or until it is idle. Returns the error of the last poll of the board, if that poll failed.
     pub async fn work(mut self) -> Result<Option<String>, DriverError> {
         let mut driving = pin!(self.driver.run(self.first));
         let mut broken = None;
         let result = loop {
             tokio::select! {
                 result = &mut driving => break result,
-                // They end with the driver. One that breaks down before would leave the runner blind.
+                // Watchers stop with the driver. If one panics before that, the runner would no longer notice changes, so it shuts down.
                 Some(Err(error)) = self.watchers.join_next() => {
                     tracing::error!(%error, "a part of the runner broke down; it is ended");
                     broken = Some(error.to_string());
@@ -179,7 +180,7 @@ impl Runner {
     }
 }
 
-/// Once, at the start: at the end of the first merge it would be too late to do something about it.
+/// Logs once at the start whether receipts will be signed. After the first merge it would be too late to configure a key.
 async fn say_whether_receipts_are_signed(workspaces: Workspaces) {
     match workspaces.try_receipt_key().await {
         Ok(Some(_)) => tracing::debug!("receipts are signed with git's key"),
@@ -188,7 +189,7 @@ async fn say_whether_receipts_are_signed(workspaces: Workspaces) {
     }
 }
 
-/// What Dirigent writes, as this workflow words it.
+/// Returns the texts of comments and pull requests in the wording of this workflow.
 pub fn texts(loaded: &Loaded) -> Texts {
     let orchestration = &loaded.settings.orchestration;
     let texts = Texts::new(loaded.prompts.templates().clone(), orchestration.workpad_marker());
@@ -200,7 +201,7 @@ pub fn texts(loaded: &Loaded) -> Texts {
     texts.in_repository(adapters::github_repository(&loaded.settings))
 }
 
-/// Worktrees of runs that the ledger has never heard of: made by a life that ended before it could write that down.
+/// Reclaims worktrees of runs that are not in the ledger: an earlier process made them and stopped before it could record them.
 async fn reclaim_strays(
     parts: &WorkerParts,
     state: &State,

@@ -1,4 +1,4 @@
-//! What all runs of one life share, and the worker that a workflow asks for.
+//! What all runs of one runner process share, and how a worker is made from it for a workflow.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::worker::{Worker, Workplace, desk, preparation_lane};
 use crate::workflow::{Env, Loaded, ValueSource};
 use crate::workspace::directory::Directories;
 
-/// Everything that the workers of one life are made from, besides the settings.
+/// Everything that workers are made from besides the settings, made once per runner process.
 pub struct WorkerParts {
     pub tracker: Arc<dyn Tracker>,
     pub workplace: Workplace,
@@ -60,12 +60,12 @@ impl WorkerParts {
         })
     }
 
-    /// At the start and at every reload; not once more for anything that is started.
+    /// Reads the login environment. Called at the start and at every reload, not for every process that is started.
     pub async fn read_login(&mut self, loaded: &Loaded) {
         self.login.read(&secrets(loaded)).await;
     }
 
-    /// A worker for these settings. A reload makes a new one; runs under way keep theirs.
+    /// Returns a worker for these settings. A reload makes a new worker; runs under way keep theirs.
     pub fn worker(&self, loaded: &Loaded) -> Worker {
         Worker {
             settings: Arc::new(loaded.settings.clone()),
@@ -83,22 +83,23 @@ impl WorkerParts {
     }
 }
 
-/// What never reaches a worker, a gate or a hook.
+/// Returns the secrets that must never reach a worker, a gate or a hook: names of variables and values.
 pub fn secrets(loaded: &Loaded) -> Secrets {
     let mut values = loaded.settings.secrets();
     let provider = &loaded.settings.tracker.provider;
     if loaded.settings.tracker.kind == TrackerKind::Github && provider.asks_gh() {
-        // Where it cannot be had nobody can pass it on, either.
+        // If `gh` gives no token to the runner, it gives none to a worker either.
         values.extend(gh_token(&host(provider)).ok());
     }
-    // Taken from the user's environment, it is ours only where it is used: a hook of theirs keeps its own.
+    // Only the value is withheld, not the variable's name: the user's own hooks keep a token of theirs.
     if forge_kind(&loaded.settings) == ForgeKind::Github {
         values.extend(loaded.settings.pr.provider.token.clone());
     }
     Secrets { names: secret_names(loaded), values }
 }
 
-/// Variables that hold a tracker's, forge's or server's secret: those that the file names, and those that their tools read.
+/// Returns the variables that hold a secret of a tracker, forge or server: those that the workflow file refers to, and those that the
+/// services' own tools read.
 fn secret_names(loaded: &Loaded) -> Vec<String> {
     let settings = &loaded.settings;
     let holds_secret = |path: &str| {

@@ -1,4 +1,4 @@
-//! Puts a changed workflow in force, or says why it is not.
+//! Puts a changed workflow in force, or reports why it is not.
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ use crate::domain::hash::stable_hash;
 use crate::workflow::watch::{Reload, Watch};
 use crate::workflow::{Env, Loaded, in_force};
 
-/// Follows the workflow file: a changed one is put in force between ticks; a broken one is reported and the last good one
-/// stays.
+/// Follows the workflow file. A changed file is put in force between two events; for a broken one the error is reported and the last good
+/// workflow stays in force.
 pub struct WorkflowFollower {
     pub folder: RunnerFolder,
     pub parts: WorkerParts,
@@ -29,7 +29,7 @@ pub struct WorkflowFollower {
 }
 
 impl WorkflowFollower {
-    /// What follows it until the driver is gone.
+    /// Starts the watch and returns the task that follows it until the driver is gone.
     pub fn start(
         mut self,
         env: &Env,
@@ -39,7 +39,7 @@ impl WorkflowFollower {
         let (sender, mut changes) = mpsc::unbounded_channel();
         let watch = Watch::start(loaded, env.clone(), sender)?;
         Ok(async move {
-            // The watch lives as long as somebody listens to it.
+            // The watch stops when it is dropped.
             let _watch = watch;
             while let Some(reload) = changes.recv().await {
                 let message = match self.take_in(reload, &at_start).await {
@@ -78,7 +78,7 @@ impl WorkflowFollower {
     }
 }
 
-/// What the adapters were built from: another value needs another start.
+/// Returns the settings that the adapters were built from, by key. If one of them changes, a restart is needed.
 fn adapters_of(settings: &Settings) -> [(&'static str, String); 8] {
     let workspace = &settings.workspace;
     [
@@ -93,7 +93,7 @@ fn adapters_of(settings: &Settings) -> [(&'static str, String); 8] {
     ]
 }
 
-/// What the board was built from. Secrets count, and are not shown.
+/// Describes the settings that the board was built from. Secrets are included as a hash only.
 fn board_of(tracker: &TrackerSettings) -> String {
     let provider = &tracker.provider;
     let secrets = [&provider.token, &provider.api_key, &provider.private_key];

@@ -1,5 +1,5 @@
-//! How long each kind of call may take. A call that has not answered by then is dropped and tried again later, so these are
-//! generous: they are for what hangs, not for what is slow.
+//! How long each kind of call may take. A call without a response by then is dropped and tried again later. The limits are generous: they
+//! are meant for calls that hang, not for slow ones.
 
 use std::time::Duration;
 
@@ -11,21 +11,21 @@ pub const POLL: Duration = Duration::from_secs(180);
 pub const LOOK: Duration = Duration::from_secs(60);
 /// A run's own look at its ticket.
 pub const READ_TICKET: Duration = Duration::from_secs(30);
-/// A comment, a column, the workpad, a pull request.
+/// Writing a comment, a column, the workpad or a pull request.
 pub const WRITE: Duration = Duration::from_secs(60);
-/// A merge or an update of a branch: the local forge does it with git, and moves the user's tree.
+/// A merge or an update of a branch. The local forge does it with git, and also updates the user's work tree.
 pub const LAND: Duration = Duration::from_secs(15 * 60);
-/// A push: as much as a branch can hold, over a slow line.
+/// A push, which may be large and go over a slow line.
 pub const PUSH: Duration = Duration::from_secs(15 * 60);
-/// Branches and folders of a job that is over.
+/// Removing the branches and folders of a job that is over.
 pub const CLEAN_UP: Duration = Duration::from_secs(5 * 60);
-/// Ending and saving what a run left that broke down.
+/// Stopping the processes and saving the work of a run whose worker broke down.
 pub const RECLAIM: Duration = Duration::from_secs(10 * 60);
 
-/// For the tree that the gates of one head run in to be made and removed.
+/// The time for making and removing the worktree in which the gates of one head run.
 const AROUND_GATES: Duration = Duration::from_secs(15 * 60);
 
-/// All gates of one head, one after the other, each with its own limit.
+/// The limit for all gates of one head, one after the other: the sum of their own limits plus the time for the worktree.
 pub fn gates_deadline(settings: &GatesSettings) -> Duration {
     let commands = settings.task.iter().map(|gate| settings.timeout_of(gate));
     let script = settings.hook.iter().map(|_| settings.timeout);

@@ -1,4 +1,4 @@
-//! How a lane has been doing: its last answer, its last failure, and how long it was told to wait.
+//! The health of a lane: its last success, its last failure, and how long it was told to wait.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use crate::domain::lane::Lane;
 use crate::domain::snapshot::LaneView;
 use crate::domain::time::Timestamp;
 
-/// How often something is tried while our access is refused.
+/// How often one call is let through while the runner's access is refused.
 const TRY_AGAIN: Duration = Duration::from_secs(20);
 
-/// What a lane tells the driver, each once.
+/// A change in a lane's health, reported to the driver once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LaneNews {
-    /// Nothing is asked until then. Locked out, nothing gets through before a person mends the access.
+    /// The lane makes no calls until `until`. With `locked_out`, calls fail until a person repairs the access, and `until` is `None`.
     Paused {
         lane: Lane,
         until: Option<Timestamp>,
@@ -26,13 +26,13 @@ pub enum LaneNews {
         lane: Lane,
         error: String,
     },
-    /// A call went through after all that.
+    /// A call succeeded after a pause or a failure.
     Works {
         lane: Lane,
     },
 }
 
-/// Why nothing is asked just now.
+/// Why a lane makes no calls just now, and for how much longer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Held {
     pub left: Duration,

@@ -1,4 +1,4 @@
-//! What an adapter's error says about the adapter itself: whether it is there, wants us to wait, or shuts us out.
+//! What an adapter's error says about the adapter itself: whether it works, asks for a pause, or refuses access.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -6,20 +6,20 @@ use std::time::Duration;
 use crate::forge::ForgeError;
 use crate::tracker::TrackerError;
 
-/// How long nothing is asked of an adapter that limits us and does not say for how long.
+/// The pause after a rate limit that does not say how long to wait.
 const UNNAMED_WAIT: Duration = Duration::from_secs(60);
 
-/// What a lane makes of an error.
+/// What an error means for the lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
-    /// The adapter is well and has answered; what it says is the caller's affair.
+    /// The adapter works and has responded. The error concerns the caller alone.
     Answered,
     Failed,
-    /// The adapter is well, and this kind of call has to wait so long. The lane goes on.
+    /// The adapter works, but this kind of call has to wait this long. The lane goes on with other calls.
     Later(Duration),
-    /// Nothing is to be asked for so long.
+    /// The lane makes no calls for this long.
     Wait(Duration),
-    /// A person has to mend our access.
+    /// Access is refused until a person repairs it.
     LockedOut,
 }
 

@@ -1,7 +1,7 @@
-//! One lane per adapter: a bounded number of calls at a time, the important ones first, each with a deadline. What hangs in
-//! one lane holds nobody in another, and never for longer than its deadline.
+//! One lane per adapter: a bounded number of calls at a time, the important ones first, each with a deadline. A call that hangs in one lane
+//! delays no other lane, and its own lane only until its deadline.
 //!
-//! A stop goes through no lane at all: it waits for nobody.
+//! Stopping a run uses no lane, so it never waits for one.
 
 mod deadlines;
 mod health;
@@ -22,24 +22,24 @@ use crate::config::gates::GatesSettings;
 use crate::domain::lane::Lane;
 use crate::domain::snapshot::LaneView;
 
-/// Calls to the board at the same time.
+/// The number of simultaneous calls to the board.
 const TRACKER_CALLS: usize = 8;
-/// Calls to the forge at the same time.
+/// The number of simultaneous calls to the forge.
 const FORGE_CALLS: usize = 8;
-/// Pushes and looks at the repository at the same time. (Worktrees are made in a lane of the worker's.)
+/// The number of simultaneous pushes and looks at the repository. (Worktrees are made in a lane of the worker's.)
 const WORKSPACE_CALLS: usize = 4;
 
-/// What goes first when a lane is full. A stop is not among them: it waits for nobody.
+/// The order in which calls leave a full lane, most important first. Stops are not among them because they use no lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {
-    /// Work that is finished comes to its place.
+    /// Merges and what prepares them.
     Land,
     Write,
     Start,
     Look,
 }
 
-/// What of the workflow the lanes depend on. A reload may change it.
+/// The settings of the workflow that the lanes depend on. A reload may change them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GateLimits {
     pub at_once: usize,
@@ -59,7 +59,7 @@ impl Default for GateLimits {
     }
 }
 
-/// The lanes of one life.
+/// The lanes of one runner process.
 #[derive(Debug)]
 pub struct Lanes {
     pub tracker: Arc<CallQueue>,
@@ -69,7 +69,7 @@ pub struct Lanes {
 }
 
 impl Lanes {
-    /// What the lanes have to tell comes out at the other end.
+    /// Makes the lanes, and returns the receiver of what they report about their health.
     pub fn new(gates: GateLimits) -> (Self, mpsc::UnboundedReceiver<LaneNews>) {
         let (sender, news) = mpsc::unbounded_channel();
         let queue = |lane, limit| Arc::new(CallQueue::new(lane, limit, sender.clone()));

@@ -1,5 +1,5 @@
-//! A bounded queue of calls to one adapter. Whoever wants to call enters, waits for a place by priority, and has a deadline
-//! from then on. A call that panics or hangs costs its own place until its deadline, and nothing else.
+//! A bounded queue of calls to one adapter. A caller waits for a place by priority, and has a deadline from then on. A call that panics or
+//! hangs holds its own place at most until its deadline, and affects no other call.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use super::meaning::{AdapterError, Meaning};
 use crate::domain::lane::Lane;
 use crate::domain::snapshot::LaneView;
 
-/// Why a call brought no answer, where that is not the adapter's own word.
+/// Why a call got no response from the adapter.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LaneFailure {
     #[error("nothing is asked of the {} for {} s: {why}", .lane.name(), .left.as_secs())]
@@ -28,7 +28,7 @@ pub enum LaneFailure {
     BrokeDown { lane: Lane, panic: String },
 }
 
-/// Why a call brought nothing.
+/// Why a call failed: in the lane or in the adapter.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CallError<E: AdapterError> {
     #[error(transparent)]
@@ -38,7 +38,7 @@ pub enum CallError<E: AdapterError> {
 }
 
 impl<E: AdapterError> CallError<E> {
-    /// How long to wait before the next try, where somebody said so.
+    /// Returns how long to wait before the next attempt. `None` where neither the lane nor the adapter said so.
     pub fn wait(&self) -> Option<Duration> {
         match self {
             Self::Lane(LaneFailure::Held { left, .. }) => Some(*left),
@@ -62,7 +62,7 @@ pub struct CallQueue {
 struct Inner {
     limit: usize,
     busy: usize,
-    /// By priority, then by arrival.
+    /// Waiting callers, ordered by priority, then by arrival.
     waiting: BTreeMap<(Priority, u64), oneshot::Sender<Slot>>,
     arrivals: u64,
     health: Health,
@@ -81,19 +81,19 @@ impl CallQueue {
 
     pub fn view(&self) -> LaneView {
         let inner = self.inner();
-        // Whoever gave up waiting is still in the queue until its turn comes.
+        // Callers that gave up waiting stay in the queue until their turn comes.
         let waiting = inner.waiting.values().filter(|waiter| !waiter.is_closed()).count();
         inner.health.view(inner.busy, waiting)
     }
 
-    /// Another limit from now on; what is under way goes on.
+    /// Sets the number of places. Calls under way go on.
     pub fn set_limit(self: &Arc<Self>, limit: usize) {
         let mut inner = self.inner();
         inner.limit = limit.max(1);
         self.admit(&mut inner);
     }
 
-    /// Waits for a place. A lane that was told to wait lets nobody in until then.
+    /// Waits for a place. Fails at once while the lane is paused.
     pub async fn enter(self: &Arc<Self>, priority: Priority) -> Result<Slot, LaneFailure> {
         self.refuse_while_held()?;
         let turn = {
@@ -107,15 +107,15 @@ impl CallQueue {
         };
         let slot = match turn.await {
             Ok(slot) => slot,
-            // A lane keeps everybody who waits until their turn; this cannot happen.
+            // A lane keeps every waiting caller until its turn, so this cannot happen.
             Err(_) => return Err(LaneFailure::BrokeDown { lane: self.lane, panic: "its queue is gone".into() }),
         };
-        // It may have been told to wait meanwhile.
+        // The lane may have been paused meanwhile.
         self.refuse_while_held()?;
         Ok(slot)
     }
 
-    /// Enters and calls, for what needs no permit.
+    /// Enters and calls in one step, for calls that need no permit.
     pub async fn call<T, E: AdapterError>(
         self: &Arc<Self>,
         priority: Priority,
@@ -132,7 +132,7 @@ impl CallQueue {
         }
     }
 
-    /// Gives free places to whoever is next.
+    /// Gives free places to the next waiting callers.
     fn admit(self: &Arc<Self>, inner: &mut Inner) {
         while let Some(entry) = inner.waiting.first_entry() {
             let (priority, _) = *entry.key();
@@ -142,7 +142,7 @@ impl CallQueue {
             let waiter = entry.remove();
             match waiter.send(Slot { queue: self.clone(), given: true }) {
                 Ok(()) => inner.busy += 1,
-                // Whoever waited has gone.
+                // The caller has given up waiting.
                 Err(mut slot) => slot.given = false,
             }
         }
@@ -156,13 +156,13 @@ impl CallQueue {
 
     fn note(&self, what: impl FnOnce(&mut Health) -> Option<LaneNews>) {
         if let Some(news) = what(&mut self.inner().health) {
-            // Nobody may listen any more.
+            // The receiver may be gone.
             let _ = self.news.send(news);
         }
     }
 }
 
-/// The last place of a lane is kept for what changes something: looks that hang must not keep a merge waiting.
+/// Returns how many places a priority may use. The last place is kept for writes: looks that hang must not delay a merge.
 fn places_for(priority: Priority, limit: usize) -> usize {
     match priority {
         Priority::Land | Priority::Write => limit,
@@ -170,16 +170,16 @@ fn places_for(priority: Priority, limit: usize) -> usize {
     }
 }
 
-/// A place in a lane. It is given back when this is dropped.
+/// A place in a lane, given back when it is dropped.
 #[derive(Debug)]
 pub struct Slot {
     queue: Arc<CallQueue>,
-    /// One that nobody took has nothing to give back.
+    /// Whether a caller took this place. One that was never taken is not given back.
     given: bool,
 }
 
 impl Slot {
-    /// Calls the adapter, and remembers how it is doing.
+    /// Calls the adapter, and records the result in the lane's health.
     pub async fn call<T, E: AdapterError>(
         &self,
         limit: Duration,
@@ -194,7 +194,7 @@ impl Slot {
             Ok(Err(error)) => {
                 match error.meaning() {
                     Meaning::Answered => queue.note(Health::went_well),
-                    // Nobody was asked: it says nothing about the adapter.
+                    // The adapter was not called, so this says nothing about it.
                     Meaning::Later(_) => {}
                     Meaning::Failed => queue.note(|health| health.failed(error.to_string())),
                     Meaning::Wait(wait) => queue.note(|health| health.limited(wait, error.to_string())),
@@ -209,7 +209,7 @@ impl Slot {
         }
     }
 
-    /// Does something that has no answer of an adapter's kind. Past the limit it is dropped where it stands.
+    /// Does work that returns no adapter error, and leaves the lane's health as it is. The work is dropped when the limit has passed.
     pub async fn run<T>(&self, limit: Duration, work: impl Future<Output = T>) -> Result<T, LaneFailure> {
         let lane = self.queue.lane;
         match tokio::time::timeout(limit, unwinding(work)).await {
@@ -228,7 +228,7 @@ impl Drop for Slot {
     }
 }
 
-/// Does the work; a panic in it ends here and comes back as its message.
+/// Does the work. A panic in it is caught and returned as its message.
 pub async fn unwinding<T>(work: impl Future<Output = T>) -> Result<T, String> {
     let mut work = pin!(work);
     std::future::poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {

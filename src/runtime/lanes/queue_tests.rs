@@ -1,4 +1,4 @@
-//! A lane under calls that hang, panic, are limited or shut out. Time passes only where everybody waits.
+//! A lane with calls that hang, panic, are rate limited or refused. The paused clock advances only while all tasks wait.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::future::pending;

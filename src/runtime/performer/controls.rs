@@ -1,4 +1,4 @@
-//! The lines to running workers. What is said to a run before its worker listens is kept for it, in its order.
+//! The channels to running workers. Messages to a run whose worker does not listen yet are kept for it in order.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,8 @@ use tokio::sync::mpsc;
 use crate::domain::ids::RunId;
 use crate::worker::{Control, Inbox};
 
-/// More than anybody says to one run: what does not fit would have to be dropped. It costs nothing until it is used.
+/// The number of messages that are kept for a run, which is more than any run gets. Messages beyond that are dropped. Unused places take no
+/// memory.
 const ROOM: usize = 1 << 16;
 
 #[derive(Default)]
@@ -16,7 +17,7 @@ pub struct Controls {
 }
 
 impl Controls {
-    /// A run begins; what is said to it from now on arrives there.
+    /// Opens the channel to a run that begins, and returns its receiving end.
     pub fn begin(&mut self, run: &RunId) -> Inbox {
         let (sender, heard) = mpsc::channel(ROOM);
         self.lines.insert(run.clone(), sender);
@@ -27,7 +28,7 @@ impl Controls {
         self.lines.remove(run);
     }
 
-    /// Never waits. A run that is over hears nothing any more.
+    /// Sends a message to a run, without waiting. Does nothing if the run is over.
     pub fn tell(&self, run: &RunId, control: Control) {
         let Some(line) = self.lines.get(run) else { return };
         if let Err(mpsc::error::TrySendError::Full(control)) = line.try_send(control) {

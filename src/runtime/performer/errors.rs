@@ -1,4 +1,4 @@
-//! What the failure of a call means for its effect: tried again, given up, or waited out.
+//! What a failed call means for its effect: try again, give up, or wait.
 
 use super::super::lanes::{AdapterError, CallError, LaneFailure, Meaning};
 use crate::engine::event::EffectError;
@@ -19,7 +19,7 @@ impl From<LaneFailure> for EffectError {
         match failure {
             LaneFailure::Held { locked_out: true, .. } => Self::Auth { detail },
             LaneFailure::Held { left, .. } => Self::Transient { detail, retry_after: Some(left) },
-            // The call had left: what it was to change may be changed.
+            // The call had left, so what it was to change may be changed.
             LaneFailure::Late { .. } | LaneFailure::BrokeDown { .. } => Self::MaybeDone { detail },
         }
     }
@@ -70,7 +70,8 @@ impl From<CallError<ForgeError>> for EffectError {
     }
 }
 
-/// What the lane waits out is never given up: neither a limit nor an access that is refused is about this effect.
+/// Returns the error for what the lane waits out, `None` for other errors. Such an effect is never given up: neither a rate limit nor
+/// refused access is about this effect.
 fn held(error: &impl AdapterError) -> Option<EffectError> {
     let detail = error.to_string();
     match error.meaning() {

@@ -1,5 +1,5 @@
-//! Looks at the board and at pull requests. Only one at a time at the same thing; what is asked meanwhile is asked again after
-//! it, because the answer under way may be older than the question.
+//! Looks at the board and at pull requests. Only one look at the same object is under way at a time. A look that is requested meanwhile
+//! follows after it, because the response under way may be older than the request.
 
 use std::collections::HashMap;
 
@@ -16,21 +16,21 @@ use crate::engine::event::{Event, Lookup, RemarkFound};
 use crate::forge::{Forge, ForgeError, RemarkPresence};
 use crate::tracker::{CommentFound, Found};
 
-/// What is looked at.
+/// The object of a look.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum LookAt {
     Pr(TicketId),
     Tickets,
 }
 
-/// Looks that are under way, each with the one that is to follow it.
+/// The looks that are under way, each with the one that is to follow it.
 #[derive(Default)]
 pub struct Looks {
     under_way: HashMap<LookAt, Option<Call>>,
 }
 
 impl Looks {
-    /// The call, if it can begin now.
+    /// Returns the call if it can begin now. Otherwise keeps it until the look under way is over.
     pub fn ask(&mut self, look: &LookAt, call: Call) -> Option<Call> {
         match self.under_way.get_mut(look) {
             Some(next) => {
@@ -47,7 +47,7 @@ impl Looks {
         }
     }
 
-    /// An answer is there. What was asked meanwhile begins now.
+    /// Takes in that a look is over. Returns the look that was requested meanwhile and begins now.
     pub fn answered(&mut self, look: &LookAt) -> Option<Call> {
         let next = self.under_way.get_mut(look)?.take();
         if next.is_none() {
@@ -61,7 +61,7 @@ impl Looks {
     }
 }
 
-/// One look that tells what both would.
+/// Merges two looks at the same object into one that returns what both would.
 fn both(earlier: Call, mut later: Call) -> Call {
     if let (Action::RefreshTickets { ids: before }, Action::RefreshTickets { ids }) =
         (earlier.effect.action, &mut later.effect.action)
@@ -90,7 +90,7 @@ fn basis(asked_at: Option<Timestamp>, asked: Timestamp, after: Moment) -> Basis 
     Basis { asked_at: asked_at.unwrap_or(asked), after }
 }
 
-/// A ticket that was asked for, as the engine takes it.
+/// Converts the tracker's result for one ticket into the engine's.
 pub fn lookup(found: Found) -> Lookup {
     match found {
         Found::Ticket(ticket) => Lookup::Found { ticket },
@@ -102,7 +102,7 @@ pub fn lookup(found: Found) -> Lookup {
 
 async fn refresh(adapters: &Adapters, ids: &[TicketId], after: Moment) -> Event {
     let asking = async {
-        // It leaves now, however long it has waited for its place.
+        // The request leaves now, however long it has waited for its place.
         let asked = now();
         adapters.tracker.fetch_by_ids(ids).await.map(|found| (asked, found))
     };
@@ -137,13 +137,13 @@ async fn inspect(adapters: &Adapters, ticket: TicketId, number: PrNumber, after:
     })
 }
 
-/// The logs of failed checks are a call of their own, and asked for only where there is something to mend.
+/// Adds the logs of failed checks. Each log is a call of its own, so logs are requested only for checks that failed.
 async fn with_logs(adapters: &Adapters, forge: &dyn Forge, mut pr: PullRequest) -> PullRequest {
     for check in pr.checks.iter_mut().flatten() {
         if check.status == CheckStatus::Failed && check.log_tail.is_none() {
             match adapters.lanes.forge.call(Priority::Look, LOOK, forge.check_log(&check.id)).await {
                 Ok(log) => check.log_tail = Some(log).filter(|log| !log.is_empty()),
-                // Each of the others would hang as long, and the look waits for them.
+                // The lane is held up or the call hung; the other calls would, too, and the look waits for them.
                 Err(CallError::Lane(_)) => break,
                 Err(CallError::Adapter(_)) => {}
             }

@@ -1,5 +1,5 @@
-//! Performs effects, each in a task of its own that is waited for. Decides nothing but the order: what belongs together leaves
-//! in the order of its effects, and every call goes through its adapter's lane.
+//! Performs effects, each in a task of its own whose result is awaited. Decides nothing but the order: effects that belong together leave
+//! in their order, and every call goes through its adapter's lane.
 
 mod controls;
 mod errors;
@@ -36,21 +36,21 @@ use controls::Controls;
 use look::{LookAt, Looks};
 use run_task::RunTask;
 
-/// Everything effects reach.
+/// Everything that effects use.
 #[derive(Clone)]
 pub struct Adapters {
     pub tracker: Arc<dyn Tracker>,
     /// `None` for `pr.forge: none`.
     pub forge: Option<Arc<dyn Forge>>,
     pub host: Arc<dyn RunHost>,
-    /// As the workflow in force words it.
+    /// The texts in the wording of the workflow in force.
     pub texts: Arc<Texts>,
     pub lanes: Arc<Lanes>,
     pub gate_limits: GateLimits,
 }
 
-/// What leaves in order: a ticket's writes to the board, and its writes to the repository and the forge. What hangs in one
-/// of them does not hold the other.
+/// Writes with the same value leave in order: a ticket's writes to the board, and its writes to the repository and the forge. A call that
+/// hangs in one of the two does not hold up the other.
 type Order = (TicketId, Side);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -59,12 +59,12 @@ enum Side {
     Code,
 }
 
-/// Hands out effects: short ones one after the other per ticket, long ones beside them.
+/// Hands out effects: the ordered ones of a ticket one after the other, all others beside them.
 pub struct Performer {
     adapters: Adapters,
     gatekeeper: Arc<Gatekeeper>,
     inbox: mpsc::Sender<Message>,
-    /// What waits behind the one that is under way.
+    /// The calls that wait behind the one under way.
     queues: HashMap<Order, VecDeque<Call>>,
     looks: Looks,
     under_way: HashMap<EffectId, UnderWay>,
@@ -78,18 +78,18 @@ enum UnderWay {
     Free,
 }
 
-/// An effect with what its call needs to know.
+/// An effect with everything that its call needs.
 struct Call {
     effect: Effect,
     job: Option<Arc<Job>>,
-    /// What keeps the job waiting besides itself, for the workpad.
+    /// What keeps the job waiting besides itself. Set for the workpad only.
     hindrance: Option<Hindrance>,
     policy: Arc<Policy>,
-    /// What the engine had taken in when the call was asked for.
+    /// The engine's moment when the call was requested.
     after: Moment,
-    /// Proves that a comment is ours.
+    /// The key of the marks that prove that a comment is Dirigent's.
     comment_key: Arc<str>,
-    /// For a gate, which may have to stop before its end.
+    /// Tells a gate to stop early. `None` for other effects.
     halt: Option<HaltReceiver>,
 }
 
@@ -107,7 +107,7 @@ impl Performer {
         }
     }
 
-    /// Another workflow words things differently, and lets another number of gates run.
+    /// Takes over the texts and the gate limits of another workflow.
     pub fn follow(&mut self, texts: Arc<Texts>, gates: GateLimits) {
         self.adapters.texts = texts;
         self.adapters.gate_limits = gates;
@@ -118,7 +118,7 @@ impl Performer {
         &self.adapters.lanes
     }
 
-    /// Effects whose result has not come back.
+    /// Returns the number of effects whose result has not come back.
     pub fn in_flight(&self) -> usize {
         let queued: usize = self.queues.values().map(VecDeque::len).sum();
         self.under_way.len() + queued + self.looks.asked_again()
@@ -160,7 +160,7 @@ impl Performer {
         }
     }
 
-    /// An effect's task is over: what waited behind it goes on.
+    /// Takes in that an effect's task is over, and starts what waited behind it.
     pub fn performed(&mut self, effect: EffectId) {
         self.gates.end(effect);
         match self.under_way.remove(&effect) {
@@ -179,7 +179,7 @@ impl Performer {
         }
     }
 
-    /// Stops gates that may not go on as things are now.
+    /// Stops gates that may not go on in this state.
     pub fn look_at_gates(&self, state: &State) {
         self.gates.look(state, &self.gatekeeper);
     }

@@ -1,4 +1,4 @@
-//! One run seen from the runtime: the ticket is read again, the permit asked, the worker let go, its end reported.
+//! One run as the runtime sees it: reads the ticket again, gets the permit, lets the worker go and reports the end.
 
 use std::sync::Arc;
 
@@ -37,22 +37,22 @@ pub struct RunTask {
     pub resume: Option<SessionId>,
     pub route: Route,
     pub undelivered: Vec<HumanMessage>,
-    /// What the engine had taken in when the run was decided.
+    /// The engine's moment when the run was decided.
     pub after: Moment,
     pub job: Arc<Job>,
     pub policy: Arc<Policy>,
-    /// Proves that what the run writes is not a person's.
+    /// The key of the marks that prove that a comment of the run is not a person's.
     pub comment_key: Arc<str>,
     pub tracker: Arc<dyn Tracker>,
     pub lanes: Arc<Lanes>,
     pub host: Arc<dyn RunHost>,
     pub gatekeeper: Arc<Gatekeeper>,
-    /// What is said to the run, from the moment on in which it was handed out.
+    /// The messages to the run, from the moment on in which it was handed out.
     pub heard: Inbox,
     pub inbox: mpsc::Sender<Message>,
 }
 
-/// What has to be known of a run to end it when its own task cannot.
+/// What is needed to end a run when its own task cannot.
 struct Survivor {
     run: RunId,
     order: ReclaimOrder,
@@ -61,19 +61,19 @@ struct Survivor {
 }
 
 impl RunTask {
-    /// Goes, and sees to it that the run ends with a report even if its own task breaks down.
+    /// Does the run, and makes sure that it ends with a report even if its own task panics.
     pub async fn watched(self) {
         let survivor = self.survivor();
         let facts = &self.job.ticket;
         let session = self.job.session.as_ref().map_or("", |session| session.as_str());
-        // Every line that is logged on the way belongs to this run.
+        // Every line that is logged on the way carries the fields of this run.
         let span = tracing::info_span!("run", issue_id = %facts.id, issue_identifier = %facts.key, run_id = %self.run, session_id = session);
         if let Err(error) = tokio::spawn(self.go().instrument(span)).await {
             survivor.report(&error).await;
         }
     }
 
-    /// Ends with a `RunFinished`, or with the start refused.
+    /// Does the run. The last event sent is `RunFinished`, or `EffectFailed` if the start is refused.
     async fn go(mut self) {
         let id = self.job.ticket.id.clone();
         let ticket = match self.read_again(&id).await {
@@ -106,7 +106,8 @@ impl RunTask {
         let _ = inbox.send(Message::Event(Event::RunFinished { run, report })).await;
     }
 
-    /// The ticket as it is now. A stop that comes while it is read, or came before, is obeyed before anything is made.
+    /// Returns the ticket as it is now, `None` if it is gone. A stop that comes before or during the reading is obeyed before anything is
+    /// made.
     async fn read_again(&mut self, id: &TicketId) -> Result<Option<Ticket>, RunOutcome> {
         let failed = |detail: String| RunOutcome::Failed { failure: RunFailure::Tracker { detail } };
         let reading = async {
@@ -169,7 +170,7 @@ impl RunTask {
         };
         let (events, mut told) = mpsc::channel(64);
         let (host, heard) = (self.host, self.heard);
-        // In a task of its own: a panic in there must not take the report along.
+        // In a task of its own, so that a panic of the worker does not prevent the report.
         let mut worker = tokio::spawn(async move { host.run(permit, order, heard, events).await });
         let result = loop {
             tokio::select! {
@@ -205,7 +206,7 @@ impl RunTask {
     }
 
     async fn send(&self, event: Event) {
-        // The driver outlives its runs; if it is gone, the ledger still holds the run as live and recovery ends it.
+        // The driver outlives its runs. If it is gone, the ledger still holds the run as live, and recovery ends it.
         let _ = self.inbox.send(Message::Event(event)).await;
     }
 }
@@ -216,7 +217,7 @@ impl Survivor {
         let _ = self.inbox.send(Message::Event(Event::RunFinished { run: self.run.clone(), report })).await;
     }
 
-    /// What is left of the run, as a report. Not even a host that breaks down or hangs keeps the slot.
+    /// Reclaims what is left of the run and returns a report. Even a host that panics or hangs does not keep the slot.
     async fn reclaim(&self, error: &JoinError) -> RunReport {
         tracing::error!(run_id = %self.run, %error, "the worker broke down; its run is reclaimed");
         let reclaiming = unwinding(self.host.reclaim(self.order.clone()));

@@ -1,5 +1,5 @@
-//! Writes to the outside: the only caller of adapter methods that change something. Each waits for its place in the lane and asks
-//! for its permit after that, right before the call.
+//! Writes to the outside: the only caller of adapter methods that change something. Each write waits for its place in the lane, and gets
+//! its permit after that, right before the call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ use crate::forge::{CommitStatus, Forge, LineNote, MergeOrder, Merged, PrChange, 
 use crate::github::while_it_holds;
 use crate::tracker::{Edited, Move};
 
-/// The lane that an action is done in.
+/// Returns the lane in which an action is done.
 pub fn lane_of(action: &Action) -> Lane {
     match action {
         Action::Acknowledge { told, .. } if told.pr.is_some() => Lane::Forge,
@@ -107,7 +107,7 @@ pub async fn perform(adapters: Adapters, gatekeeper: Arc<Gatekeeper>, call: Call
     Some(Event::EffectFailed { effect: id, error })
 }
 
-/// One write with all that it depends on.
+/// One write with everything that it depends on.
 struct Writing<'a> {
     adapters: &'a Adapters,
     gatekeeper: &'a Gatekeeper,
@@ -117,7 +117,7 @@ struct Writing<'a> {
     hindrance: Option<Hindrance>,
     kind: EffectKind,
     decided_at: Timestamp,
-    /// Proves that a comment is ours.
+    /// The key of the marks that prove that a comment is Dirigent's.
     comment_key: Arc<str>,
     halt: Option<HaltReceiver>,
 }
@@ -127,7 +127,7 @@ impl Writing<'_> {
         let lane = self.adapters.lanes.of(lane_of(&action));
         let slot = match self.halt.clone() {
             None => lane.enter(priority_of(&action)).await?,
-            // A gate may wait for long, and has to know when it does so for nothing.
+            // A gate may wait for a long time, and must stop waiting when its result is no longer needed.
             Some(halt) => tokio::select! {
                 slot = lane.enter(priority_of(&action)) => slot?,
                 () = halted(halt) => return Err(transient("it was stopped before its turn came")),
@@ -260,7 +260,8 @@ impl Writing<'_> {
         }
     }
 
-    /// Edits the comment that is known, else writes it. One that was written by a try whose answer was lost gets today's text.
+    /// Edits the workpad comment if it is known, else writes it. If it turns out that an earlier attempt, whose response was lost, has
+    /// written it, that comment gets the current text.
     async fn write_workpad(&self, slot: Slot, body: &str) -> Result<EffectResult, EffectError> {
         let (tracker, ticket, job) = (&self.adapters.tracker, &self.ticket, self.job()?);
         let comment = match &job.workpad.comment {
@@ -282,7 +283,7 @@ impl Writing<'_> {
         }
     }
 
-    /// `aloud` is what is said besides the reaction.
+    /// Acknowledges a comment on the pull request with a reaction. `aloud` is the key and content of a comment to write besides.
     async fn acknowledge_on_pr(
         &self,
         slot: Slot,
@@ -303,14 +304,14 @@ impl Writing<'_> {
         Ok(EffectResult::Commented { comment })
     }
 
-    /// Kept with the run first: what is signed there is what the note and the pull request say.
+    /// Makes the receipt and keeps it with the run first, so that the note and the pull request say exactly what was signed there.
     async fn write_receipt(&self, slot: Slot, commit: &CommitId) -> Result<EffectResult, EffectError> {
         let (forge, job) = (self.forge()?, self.job()?);
         let payload = self.adapters.texts.receipt(job, commit).map_err(permanent)?;
         let Some(payload) = payload else { return Ok(EffectResult::Plain) };
         let permit = self.permit()?;
         let order = ReceiptOrder { run: job.delivery.made_by.clone(), payload };
-        // Whatever signs it may ask somebody.
+        // Signing may wait for a person, for example for a passphrase.
         let keeping = self.adapters.host.keep_receipt(permit, order);
         let kept = slot.run(lanes::WRITE, keeping).await?.map_err(transient)?;
         let permit = self.permit()?;
@@ -406,7 +407,7 @@ impl Writing<'_> {
                     slot.call(lanes::WRITE, forge.upsert_comment(&permit, number, &key, &body)).await?;
                     self.note_on_lines(&slot, forge.as_ref(), number).await?;
                 } else {
-                    // There is no page of the pull request: the ticket is where people look.
+                    // This forge has no page for the pull request, so the review goes to the ticket, where people look.
                     let tracker = &self.adapters.tracker;
                     slot.call(lanes::WRITE, tracker.comment(&permit, &self.ticket, &key, &body, self.decided_at))
                         .await?;
@@ -422,7 +423,7 @@ impl Writing<'_> {
         }
     }
 
-    /// What has to be mended stands on its line, too, where the change shows that line.
+    /// Comments on the lines of findings that still have to be fixed, where the pull request's diff shows the line.
     async fn note_on_lines(&self, slot: &Slot, forge: &dyn Forge, number: PrNumber) -> Result<(), EffectError> {
         let job = self.job()?;
         let reviews = &job.delivery.reviews;
@@ -461,7 +462,7 @@ impl Writing<'_> {
     }
 }
 
-/// The gates' result on a commit, in one line.
+/// Returns the result of the gates on a commit as a commit status. `None` if there is no receipt for this commit.
 fn gates_status(job: &Job, head: &CommitId) -> Option<CommitStatus> {
     let receipt = job.evidence.receipt.as_ref().filter(|receipt| receipt.head.as_ref() == Some(head))?;
     let passed = receipt.gates.iter().filter(|gate| gate.passed).count();
@@ -470,9 +471,9 @@ fn gates_status(job: &Job, head: &CommitId) -> Option<CommitStatus> {
     Some(CommitStatus { commit: head.clone(), name, passed: passed == receipt.gates.len(), description })
 }
 
-/// What the commit on the base says about where it came from.
+/// Returns the trailers of the merge commit, which say which ticket and run the change comes from.
 fn trailers(job: &Job) -> Vec<String> {
-    // One line each, whatever a key is made of.
+    // Each trailer stays on one line, whatever characters the key contains.
     let line = |name: &str, value: &str| format!("{name}: {}", value.split_whitespace().collect::<Vec<_>>().join(" "));
     let mut lines = vec![line("Ticket", job.ticket.key.as_str())];
     lines.extend(job.delivery.made_by.as_ref().map(|run| line("Dirigent-Run", run.as_str())));

@@ -1,4 +1,4 @@
-//! What a prompt template can speak of. Decides which foreign text gets in, and how.
+//! The variables of a prompt template. Decides which text of other people gets in, and how.
 
 use serde_json::{Value as Json, json};
 
@@ -17,10 +17,10 @@ use crate::domain::time::Timestamp;
 /// Variables that are null as a whole when they do not apply.
 pub const MAY_BE_NULL: [&str; 3] = ["rework", "review", "previous"];
 
-/// Longer texts are cut with a note: a prompt has to fit into a model.
+/// The limits in characters. Longer texts are truncated with a note, because a prompt has to fit into a model.
 const MAX_DESCRIPTION: usize = 64_000;
 const MAX_COMMENT: usize = 16_000;
-/// The newest comments are shown.
+/// How many comments are shown; the newest are preferred.
 const MAX_COMMENTS: usize = 50;
 
 pub fn context(input: &PromptInput<'_>, settings: &Settings) -> Json {
@@ -133,7 +133,7 @@ fn issue(ticket: &Ticket, settings: &Settings) -> Json {
     })
 }
 
-/// What prompts written for pi-symphony ask for. A run is only started where it may act.
+/// Returns the variables that prompts written for pi-symphony use. They say that the run may act, because a run starts only then.
 fn symphony(input: &PromptInput<'_>) -> Json {
     json!({
         "phase": input.run.phase,
@@ -179,7 +179,8 @@ fn description(ticket: &Ticket, settings: &Settings) -> Option<String> {
     }
 }
 
-/// Who read a stranger's ticket as it stands, and let it be worked on.
+/// Returns the trusted person who let a stranger's ticket be worked on. `None` if there is none, or if an untrusted person has changed the
+/// text since.
 fn let_in_by<'a>(ticket: &'a Ticket, settings: &'a Settings) -> Option<&'a Author> {
     let counts = |who: &Author| who.ourselves || is_trusted(who, settings);
     let labels = &settings.tracker.required_labels;
@@ -189,7 +190,7 @@ fn let_in_by<'a>(ticket: &'a Ticket, settings: &'a Settings) -> Option<&'a Autho
     ticket.history.let_in(labels).map(|(who, ..)| who).find(|who| counts(who))
 }
 
-/// Our own comments are not for the prompt; strangers' are left out or fenced.
+/// Returns a comment for the prompt. `None` for Dirigent's own comments; comments of strangers are left out or fenced.
 fn shown_comment(comment: &Comment, settings: &Settings) -> Option<Json> {
     if comment.author.ourselves {
         return None;
@@ -228,7 +229,7 @@ fn evidence(evidence: &Evidence) -> Json {
     record
 }
 
-/// A record of evidence as people read it.
+/// Converts a record of evidence to text for people.
 pub fn evidence_text(record: &Json) -> String {
     let field = |name: &str| match record.get(name) {
         Some(Json::String(text)) => text.clone(),
@@ -238,7 +239,7 @@ pub fn evidence_text(record: &Json) -> String {
     match field("type").as_str() {
         "command" => {
             let (command, output, code) = (field("command"), field("output"), field("exit_code"));
-            // A command that was stopped has none of its own.
+            // A command that was stopped has no exit code of its own.
             let end =
                 if code.starts_with('-') { "no exit code: it was stopped".into() } else { format!("exit code {code}") };
             format!("$ {command}\n{}\n{end}", output.trim_end())
@@ -253,7 +254,7 @@ fn rfc3339(at: Timestamp) -> String {
     jiff::Timestamp::from_millisecond(at.0).map(|at| at.to_string()).unwrap_or_default()
 }
 
-/// A context with everything in it, to try templates on.
+/// Returns a context in which every variable is set, to try templates on.
 pub fn sample() -> Json {
     use crate::domain::job::{HumanMessage, ReworkCause, ReworkTrigger};
     use crate::domain::ticket::Blocker;

@@ -1,4 +1,4 @@
-//! Two template languages with one behaviour: nothing escaped, and what is unknown is an error.
+//! The two template languages, with the same behaviour: nothing is escaped, and unknown names are errors.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use serde_json::Value as Json;
 use super::fence::{code_block, fence};
 use crate::workflow::error::RenderError;
 
-/// A template that was understood.
+/// A parsed template.
 #[derive(Clone)]
 pub struct Template {
     text: String,
     origin: String,
-    /// Added to the template's own line numbers.
+    /// Added to the template's own line numbers in errors.
     lines_before: usize,
     language: Language,
 }
@@ -25,14 +25,14 @@ pub struct Template {
 enum Language {
     Handlebars(Arc<Handlebars<'static>>),
     Liquid(Arc<liquid::Template>),
-    /// Understood, except for a filter or variable that does not exist: fails when it is rendered.
+    /// A template that always fails when it is rendered, for example because it uses an unknown filter or variable.
     Broken(RenderError),
 }
 
-/// A template that was not understood.
+/// Why a template could not be parsed.
 #[derive(Debug, Clone)]
 pub struct SyntaxError {
-    /// In the file that the template came from.
+    /// The line in the file that the template came from.
     pub line: usize,
     pub message: String,
 }
@@ -45,7 +45,7 @@ impl Template {
         Ok(Self { text: text.to_owned(), origin: origin.to_owned(), lines_before, language })
     }
 
-    /// Not understood: whoever renders it is told why.
+    /// Makes a template from a text that could not be parsed: rendering it fails with the reason.
     pub fn broken(text: &str, origin: &str, lines_before: usize, error: &SyntaxError) -> Self {
         let message = format!("the prompt is not a valid template: {}", error.message);
         let language = Language::Broken(RenderError { origin: origin.to_owned(), line: Some(error.line), message });
@@ -63,7 +63,7 @@ impl Template {
         }
     }
 
-    /// Whether any tag of the template speaks of this variable.
+    /// Whether any tag of the template uses this variable.
     pub fn mentions(&self, variable: &str) -> bool {
         tags(&self.text).any(|tag| words(tag).any(|word| word.split('.').next() == Some(variable)))
     }
@@ -89,7 +89,7 @@ impl std::fmt::Debug for Template {
     }
 }
 
-/// Liquid has tags in `{%` and filters behind `|`; Handlebars has neither outside of block parameters.
+/// Whether the text is Liquid, which has tags in `{%` and filters behind `|`. Handlebars has neither, except in block parameters.
 fn is_liquid(text: &str) -> bool {
     text.contains("{%")
         || tags(text).any(|tag| {
@@ -98,7 +98,7 @@ fn is_liquid(text: &str) -> bool {
         })
 }
 
-/// The insides of all tags.
+/// Returns the insides of all tags.
 fn tags(text: &str) -> impl Iterator<Item = &str> {
     let inside = |(open, close): (&'static str, &'static str)| {
         text.split(open).skip(1).filter_map(move |rest| rest.split_once(close).map(|(tag, _)| tag))
@@ -106,7 +106,7 @@ fn tags(text: &str) -> impl Iterator<Item = &str> {
     [("{{", "}}"), ("{%", "%}")].into_iter().flat_map(inside)
 }
 
-/// Names and paths in a tag, without what stands in quotes.
+/// Returns the names and paths in a tag, without quoted texts.
 fn words(tag: &str) -> impl Iterator<Item = &str> {
     tag.split(['"', '\''])
         .step_by(2)
@@ -139,7 +139,7 @@ fn bars(text: &str, lines_before: usize) -> Result<Language, SyntaxError> {
     Ok(Language::Handlebars(Arc::new(registry)))
 }
 
-/// `if` and `unless` that do not take a variable's absence for its falsehood, except below what may be null as a whole.
+/// `if` and `unless` that fail on an unknown variable instead of taking it for false, except below a variable that may be null as a whole.
 struct StrictIf {
     positive: bool,
 }
@@ -214,7 +214,7 @@ fn liquid(text: &str, origin: &str, lines_before: usize) -> Result<Language, Syn
     }
 }
 
-/// Liquid prints the items of a list without anything between them. A tag that prints nothing but the labels gets a comma there.
+/// Inserts a filter into tags that print only the labels: Liquid prints the items of a list without anything between them.
 fn readable_lists(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -237,7 +237,7 @@ fn readable_lists(text: &str) -> String {
     out
 }
 
-/// Liquid takes an unknown field in a condition for false; this finds it.
+/// Returns the first unknown field in the tags, if there is one. Liquid would take it for false in a condition.
 fn unknown_field(text: &str) -> Option<String> {
     let sample = super::context::sample();
     tags(text).flat_map(words).find_map(|word| {
@@ -248,13 +248,13 @@ fn unknown_field(text: &str) -> Option<String> {
     })
 }
 
-/// The line in ` --> 3:5`.
+/// Returns the line from the ` --> 3:5` in a Liquid error.
 fn liquid_line(message: &str) -> Option<usize> {
     let (_, after) = message.split_once("--> ")?;
     after.split(':').next()?.trim().parse().ok()
 }
 
-/// The sentence of a Liquid error on one line, without the drawing below it.
+/// Returns the message of a Liquid error on one line, without the drawing below it.
 fn liquid_message(error: &liquid::Error) -> String {
     let text = error.to_string();
     let text = text.strip_prefix("liquid: ").unwrap_or(&text);

@@ -1,6 +1,6 @@
 //! Makes prompts: the workflow file's body, or the built-in template, with what the run needs to know appended.
 //!
-//! A template that cannot be rendered fails one attempt, never the service.
+//! A template that cannot be rendered fails one attempt, never the runner.
 
 pub mod context;
 pub mod engine;
@@ -21,11 +21,11 @@ use engine::{SyntaxError, Template};
 #[derive(Debug, Clone)]
 pub struct PromptInput<'a> {
     pub ticket: &'a Ticket,
-    /// 1 for the first run of the job; templates see null then, and the number of the retry later.
+    /// 1 for the first run of the job. Templates see null for that, and the number of the retry later.
     pub attempt: u32,
     pub work: &'a Work,
     pub run: RunFacts<'a>,
-    /// Trusted words that the prompt must carry.
+    /// Trusted people's messages that the prompt must contain.
     pub undelivered: &'a [HumanMessage],
     /// Files of the ticket that were fetched for the run.
     pub attached: &'a [AttachedFile],
@@ -36,10 +36,10 @@ pub struct PromptInput<'a> {
 /// What a reviewer is told besides its ticket.
 #[derive(Debug, Clone)]
 pub struct ReviewFacts<'a> {
-    /// What the head is compared with.
+    /// The branch or commit that the head is compared with.
     pub base: &'a str,
     pub reviews: &'a Reviews,
-    /// The words of a profile of the user's own.
+    /// The text of the user's own reviewer profile.
     pub profile: Option<&'a str>,
 }
 
@@ -52,13 +52,13 @@ pub struct RunFacts<'a> {
     pub branch: &'a str,
     pub base: &'a str,
     pub worktree: &'a Path,
-    /// The agent speaks with the ticket through tools of its own, not through `tk`.
+    /// Whether the agent reaches the desk through its own tools and not through `tk`.
     pub ticket_tools: bool,
-    /// Whether the same words are also tools of an MCP server.
+    /// Whether the desk's verbs are also tools of an MCP server.
     pub desk_tools: bool,
 }
 
-/// A file of the ticket: where it lies now, or why it does not.
+/// A file of the ticket: its local path, or the reason why it could not be fetched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttachedFile {
     pub path: Option<PathBuf>,
@@ -66,7 +66,7 @@ pub struct AttachedFile {
     pub trouble: Option<String>,
 }
 
-/// What a fresh conversation is told about the one before.
+/// What a fresh conversation is told about the previous run.
 #[derive(Debug, Clone)]
 pub struct Previous<'a> {
     pub summary: Option<&'a str>,
@@ -79,13 +79,13 @@ pub struct Previous<'a> {
 #[derive(Debug, Clone)]
 pub struct Prompts {
     body: Option<Template>,
-    /// Why the body cannot be used, if it cannot: each attempt fails with it.
+    /// Why the body cannot be parsed, if it cannot. Each attempt fails with it.
     broken: Option<SyntaxError>,
     templates: Templates,
 }
 
 impl Prompts {
-    /// `body` as the file has it, trimmed; `lines_before` it in the file.
+    /// Makes the prompts. `body` is the trimmed body of the workflow file, `lines_before` the number of lines before it.
     pub fn new(body: &str, origin: &str, lines_before: usize, templates: Templates) -> Self {
         if is_blank(body) {
             return Self { body: None, broken: None, templates };
@@ -99,7 +99,7 @@ impl Prompts {
         }
     }
 
-    /// Why the body of the file cannot be used, if it cannot.
+    /// Returns why the body of the workflow file cannot be parsed. `None` if it can.
     pub fn broken(&self) -> Option<&SyntaxError> {
         self.broken.as_ref()
     }
@@ -108,7 +108,7 @@ impl Prompts {
         &self.templates
     }
 
-    /// How the first prompt comes about, for `doctor`.
+    /// Describes where the first prompt comes from, for `doctor`.
     pub fn origin(&self) -> &'static str {
         match &self.body {
             None => "the built-in template",
@@ -117,7 +117,7 @@ impl Prompts {
         }
     }
 
-    /// The prompt that a run starts with. `template` names a file in `.dirigent/templates/`, from `agent.routing`.
+    /// Renders the prompt that a run starts with. `template` names a file in `.dirigent/templates/`, from `agent.routing`.
     pub fn first(
         &self,
         input: &PromptInput<'_>,
@@ -131,7 +131,7 @@ impl Prompts {
         }
     }
 
-    /// A reviewer's prompt. Its form of answer is part of it whatever the rest says, since a program reads it.
+    /// Renders a reviewer's prompt. The required form of its result is always appended, because a program reads it.
     fn render_review(&self, mut data: Json, template: Option<&str>) -> Result<String, RenderError> {
         let main = match template {
             Some(name) => self.templates.own(name)?,
@@ -151,7 +151,7 @@ impl Prompts {
             (Some(name), _) => self.templates.own(name)?,
             (None, Some(body)) if body.mentions("issue") => body,
             (None, body) => {
-                // A body that does not name the ticket cannot be all that a worker is told.
+                // A body that does not use the ticket cannot be the whole prompt.
                 if let Some(body) = body {
                     data["project"] = body.render(&data)?.into();
                 }
@@ -170,7 +170,7 @@ impl Prompts {
                 Json::Array(items) => !items.is_empty(),
                 _ => true,
             };
-            // A head that is only prepared for its merge is not reworked.
+            // Work that is only prepared for its merge is no rework.
             let section = match (section, data[variable]["trigger"].as_str()) {
                 (TemplateName::Rework, Some("landing")) => TemplateName::Merge,
                 (section, _) => section,
@@ -182,7 +182,7 @@ impl Prompts {
         Ok(joined(&parts))
     }
 
-    /// What a live session is told when it goes on: guidance and new words, not the first prompt again.
+    /// Renders the prompt for a further turn of a live session: guidance and new messages, not the first prompt again.
     pub fn continuation(&self, input: &PromptInput<'_>, settings: &Settings) -> Result<String, RenderError> {
         let data = context::context(input, settings);
         let mut parts = vec![self.templates.get(TemplateName::Continuation).render(&data)?];
@@ -192,7 +192,7 @@ impl Prompts {
         Ok(joined(&parts))
     }
 
-    /// Renders on an invented ticket, as a first run and as rework; what fails there will fail for every ticket.
+    /// Renders the prompt for an invented ticket, as a first run and as rework. Returns the errors, which every ticket would cause.
     pub fn trial(&self) -> Vec<RenderError> {
         let rework = context::sample();
         let mut first = rework.clone();
@@ -211,7 +211,7 @@ fn joined(parts: &[String]) -> String {
     format!("{}\n", parts.join("\n\n"))
 }
 
-/// Nothing but white space and comments.
+/// Whether the body is nothing but white space and comments.
 fn is_blank(body: &str) -> bool {
     let mut rest = body.trim();
     let kinds = [("<!--", "-->"), ("{{!--", "--}}"), ("{{!", "}}"), ("{% comment %}", "{% endcomment %}")];
