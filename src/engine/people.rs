@@ -35,10 +35,10 @@ pub fn is_so_already(state: &State, command: &OperatorCommand) -> Option<String>
         return None;
     }
     // In other stages a second approval still moves the job.
-    let judged = match &job.stage {
-        Stage::WaitingForHuman { .. } | Stage::WaitingForChecks { .. } | Stage::ReadyToMerge { .. } => true,
-        _ => false,
-    };
+    let judged = matches!(
+        job.stage,
+        Stage::WaitingForHuman { .. } | Stage::WaitingForChecks { .. } | Stage::ReadyToMerge { .. }
+    );
     let (key, phase) = (&job.ticket.key, job.stage.phase());
     judged.then(|| format!("{key} was approved already ({}); it is {}", head.short(), phase.words()))
 }
