@@ -9,6 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use crate::config::Settings;
 use crate::config::worker::Runtime;
 use crate::domain::ids::RunId;
+use crate::domain::words::each_once;
 use crate::engine::permit::by_hand;
 use crate::launcher::{LaunchOrder, Launcher, LocalLauncher};
 use crate::runtime::assembly;
@@ -53,8 +54,7 @@ enum Offer {
 
 pub fn models(context: &Context, path: &str, loaded: &Loaded, report: &mut Report) {
     let named = named(&loaded.settings);
-    let mut runtimes: Vec<Runtime> = named.iter().map(|named| named.runtime).collect();
-    runtimes.dedup();
+    let runtimes: Vec<Runtime> = each_once(named.iter().map(|named| named.runtime));
     for runtime in runtimes {
         let of_runtime = named.iter().filter(|named| named.runtime == runtime);
         match block_on(async { Ok(offer(context, path, loaded, runtime).await) })

@@ -58,7 +58,6 @@ fn words(action: &Action) -> String {
         Action::RunGate { head, .. } => format!("run the gates on {}", head.short()),
         Action::WriteReceipt { commit } => format!("write the receipt of {}", commit.short()),
         Action::CleanUp { branch, .. } => format!("clean up after {branch}"),
-        Action::Notify { text } => format!("say: {text}"),
     }
 }
 
@@ -69,7 +68,6 @@ fn about(said: &Said) -> &'static str {
         Said::PrOpened { .. } => "the pull request is open",
         Said::Rework { .. } => "rework, and why",
         Said::Done { .. } => "done",
-        Said::GaveUp { .. } => "given up",
         Said::Salvaged { .. } => "where unsaved work was put",
         Said::BranchReady { .. } => "the branch is ready",
         Said::HandedOver { .. } => "the worker says done",

@@ -88,6 +88,11 @@ pub struct Receipt {
 }
 
 impl Receipt {
+    /// Whether the facts contradict the claim itself, as opposed to a gate that failed. Gates that pass do not settle that.
+    pub fn is_claim_contradicted(&self) -> bool {
+        self.verification == Verification::Contradicted && self.gates.iter().all(|gate| gate.passed)
+    }
+
     /// Whether each gate in `names` has a result here and none of those results is a failure. With no names, every recorded gate has to
     /// have passed.
     pub fn is_passed_by(&self, names: &[String]) -> bool {

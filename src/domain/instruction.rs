@@ -5,9 +5,23 @@ use serde::{Deserialize, Serialize};
 
 /// The shortest accepted beginning of a commit's name.
 const SHORTEST_NAME: usize = 7;
-/// HTML elements (and comments) whose content is only shown, as their opening and closing tags. Instructions in them do not count.
-const SHOWN: [(&str, &str); 4] =
-    [("<!--", "-->"), ("<pre", "</pre>"), ("<code", "</code>"), ("<blockquote", "</blockquote>")];
+/// HTML elements (and comments) whose content is only shown. Instructions in them do not count.
+const SHOWN: [Element; 4] = [
+    COMMENT,
+    Element { begin: "<pre", end: "</pre>", is_quoted: false },
+    Element { begin: "<code", end: "</code>", is_quoted: false },
+    Element { begin: "<blockquote", end: "</blockquote>", is_quoted: true },
+];
+/// The only one whose content has no elements.
+const COMMENT: Element = Element { begin: "<!--", end: "-->", is_quoted: true };
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Element {
+    begin: &'static str,
+    end: &'static str,
+    /// Whether the content is another person's words or hidden from readers, and not just code.
+    is_quoted: bool,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "instruction")]
@@ -108,6 +122,12 @@ pub fn read(body: &str, name: &str) -> Spoken {
     Spoken { instructions, words }
 }
 
+/// Returns the first line of the author's own words: not quoted, not code, not empty.
+pub fn first_said(body: &str) -> Option<&str> {
+    let mut scan = Scan::default();
+    body.lines().find(|line| scan.place_of(line) == Place::Said && !line.trim().is_empty()).map(str::trim)
+}
+
 /// Returns the verb and the rest of the line, if the line begins with `/name`.
 fn addressed<'a>(line: &'a str, name: &str) -> Option<(String, &'a str)> {
     let line = line.trim();
@@ -199,8 +219,8 @@ enum Place {
 struct Scan {
     /// The character and the length of the fence that closes the current code block.
     fence: Option<(char, usize)>,
-    /// The tag that ends the current shown-only part.
-    until: Option<&'static str>,
+    /// The shown-only elements that are open, the outermost first.
+    open: Vec<Element>,
     /// A paragraph that began in a quotation belongs to it until an empty line.
     in_quote: bool,
 }
@@ -209,11 +229,9 @@ impl Scan {
     fn place_of(&mut self, line: &str) -> Place {
         let indent = line.len() - line.trim_start_matches(' ').len();
         let text = line.trim();
-        if let Some(end) = self.until {
-            if text.to_lowercase().contains(end) {
-                self.until = None;
-            }
-            return if end == "-->" || end == "</blockquote>" { Place::Quoted } else { Place::Shown };
+        if let Some(outermost) = self.open.first().copied() {
+            self.follow_tags(&text.to_lowercase());
+            return outermost.place();
         }
         if let Some((mark, length)) = self.fence {
             if indent < 4 && text.chars().all(|c| c == mark) && text.len() >= length {
@@ -237,27 +255,41 @@ impl Scan {
         if self.in_quote {
             return Place::Quoted;
         }
-        if let Some(place) = self.tagged(&text.to_lowercase()) {
-            return place;
+        let lower = text.to_lowercase();
+        if let Some(first) = self.follow_tags(&lower) {
+            return if lower.starts_with(first.begin) { first.place() } else { Place::Shown };
         }
         let tab = line.chars().take_while(|c| c.is_whitespace()).any(|c| c == '\t');
         if indent >= 4 || tab { Place::Shown } else { Place::Said }
     }
 
-    /// Returns the place of a line that begins or contains a shown-only part, and remembers if the part stays open after the line.
-    fn tagged(&mut self, lower: &str) -> Option<Place> {
-        let (begin, end) = SHOWN.into_iter().find(|(begin, _)| lower.contains(begin))?;
-        let last = lower.rfind(begin)?;
-        if !lower[last..].contains(end) {
-            self.until = Some(end);
+    /// Notes which shown-only elements the line opens and closes. Returns the first one that it opens.
+    fn follow_tags(&mut self, lower: &str) -> Option<Element> {
+        let mut first = None;
+        for (at, _) in lower.match_indices(['<', '-']) {
+            let rest = &lower[at..];
+            if self.open.last() == Some(&COMMENT) {
+                self.open.pop_if(|_| rest.starts_with(COMMENT.end));
+            } else if let Some(element) = SHOWN.iter().find(|element| rest.starts_with(element.begin)) {
+                self.open.push(*element);
+                first.get_or_insert(*element);
+            } else if let Some(depth) = self.open.iter().rposition(|element| rest.starts_with(element.end)) {
+                // What was left open inside ends with it.
+                self.open.truncate(depth);
+            }
         }
-        let hidden = begin == "<!--" || begin == "<blockquote";
-        Some(if hidden && lower.starts_with(begin) { Place::Quoted } else { Place::Shown })
+        first
+    }
+}
+
+impl Element {
+    fn place(self) -> Place {
+        if self.is_quoted { Place::Quoted } else { Place::Shown }
     }
 }
 
 /// Returns the character and the length of a code fence that begins on this line, also inside a list item.
-fn fence(text: &str) -> Option<(char, usize)> {
+pub fn fence(text: &str) -> Option<(char, usize)> {
     let item = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let item =
         item.strip_prefix(['-', '*', '+', '.', ')']).filter(|rest| rest.starts_with(' ')).unwrap_or(text).trim_start();
@@ -313,6 +345,13 @@ mod tests {
             "<!-- for example\n/dirigent approve\n-->",
             "<pre>\n/dirigent approve\n</pre>",
             "<blockquote>\n/dirigent approve\n</blockquote>",
+            "<!-- a --> <pre>\n/dirigent approve\n</pre>",
+            "<pre>a</pre> <code>\n/dirigent approve\n</code>",
+            "<code>a</code> <blockquote>\n/dirigent approve\n</blockquote>",
+            "<code>a</code> <code>\n/dirigent approve\n</code>",
+            "<pre>\na</pre> <!--\n/dirigent approve\n-->",
+            "<blockquote>\n<blockquote>a</blockquote>\n/dirigent approve\n</blockquote>",
+            "<!-- <pre> -->\n```\n/dirigent approve\n```",
             "/dirigent-bot approve",
             "/dirigents approve",
             "dirigent approve",
@@ -325,6 +364,9 @@ mod tests {
             "> he said\n\n/dirigent approve",
             "```\ncode\n```\n/dirigent approve",
             "<!-- a --> \n/dirigent approve",
+            "<!-- a -> b <pre> -->\n/dirigent approve",
+            "<pre><code>a</pre>\n/dirigent approve",
+            "<code>a</code> and <code>b</code>\n/dirigent approve",
             "some `code`\n/dirigent approve",
             "```inline``` fence\n/dirigent approve",
         ];
@@ -370,6 +412,20 @@ mod tests {
             read("no instruction here", "dirigent"),
             Spoken { instructions: Vec::new(), words: "no instruction here".to_owned() }
         );
+    }
+
+    #[test]
+    fn the_first_words_are_the_authors_own() {
+        for (body, first) in [
+            ("@dirigent rename it", Some("@dirigent rename it")),
+            ("> old\n\n```\ncode\n```\n  @dirigent no \nmore", Some("@dirigent no")),
+            ("<!-- a -->\nwords", Some("words")),
+            ("> only a quotation", None),
+            ("    code", None),
+            ("", None),
+        ] {
+            assert_eq!(first_said(body), first, "{body}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::job::{
 };
 use super::remark::{Remark, RemarkStatus};
 use super::time::Timestamp;
+use super::words::each_once;
 
 /// A reason: one code, one sentence, and what would move the job on (including who has to act, if a person must).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,8 +87,7 @@ fn words_stand(job: &Job, head: &CommitId) -> Reason {
         let sentence = format!("nothing stands against {} any more; it is looked at once more", head.short());
         return reason("remarks", sentence, "nothing: it goes on with the next look");
     }
-    let mut by: Vec<&str> = holding.iter().map(|remark| remark.author.as_str()).collect();
-    by.dedup();
+    let by = each_once(holding.iter().map(|remark| remark.author.as_str()));
     let (by, short) = (by.join(", "), head.short());
     let dealt_with = holding.iter().all(|remark| remark.is_accepted_by_approval());
     let verdicts = holding.iter().any(|remark| remark.is_standing_verdict());
@@ -225,11 +225,6 @@ fn queued(work: &Work, wait: &Wait, now: Timestamp) -> Reason {
             "dependency_cycle",
             format!("is part of a dependency cycle: {}", join_path(keys)),
             "a person has to remove one of these dependencies",
-        ),
-        Wait::Wave { wave } => reason(
-            "wave",
-            format!("belongs to wave {wave}, which is not open yet"),
-            "nothing: earlier waves come first",
         ),
         Wait::Retry { attempt, due, error } => reason(
             "retry",
@@ -396,11 +391,6 @@ fn human(on: &HumanWait) -> Reason {
             "no_checks",
             format!("nothing checks {}, and merge.no_checks is wait", head.short()),
             "run `dirigent approve TICKET`, add gates.task or CI, or set merge.no_checks: pass",
-        ),
-        HumanWait::Plan => reason(
-            "plan",
-            "the worker wants its plan approved",
-            "comment on the ticket, or run `dirigent approve TICKET`",
         ),
         HumanWait::ReviewLimit { head, limit } => reason(
             "review_limit",

@@ -54,7 +54,7 @@ impl Job {
 fn a_runner_alone_moves(stage: &Stage) -> bool {
     match stage {
         Stage::Queued { wait, .. } => match wait {
-            Wait::Ready | Wait::Wave { .. } | Wait::Retry { .. } | Wait::Continuation { .. } => true,
+            Wait::Ready | Wait::Retry { .. } | Wait::Continuation { .. } => true,
             Wait::Blockers { .. }
             | Wait::Cycle { .. }
             | Wait::KillSwitch { .. }

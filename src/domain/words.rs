@@ -5,6 +5,17 @@ pub fn count(number: usize, one: &str, many: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {many}") }
 }
 
+/// Returns the values in the order in which they come first, each once.
+pub fn each_once<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut found = Vec::new();
+    for value in values {
+        if !found.contains(&value) {
+            found.push(value);
+        }
+    }
+    found
+}
+
 /// How many letters of a run's id are shown to people. Commands that take a run accept them.
 pub const SHORT_RUN: usize = 6;
 const RUN_ID: usize = 26;
@@ -20,4 +31,15 @@ pub fn short_run_ids(text: &str) -> String {
 
 pub fn short_run(id: &str) -> &str {
     id.len().checked_sub(SHORT_RUN).and_then(|start| id.get(start..)).unwrap_or(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_value_is_named_once_where_it_came_first() {
+        assert_eq!(each_once(["ann", "bob", "ann", "ann", "bob"]), ["ann", "bob"]);
+        assert!(each_once::<u8>([]).is_empty());
+    }
 }

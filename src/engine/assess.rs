@@ -8,6 +8,7 @@ use crate::domain::ids::{CommitId, PrNumber};
 use crate::domain::job::{CheckWait, ChecksSummary, HumanWait, Job, PrFacts, ReworkCause, ReworkTrigger};
 use crate::domain::pr::{Check, CheckStatus, Mergeability, PullRequest};
 use crate::domain::time::Timestamp;
+use crate::domain::words::each_once;
 
 use super::delivery::conflict;
 use super::remarks::wanted_rework;
@@ -147,10 +148,9 @@ pub fn assess(job: &Job, pr: &PullRequest, policy: &Policy, now: Timestamp) -> A
     if pr.draft {
         return Assessment::Human(HumanWait::Draft);
     }
-    let mut holding: Vec<String> = job.people.holding().map(|remark| remark.author.clone()).collect();
-    if !holding.is_empty() {
-        holding.dedup();
-        return Assessment::Human(HumanWait::Remarks { head, by: holding });
+    let by = each_once(job.people.holding().map(|remark| remark.author.clone()));
+    if !by.is_empty() {
+        return Assessment::Human(HumanWait::Remarks { head, by });
     }
     if policy.merge.require_human_approval && !approved {
         return Assessment::Human(HumanWait::Approval { head });

@@ -10,6 +10,7 @@ use crate::domain::evidence::Verification;
 use crate::domain::job::{ChecksSummary, Job, Stage};
 use crate::domain::pr::{Mergeability, PullRequest};
 use crate::domain::time::Timestamp;
+use crate::domain::words::each_once;
 
 use ConditionStatus::{Fail, Pass, Pending};
 
@@ -42,8 +43,7 @@ pub fn of_look(job: &Job, pr: &PullRequest, policy: &Policy, now: Timestamp) -> 
     }
     let draft = if policy.pr.ready_when_green { Pending } else { Fail };
     found.push((ConditionName::Draft, when(!pr.draft, draft, "the pull request is a draft")));
-    let mut holding: Vec<&str> = job.people.holding().map(|remark| remark.author.as_str()).collect();
-    holding.dedup();
+    let holding = each_once(job.people.holding().map(|remark| remark.author.as_str()));
     let words = format!("words of {} stand against it", holding.join(", "));
     found.push((ConditionName::Remarks, when(holding.is_empty(), Fail, words)));
     if policy.merge.require_human_approval {

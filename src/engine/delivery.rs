@@ -55,10 +55,12 @@ pub fn gates_reported(job: &mut Job, head: &CommitId, results: Vec<GateResult>, 
         facts: Vec::new(),
         gates: Vec::new(),
     });
+    let is_contradicted = receipt.head.as_ref() == Some(head) && receipt.is_claim_contradicted();
     receipt.head = Some(head.clone());
     receipt.gates = results.clone();
     if failed.is_empty() {
-        receipt.verification = Verification::Verified;
+        // Gates that pass do not make up for a claim that the facts contradict.
+        receipt.verification = if is_contradicted { Verification::Contradicted } else { Verification::Verified };
         // Remarks made while the gates ran come first: nothing is published over a person's objection.
         match remarks::wanted_rework(job, out.now) {
             Some(cause) => out.rework(job, cause),

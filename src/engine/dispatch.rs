@@ -20,7 +20,7 @@ use crate::domain::time::Timestamp;
 
 impl Step<'_> {
     pub fn dispatch(&mut self) {
-        if !self.state.jobs.is_anybody_in_line() || hindrance::of_starts(self.state, self.policy).is_some() {
+        if !self.state.jobs.is_anybody_in_line() || hindrance::of_starts(self.state, self.policy, self.now).is_some() {
             return;
         }
         loop {

@@ -24,6 +24,7 @@ fn lines_open(state: &State, policy: &Policy) -> Option<Timestamp> {
     // Limits that have passed were handled when the jobs were last settled.
     let quota = pools.filter(|until| *until > state.settled_at).min();
     let somebody = state.jobs.is_anybody_in_line();
-    let day = hindrance::day_is_spent(state, policy).filter(|_| somebody).map(|(_, until)| until);
+    let spent = hindrance::day_is_spent(state, policy, state.settled_at);
+    let day = spent.filter(|_| somebody).map(|(_, until)| until);
     quota.into_iter().chain(day).min()
 }

@@ -167,9 +167,6 @@ pub enum Action {
         branch: String,
         merged_head: Option<CommitId>,
     },
-    Notify {
-        text: String,
-    },
 }
 
 /// The comment that gave the runner an instruction.
@@ -235,9 +232,6 @@ pub enum Said {
         commit: Option<CommitId>,
         by_us: bool,
         verification: Option<Verification>,
-    },
-    GaveUp {
-        sentence: String,
     },
     Salvaged {
         run: RunId,
@@ -321,7 +315,6 @@ impl Action {
             Self::RunGate { .. } => EffectKind::RunGate,
             Self::WriteReceipt { .. } => EffectKind::WriteReceipt,
             Self::CleanUp { .. } => EffectKind::CleanUp,
-            Self::Notify { .. } => EffectKind::Notify,
         }
     }
 
@@ -334,7 +327,6 @@ impl Action {
                 | Self::RefreshTickets { .. }
                 | Self::InspectPr { .. }
                 | Self::CheckRemark { .. }
-                | Self::Notify { .. }
         )
     }
 }

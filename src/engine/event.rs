@@ -64,7 +64,6 @@ pub enum Event {
         run: RunId,
         process: ProcessMark,
         worktree: PathBuf,
-        base: Option<CommitId>,
         /// `None` for a directory without a repository in it.
         head: Option<CommitId>,
     },

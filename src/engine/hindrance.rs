@@ -1,17 +1,19 @@
 //! Hindrances: what keeps jobs waiting that is not their own doing, derived from what is true of many jobs.
 
+use std::time::Duration;
+
 use super::budget::{self, Level};
 use super::jobs::StartLine;
 use super::quota;
 use super::route;
 use super::run_store::column;
-use super::state::{State, job_switch};
+use super::state::{Daily, State, job_switch};
 use crate::config::policy::{Policy, RolloutMode};
 use crate::domain::job::{Hindrance, Job, MergeHold, Stage, SwitchSource, Wait};
 use crate::domain::time::Timestamp;
 
 /// Returns why no run at all starts.
-pub fn of_starts(state: &State, policy: &Policy) -> Option<Hindrance> {
+pub fn of_starts(state: &State, policy: &Policy, now: Timestamp) -> Option<Hindrance> {
     if let Some(source) = state.global_switch() {
         return Some(Hindrance::Switch { source });
     }
@@ -24,7 +26,7 @@ pub fn of_starts(state: &State, policy: &Policy) -> Option<Hindrance> {
     if state.shutting_down {
         return Some(Hindrance::ShuttingDown);
     }
-    if let Some((what, until)) = day_is_spent(state, policy) {
+    if let Some((what, until)) = day_is_spent(state, policy, now) {
         return Some(Hindrance::DailyBudget { what, until });
     }
     // Nothing is started on outdated information: neither while the board cannot be read, nor before it was first read in this life.
@@ -33,13 +35,25 @@ pub fn of_starts(state: &State, policy: &Policy) -> Option<Hindrance> {
 }
 
 /// Returns which cap of the day's budget is spent, and when the day ends.
-pub fn day_is_spent(state: &State, policy: &Policy) -> Option<(String, Timestamp)> {
-    let daily = &state.meta.daily;
-    let ran = std::time::Duration::from_millis(daily.run_ms);
-    let Level::Exceeded { what, figure, cap } = budget::level(&policy.budget.daily, &daily.usage, ran) else {
-        return None;
-    };
-    Some((format!("{what}: {figure} of {cap}"), policy.budget.days.end_of(daily.day)))
+pub fn day_is_spent(state: &State, policy: &Policy, now: Timestamp) -> Option<(String, Timestamp)> {
+    let Level::Exceeded { what, figure, cap } = level_of_day(state, policy, now) else { return None };
+    Some((format!("{what}: {figure} of {cap}"), policy.budget.days.end_of(today(state, policy, now).day)))
+}
+
+/// Returns how close today's spending is to its caps. The time of live runs counts as well.
+pub fn level_of_day(state: &State, policy: &Policy, now: Timestamp) -> Level {
+    let (caps, today) = (&policy.budget.daily, today(state, policy, now));
+    let mut ran = Duration::from_millis(today.run_ms);
+    if caps.max_run.is_some() {
+        ran = state.runs.values().fold(ran, |sum, run| sum.saturating_add(now.since(run.started_at)));
+    }
+    budget::level(caps, &today.usage, ran)
+}
+
+/// Returns what was spent today. The account of an earlier day does not count; a clock that was put back does not clear it.
+pub fn today(state: &State, policy: &Policy, now: Timestamp) -> Daily {
+    let (day, known) = (policy.budget.days.day(now), &state.meta.daily);
+    if day > known.day { Daily { day, ..Daily::default() } } else { known.clone() }
 }
 
 /// Returns why no job in this line starts.
@@ -105,7 +119,7 @@ pub fn of_job(state: &State, policy: &Policy, job: &Job, now: Timestamp) -> Opti
 }
 
 fn of_ready_job(state: &State, policy: &Policy, job: &Job, now: Timestamp) -> Option<Hindrance> {
-    if let Some(hindrance) = of_starts(state, policy) {
+    if let Some(hindrance) = of_starts(state, policy, now) {
         return Some(hindrance);
     }
     let id = &job.ticket.id;

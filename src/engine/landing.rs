@@ -249,10 +249,10 @@ pub fn branch_updated(job: &mut Job, head: CommitId, same_diff: bool, out: &mut 
         if let Some(receipt) = job.evidence.receipt.as_mut().filter(|receipt| receipt.head == old) {
             // The gates have not run on this commit, but the claim about the change still stands.
             receipt.head = Some(head.clone());
-            receipt.gates.clear();
-            if receipt.verification == Verification::Verified {
+            if !receipt.is_claim_contradicted() {
                 receipt.verification = Verification::Unverified;
             }
+            receipt.gates.clear();
         }
     }
     if let Some(pr) = job.delivery.pr.clone()

@@ -9,6 +9,7 @@ mod answers;
 mod archive;
 pub mod assess;
 mod budget;
+mod columns;
 pub mod conditions;
 mod decided;
 mod delivery;

@@ -17,7 +17,7 @@ use crate::domain::comment::Acknowledgement;
 use crate::domain::failure::RunFailure;
 use crate::domain::ids::{CommentId, EffectId, TicketId};
 use crate::domain::job::{
-    BlockCause, CheckWait, MergeHold, PrWriteKind, ReleaseReason, Stage, SwitchSource, Wait, Work, Workpad,
+    BlockCause, CheckWait, Job, MergeHold, PrWriteKind, ReleaseReason, Stage, SwitchSource, Wait, Work, Workpad,
 };
 use crate::domain::phase::Phase;
 use crate::domain::pr::PrState;
@@ -510,8 +510,9 @@ impl Step<'_> {
             }
             Action::UpdateBranch { head, .. } => !waits_for(CheckWait::BranchUpdate { head: head.clone() }),
             Action::MergePr { head, .. } => !matches!(&job.stage, Stage::Merging { head: on, .. } if on == head),
+            // A pull request that the job does not have any more may still be in the queue.
             Action::Dequeue { number } => {
-                job.delivery.pr.as_ref().is_none_or(|pr| pr.number != *number || pr.state != PrState::Open)
+                job.delivery.pr.as_ref().is_some_and(|pr| pr.number == *number && pr.state != PrState::Open)
             }
             Action::UpdatePr { number, .. }
             | Action::RerunChecks { number, .. }
@@ -556,6 +557,7 @@ pub fn circumstances(
 ) -> Circumstances {
     let label = policy.rollout.kill_switch_label.as_deref();
     let job = ticket.and_then(|id| state.jobs.get(id));
+    let is_ours = |job: &Job| select::lost_eligibility(&job.ticket, policy).is_none();
     Circumstances {
         switch: match job {
             Some(job) => state.switch_for(job, label),
@@ -563,7 +565,8 @@ pub fn circumstances(
         },
         rollout: policy.rollout.mode,
         preflight_missing: policy.rollout.preflight_missing,
-        owned: job.is_none_or(|job| select::lost_eligibility(&job.ticket, policy).is_none()),
+        // Nothing is known about a ticket without a job: neither its switches nor whether it is the runner's.
+        owned: ticket.is_none() || job.is_some_and(is_ours),
     }
 }
 

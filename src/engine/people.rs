@@ -35,11 +35,10 @@ pub fn is_so_already(state: &State, command: &OperatorCommand) -> Option<String>
         return None;
     }
     // In other stages a second approval still moves the job.
-    let judged = match &job.stage {
-        Stage::WaitingForHuman { on, .. } => *on != HumanWait::Plan,
-        Stage::WaitingForChecks { .. } | Stage::ReadyToMerge { .. } => true,
-        _ => false,
-    };
+    let judged = matches!(
+        job.stage,
+        Stage::WaitingForHuman { .. } | Stage::WaitingForChecks { .. } | Stage::ReadyToMerge { .. }
+    );
     let (key, phase) = (&job.ticket.key, job.stage.phase());
     judged.then(|| format!("{key} was approved already ({}); it is {}", head.short(), phase.words()))
 }
@@ -70,9 +69,7 @@ pub fn objection(state: &State, command: &OperatorCommand) -> Option<String> {
         OperatorCommand::Approve { .. } if !can_be_approved(&job.stage) => {
             Some(format!("{key} is {phase}: there is no finished work to approve"))
         }
-        OperatorCommand::Approve { .. }
-            if !has_open_pr(job) && !matches!(job.stage, Stage::WaitingForHuman { on: HumanWait::Plan, .. }) =>
-        {
+        OperatorCommand::Approve { .. } if !has_open_pr(job) => {
             Some(format!("{key} is {phase}: no pull request is open, so there is nothing to approve yet"))
         }
         OperatorCommand::Approve { head: Some(head), .. } if !is_at(job, head) => {
@@ -182,8 +179,7 @@ pub fn approved(job: &mut Job, head: Option<CommitId>, by: &str, overrule: &[Rem
     if head.as_ref().is_some_and(|head| !is_at(job, head)) {
         return;
     }
-    let plans = matches!(job.stage, Stage::WaitingForHuman { on: HumanWait::Plan, .. });
-    if !plans && !has_open_pr(job) {
+    if !has_open_pr(job) {
         // Nobody can have looked at work that is not published.
         out.note(job, None, "nothing_to_approve", format!("{by} approves it, and no pull request is open"));
         return;
@@ -195,14 +191,9 @@ pub fn approved(job: &mut Job, head: Option<CommitId>, by: &str, overrule: &[Rem
         job.delivery.update_attempts = 0;
         out.note(job, None, "approved", format!("{} was approved by {by}", head.short()));
     }
-    match &job.stage {
-        Stage::WaitingForHuman { on: HumanWait::Plan, .. } => out.queue(job, Work::Implement, Wait::Ready),
-        Stage::Blocked { cause: BlockCause::ReviewUnreadable { .. }, .. } => {
-            if let Some(head) = current {
-                wait_for_checks(job, CheckWait::Mergeability { head }, out);
-            }
-        }
-        _ => {}
+    let is_unreadable = matches!(job.stage, Stage::Blocked { cause: BlockCause::ReviewUnreadable { .. }, .. });
+    if let Some(head) = current.filter(|_| is_unreadable) {
+        wait_for_checks(job, CheckWait::Mergeability { head }, out);
     }
     if let Some(pr) = &job.delivery.pr {
         out.act(Action::InspectPr { number: pr.number });
@@ -226,7 +217,6 @@ fn waits_for_words(stage: &Stage) -> bool {
             matches!(cause, BlockCause::WorkerAsked { .. } | BlockCause::NoNewEvidence { .. })
                 && !matches!(resume, Work::Review { .. })
         }
-        Stage::WaitingForHuman { on: HumanWait::Plan, .. } => true,
         _ => false,
     }
 }
@@ -252,7 +242,6 @@ pub fn remark_made(job: &mut Job, mut remark: Remark, out: &mut Decided<'_>) {
                 None => out.queue(job, resume, Wait::Ready),
             }
         }
-        Stage::WaitingForHuman { on: HumanWait::Plan, .. } => out.queue(job, Work::Implement, Wait::Ready),
         Stage::WaitingForChecks { on: CheckWait::TicketClosed { .. } | CheckWait::Gates { .. }, .. } => {}
         Stage::WaitingForChecks { .. } | Stage::WaitingForHuman { .. } | Stage::ReadyToMerge { .. } => {
             if let Some(cause) = remarks::wanted_rework(job, out.now) {

@@ -237,6 +237,8 @@ pub fn observe(job: &mut Job, observation: Observation, out: &mut Decided<'_>) {
         // A merge under way is settled first, and merged work stays merged.
         Observation::OperatorForgot if matches!(job.stage, Stage::Merging { .. } | Stage::Done { .. }) => {}
         Observation::OperatorForgot => {
+            // The forge must not merge what was given back, and its number is known only now.
+            out.leave_forge_queue(job);
             // Forgets the results of the job's work, so that a later start begins without them.
             job.delivery.pr = None;
             job.delivery.head = None;

@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use crate::config::policy::Policy;
 use crate::domain::comment::{Author, Comment, TrustLevel};
 use crate::domain::ids::{RunId, TicketId};
+use crate::domain::instruction;
 use crate::domain::job::OurComments;
 
 const MARKER: &str = "<!-- dirigent:";
@@ -29,11 +30,6 @@ fn code(secret: &str, ticket: &TicketId, key: &str) -> String {
     let inner = Sha256::new().chain_update(secret).chain_update(ticket.as_str()).chain_update([0]).chain_update(key);
     let outer = Sha256::new().chain_update(secret).chain_update(inner.finalize()).finalize();
     outer.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Whether the text carries a marker that only the runner can have made for this ticket.
-pub fn carries_our_mark(secret: &str, ticket: &TicketId, body: &str) -> bool {
-    proven_keys(secret, ticket, body).next().is_some()
 }
 
 /// Whether the text carries a marker by anybody, with or without a code.
@@ -95,16 +91,15 @@ pub fn is_listed_bot(author: &Author, policy: &Policy) -> bool {
     !author.ourselves && policy.review.bots.iter().any(|bot| plain(bot) == plain(&author.name))
 }
 
-/// Whether the text contains `@` and the runner's name, as in `@dirigent`, as a word of its own.
+/// Whether the author's own words begin with `@` and the runner's name, as in `@dirigent`. Quotations and code are not the author's words.
 pub fn is_addressed(text: &str, policy: &Policy) -> bool {
-    let wanted = format!("@{}", policy.tracker.mention.to_lowercase());
-    let lower = text.to_lowercase();
-    lower.match_indices(&wanted).any(|(at, _)| {
-        let before = lower[..at].chars().next_back();
-        let after = lower[at + wanted.len()..].chars().next();
-        before.is_none_or(|c| !c.is_alphanumeric())
-            && after.is_none_or(|c| !(c.is_alphanumeric() || c == '-' || c == '_'))
-    })
+    let Some(first) = instruction::first_said(text) else { return false };
+    let Some(rest) =
+        first.to_lowercase().strip_prefix(&format!("@{}", policy.tracker.mention.to_lowercase())).map(str::to_owned)
+    else {
+        return false;
+    };
+    rest.chars().next().is_none_or(|c| !(c.is_alphanumeric() || c == '-' || c == '_'))
 }
 
 /// Whether the text is only an acknowledgement, as listed in `tracker.acknowledgements`.
@@ -122,10 +117,10 @@ mod tests {
     fn a_marker_counts_only_with_our_key_and_on_its_own_ticket() {
         let ticket = TicketId::new("t1");
         let body = format!("Started.\n{}", marker(&marked_key("secret", &ticket, "started:1")));
-        assert!(carries_our_mark("secret", &ticket, &body));
-        assert!(!carries_our_mark("secret", &TicketId::new("t2"), &body), "pasted into another ticket");
-        assert!(!carries_our_mark("other", &ticket, &body), "another ledger's");
-        assert!(!carries_our_mark("secret", &ticket, "<!-- dirigent:started:1#0000000000000000 -->"), "forged");
+        assert_eq!(proven_key("secret", &ticket, &body), Some("started:1"));
+        assert_eq!(proven_key("secret", &TicketId::new("t2"), &body), None, "pasted into another ticket");
+        assert_eq!(proven_key("other", &ticket, &body), None, "another ledger's");
+        assert_eq!(proven_key("secret", &ticket, "<!-- dirigent:started:1#0000000000000000 -->"), None, "forged");
     }
 
     #[test]

@@ -186,7 +186,10 @@ impl Step<'_> {
         // The gates have not passed on this head if a person pushed it or the runner's own update made it, if a gate was added since, or if
         // one failed before the ticket was taken away and came back.
         let receipt = job.evidence.receipt.as_ref().filter(|receipt| receipt.head.as_ref() == Some(&pr.head));
-        let gated = receipt.is_some_and(|receipt| receipt.is_passed_by(&self.policy.gates.task_names));
+        // A contradicted claim is reworked, so no gate has to judge it.
+        let gated = receipt.is_some_and(|receipt| {
+            receipt.is_claim_contradicted() || receipt.is_passed_by(&self.policy.gates.task_names)
+        });
         if self.policy.gates.has_task_gates && !gated {
             self.decide(ticket, Observation::HeadNotGated { head: pr.head.clone() });
             return;

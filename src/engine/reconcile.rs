@@ -1,8 +1,8 @@
 //! Compares the board as it is now with what the runner believed: closed, moved, relabelled, commented on, gone.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
+use super::columns::{Column, Mover, moved_again, see_unapproved, who_moved, whose_column};
 use super::effect::Action;
 use super::event::Lookup;
 use super::instructions::{self, Told, seen_before};
@@ -15,21 +15,18 @@ use super::select;
 use super::state::{SETTLE, Unsettled};
 use super::step::Step;
 use crate::config::policy::{Order, Policy};
-use crate::domain::basis::{Basis, WriteStatus};
+use crate::domain::basis::Basis;
 use crate::domain::branch::{branch_name, proposed_branch};
-use crate::domain::comment::{Comment, TrustLevel};
+use crate::domain::comment::Comment;
 use crate::domain::hash::stable_hash;
 use crate::domain::ids::{CommentId, CommitId, TicketId};
 use crate::domain::job::{BranchName, Job, OurComments, Stage, TicketFacts};
 use crate::domain::phase::Phase;
-use crate::domain::pr::PrState;
 use crate::domain::remark::{RemarkEffect, RemarkKind};
 use crate::domain::run::Life;
 use crate::domain::ticket::{Blocker, Ticket, same_state, state_in};
 use crate::domain::time::Timestamp;
 
-/// How far two clocks may differ unnoticed.
-const CLOCKS_APART: Duration = Duration::from_secs(10);
 /// How many tickets of which a list showed only half are read at once. The rest of a large board waits for the next poll.
 const READ_AT_ONCE: usize = 100;
 
@@ -85,7 +82,9 @@ impl Step<'_> {
     /// Returns the ticket's id if a complete list shows something new about it, but not its comments.
     fn half_news(&self, ticket: &Ticket) -> Option<TicketId> {
         let known = self.state.jobs.get(&ticket.id);
-        let is_news = known.is_none_or(|job| job.ticket.unheard || job.ticket.updated_at != ticket.updated_at);
+        let is_news = known.is_none_or(|job| {
+            job.ticket.unheard || job.ticket.mover_unread || job.ticket.updated_at != ticket.updated_at
+        });
         (ticket.comments.is_none() && is_news).then(|| ticket.id.clone())
     }
 
@@ -307,6 +306,7 @@ impl Step<'_> {
         };
         facts.known_comments.clone_from(&job.ticket.known_comments);
         facts.known_until = job.ticket.known_until;
+        facts.mover_unread = job.ticket.mover_unread;
         if ticket.comments.is_none() {
             facts.trusted_comments = job.ticket.trusted_comments;
             facts.history.clone_from(&job.ticket.history);
@@ -327,7 +327,8 @@ impl Step<'_> {
         }
         let id = ticket.id.clone();
         let has_news = ticket.known_comments().iter().any(|comment| !facts.knows(comment));
-        let says_nothing_new = job.ticket == facts && !has_news && matches!(job.stage, Stage::Queued { .. });
+        let is_queued = matches!(job.stage, Stage::Queued { .. });
+        let says_nothing_new = job.ticket == facts && !facts.mover_unread && !has_news && is_queued;
         if says_nothing_new && job.column.is_none() {
             self.state.unsettled.remove(&id);
             return;
@@ -341,7 +342,9 @@ impl Step<'_> {
         let moving = self.is_moving(&id);
         let Some(job) = self.state.jobs.get(&id) else { return };
         let column = whose_column(job, &facts, basis, self.now);
-        let mut by_people = false;
+        // A list may show that a ticket was moved, and not by whom.
+        let names_movers = ticket.comments.is_some() || facts.state_changed.is_some();
+        let mut mover = Mover::Nobody;
         match column {
             Column::Unsettled => {
                 facts.state.clone_from(&job.ticket.state);
@@ -356,15 +359,19 @@ impl Step<'_> {
             }
             // The answer to the move is still awaited.
             Column::Early => {
+                facts.mover_unread = false;
                 self.state.unsettled.remove(&id);
             }
             Column::Visible => {
+                facts.mover_unread = false;
                 self.state.jobs.edit(&id, |job| job.column = None);
                 self.state.unsettled.remove(&id);
             }
             Column::Plain => {
                 let moved = !same_state(&job.ticket.state, &facts.state) || moved_again(&job.ticket, &facts);
-                by_people = moved && !by_a_machine(&facts);
+                if moved || facts.mover_unread {
+                    mover = who_moved(&facts, names_movers, self.policy);
+                }
                 if job.column.is_some() && !moving {
                     // The move was never written and is not tried any more.
                     self.state.jobs.edit(&id, |job| job.column = None);
@@ -373,17 +380,20 @@ impl Step<'_> {
             }
             Column::Taken => {
                 self.state.jobs.edit(&id, |job| job.column = None);
-                by_people = !by_a_machine(&facts);
+                mover = who_moved(&facts, names_movers, self.policy);
                 self.state.unsettled.remove(&id);
             }
         }
-        if says_nothing_new && !by_people {
-            return;
+        match mover {
+            Mover::Nobody if says_nothing_new => return,
+            Mover::Nobody => {}
+            Mover::Unread => facts.mover_unread = true,
+            Mover::Uncounted | Mover::Counts => facts.mover_unread = false,
         }
         if has_news {
             self.restore(&ticket);
         }
-        self.take_over(&ticket, facts, by_people, basis, &secret);
+        self.take_over(&ticket, facts, mover, basis, &secret);
     }
 
     /// Whether a move of this ticket is written down and not confirmed.
@@ -392,7 +402,7 @@ impl Step<'_> {
     }
 
     /// Believes a reading: takes over the job's facts, what they mean, and what people wrote.
-    fn take_over(&mut self, ticket: &Ticket, mut facts: TicketFacts, by_people: bool, basis: Basis, secret: &str) {
+    fn take_over(&mut self, ticket: &Ticket, mut facts: TicketFacts, mover: Mover, basis: Basis, secret: &str) {
         let id = ticket.id.clone();
         let Some(job) = self.state.jobs.get(&id) else { return };
         let moved = !same_state(&job.ticket.state, &facts.state);
@@ -408,7 +418,7 @@ impl Step<'_> {
         };
         let unapproved = !state_in(&facts.state, &self.policy.merge.approval_states);
         self.state.jobs.edit(&id, |job| {
-            if by_people && was_closed {
+            if mover != Mover::Nobody && was_closed {
                 // Reopened before a reading showed the column in which the runner had put the ticket.
                 saw_ticket_closed(job);
             }
@@ -421,10 +431,14 @@ impl Step<'_> {
             self.follow_run(&id, &facts.state);
         }
         let ours = select::lost_eligibility(&facts, self.policy).is_none();
-        if by_people && ours && state_in(&facts.state, &self.policy.merge.approval_states) {
+        let counts = mover == Mover::Counts;
+        if counts && ours && state_in(&facts.state, &self.policy.merge.approval_states) {
             self.approved_by_state(&id);
         }
-        for observation in what_it_means(&facts, by_people, self.policy) {
+        if mover == Mover::Uncounted && ours {
+            self.move_does_not_count(&id);
+        }
+        for observation in what_it_means(&facts, counts, self.policy) {
             self.decide(&id, observation);
         }
         self.take_news(&id, news);
@@ -509,34 +523,6 @@ impl Step<'_> {
         self.take_news(&ticket.id, news);
     }
 
-    /// Handles a move of the ticket into an approval state. It approves the head that was visible before the move, and no other.
-    fn approved_by_state(&mut self, id: &TicketId) {
-        let Some(job) = self.state.jobs.get(id) else { return };
-        // A closed pull request cannot be merged, so the move is not about its head, least of all when it reopens the ticket.
-        let Some(pr) = job.delivery.pr.as_ref().filter(|pr| pr.state == PrState::Open) else { return };
-        // The board's clock and the runner's differ. A move dated in the runner's future shows that they are far apart, so its date is not
-        // used. Any other date is better evidence than having seen the ticket elsewhere, which a lagging replica may have shown.
-        let dated =
-            job.ticket.state_changed.as_ref().map(|change| change.at).filter(|at| *at <= self.now + CLOCKS_APART);
-        let came_after = match (pr.head_shown, dated) {
-            (Some(shown), Some(at)) => at > shown.asked_at,
-            _ => pr.seen_unapproved,
-        };
-        let by = job.ticket.state_changed.as_ref().and_then(|change| change.by.as_ref());
-        let by = by.map_or_else(|| format!("a move to `{}`", job.ticket.state), |author| author.name.clone());
-        if came_after {
-            let head = pr.head.clone();
-            self.decide(id, Observation::TicketApproved { head, by });
-        } else {
-            let text = format!(
-                "the move to `{}` was made before {} was there, so it does not approve it",
-                job.ticket.state,
-                pr.head.short()
-            );
-            self.note(Some(id), "approval_of_another_head", text);
-        }
-    }
-
     /// Has the ticket read again until a reading is settled.
     pub fn ask_again(&mut self, id: &TicketId) -> Unsettled {
         if let Some(known) = self.state.unsettled.get(id) {
@@ -585,70 +571,6 @@ enum News {
     Reading(RemarkReading),
 }
 
-/// How the column in a reading relates to the runner's own last move.
-enum Column {
-    /// No move of the runner is under way.
-    Plain,
-    /// It shows the column that the runner wrote, before the answer came.
-    Early,
-    /// It shows where the ticket was before a move that has not been answered.
-    Pending,
-    /// It shows the column that the runner wrote.
-    Visible,
-    /// It shows where the ticket was before the move, or what cannot be told apart from that.
-    Unsettled,
-    /// A person moved the ticket elsewhere.
-    Taken,
-}
-
-fn whose_column(job: &Job, facts: &TicketFacts, basis: Basis, now: Timestamp) -> Column {
-    let Some(write) = &job.column else { return Column::Plain };
-    if same_state(&write.to, &facts.state) {
-        return match write.status {
-            WriteStatus::Sent => Column::Early,
-            WriteStatus::Confirmed { .. } | WriteStatus::MaybeDone { .. } => Column::Visible,
-        };
-    }
-    if !write.may_come_from(&facts.state) {
-        return Column::Taken;
-    }
-    match &write.status {
-        WriteStatus::Sent => Column::Pending,
-        WriteStatus::Confirmed { moment, version, at } => {
-            let newer = version.is_some_and(|version| facts.updated_at.is_some_and(|updated| updated > version));
-            let waited = basis.is_after(*moment) && now.since(*at) >= SETTLE;
-            if newer || waited { Column::Taken } else { Column::Unsettled }
-        }
-        WriteStatus::MaybeDone { at } => {
-            if now.since(*at) >= SETTLE {
-                Column::Plain
-            } else {
-                Column::Unsettled
-            }
-        }
-    }
-}
-
-/// Whether the tracker reports a move into the same state that is later than the known one.
-fn moved_again(known: &TicketFacts, facts: &TicketFacts) -> bool {
-    let at = |facts: &TicketFacts| facts.state_changed.as_ref().map(|change| change.at);
-    at(known).is_some_and(|known| at(facts).is_some_and(|at| at > known))
-}
-
-/// Notes that the ticket is outside of every approval state while the pull request has its present head. A later move into one then
-/// approves this head.
-fn see_unapproved(job: &mut Job, basis: Basis) {
-    if let Some(pr) = job.delivery.pr.as_mut().filter(|pr| !pr.seen_unapproved) {
-        pr.seen_unapproved = pr.head_shown.is_some_and(|shown| basis.is_after(shown.after));
-    }
-}
-
-/// Whether an account of a machine moved the ticket: the runner's own or a bot. Such a move is not a person's decision.
-fn by_a_machine(facts: &TicketFacts) -> bool {
-    let by = facts.state_changed.as_ref().and_then(|change| change.by.as_ref());
-    by.is_some_and(|author| author.ourselves || author.trust == TrustLevel::Bot)
-}
-
 /// Whether the first run is not at work yet. Until then, what people write is part of the task.
 pub(super) fn is_starting(job: &Job, runs: &Runs) -> bool {
     match &job.stage {
@@ -686,7 +608,8 @@ fn cares_about_ticket(job: &Job) -> bool {
     }
 }
 
-fn what_it_means(facts: &TicketFacts, by_people: bool, policy: &Policy) -> Vec<Observation> {
+/// Returns what the ticket's column and labels mean for its job. `counts`: whether somebody whose words count has just moved it there.
+fn what_it_means(facts: &TicketFacts, counts: bool, policy: &Policy) -> Vec<Observation> {
     let state = facts.state.clone();
     if select::is_terminal(&state, policy) {
         return vec![Observation::TicketTerminal { state }];
@@ -695,13 +618,13 @@ fn what_it_means(facts: &TicketFacts, by_people: bool, policy: &Policy) -> Vec<O
     if let Some(because) = select::lost_eligibility(facts, policy) {
         return vec![Observation::TicketNotEligible { because }];
     }
-    if by_people && state_in(&state, &policy.orchestration.rework_states) {
+    if counts && state_in(&state, &policy.orchestration.rework_states) {
         found.push(Observation::TicketMovedToRework { state: state.clone() });
     }
     if !select::is_live(&state, policy) {
         found.push(Observation::TicketNotActive { state });
     } else if select::is_active(&state, policy) {
-        if by_people && !state_in(&state, &policy.orchestration.rework_states) {
+        if counts && !state_in(&state, &policy.orchestration.rework_states) {
             found.push(Observation::TicketReactivated);
         }
         found.push(Observation::TicketActive);

@@ -1,6 +1,7 @@
 //! Which tickets wait for which: cycles, chains, and blockers that are not on the board. Worked out again only when a relation changes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::jobs::Jobs;
 use crate::domain::ids::{TicketId, TicketKey};
@@ -134,44 +135,114 @@ impl Relations {
         lengths.into_iter().filter(|(_, length)| *length > 0).map(|(id, length)| (id.clone(), length)).collect()
     }
 
-    /// Returns the tickets of dependency cycles, each with its path. All jobs are searched at once, without recursion.
+    /// Returns the tickets of dependency cycles, each with the shortest way from it back to itself, or that of another ticket on this way.
     fn find_cycles(&self, jobs: &Jobs) -> BTreeMap<TicketId, Vec<TicketKey>> {
         let mut found = BTreeMap::new();
-        let mut done: BTreeSet<&TicketId> = BTreeSet::new();
-        // Every ticket of a cycle is a blocker of another one.
-        for start in self.waiting.keys().filter_map(|id| jobs.get(id)).map(|job| &job.ticket.id) {
-            if done.contains(start) {
-                continue;
-            }
-            let mut path: Vec<(&TicketId, usize)> = vec![(start, 0)];
-            let mut on_path: BTreeSet<&TicketId> = BTreeSet::from([start]);
-            while let Some((id, next)) = path.last_mut() {
-                let blockers = jobs.get(id).map(|job| job.ticket.blocked_by.as_slice()).unwrap_or_default();
-                let Some(blocker) = blockers.get(*next) else {
-                    done.insert(id);
-                    on_path.remove(*id);
-                    path.pop();
+        for group in self.entangled(jobs) {
+            for start in &group {
+                if found.contains_key(*start) {
                     continue;
-                };
-                *next += 1;
-                let Some(blocker) = jobs.get(&blocker.id).map(|job| &job.ticket.id) else { continue };
-                if on_path.contains(blocker) {
-                    let position = path.iter().position(|(id, _)| *id == blocker).unwrap_or(0);
-                    let members: Vec<&TicketId> = path[position..].iter().map(|(id, _)| *id).collect();
-                    let mut keys: Vec<TicketKey> =
-                        members.iter().filter_map(|id| jobs.get(id)).map(|job| job.ticket.key.clone()).collect();
-                    keys.extend(keys.first().cloned());
-                    for member in members {
-                        found.entry(member.clone()).or_insert_with(|| keys.clone());
-                    }
-                } else if !done.contains(blocker) {
-                    on_path.insert(blocker);
-                    path.push((blocker, 0));
+                }
+                let members = way_back(start, &group, jobs);
+                let mut keys: Vec<TicketKey> =
+                    members.iter().filter_map(|id| jobs.get(id)).map(|job| job.ticket.key.clone()).collect();
+                keys.extend(keys.first().cloned());
+                for member in members {
+                    found.entry(member.clone()).or_insert_with(|| keys.clone());
                 }
             }
         }
         found
     }
+
+    /// Returns the groups of tickets that all wait for one another, directly or not (Tarjan's strongly connected components), without
+    /// recursion. All jobs are searched at once.
+    fn entangled<'a>(&self, jobs: &'a Jobs) -> Vec<BTreeSet<&'a TicketId>> {
+        let mut groups = Vec::new();
+        // When each ticket was reached, and the earliest ticket of `open` that it is known to wait for.
+        let mut reached: BTreeMap<&TicketId, (usize, usize)> = BTreeMap::new();
+        let mut open: Vec<&TicketId> = Vec::new();
+        let mut is_open: BTreeSet<&TicketId> = BTreeSet::new();
+        // Every ticket of a cycle is a blocker of another one.
+        for start in self.waiting.keys().filter_map(|id| jobs.get(id)).map(|job| &job.ticket.id) {
+            let mut path: Vec<(&TicketId, usize)> = Vec::new();
+            let mut enter = Some(start).filter(|start| !reached.contains_key(start));
+            loop {
+                if let Some(id) = enter.take() {
+                    let at = reached.len();
+                    reached.insert(id, (at, at));
+                    open.push(id);
+                    is_open.insert(id);
+                    path.push((id, 0));
+                }
+                let Some((id, next)) = path.last_mut() else { break };
+                let id = *id;
+                let listed = jobs.get(id).map(|job| job.ticket.blocked_by.as_slice()).unwrap_or_default();
+                if let Some(blocker) = listed.get(*next) {
+                    *next += 1;
+                    let Some(blocker) = jobs.get(&blocker.id).map(|job| &job.ticket.id) else { continue };
+                    match reached.get(blocker).copied() {
+                        None => enter = Some(blocker),
+                        Some((at, _)) if is_open.contains(blocker) => lower(&mut reached, id, at),
+                        Some(_) => {}
+                    }
+                    continue;
+                }
+                path.pop();
+                let (at, low) = reached.get(id).copied().unwrap_or_default();
+                if let Some((parent, _)) = path.last() {
+                    lower(&mut reached, parent, low);
+                }
+                if at == low {
+                    let first = open.iter().rposition(|other| *other == id).unwrap_or(0);
+                    let group: BTreeSet<&TicketId> = open.drain(first..).collect();
+                    for member in &group {
+                        is_open.remove(*member);
+                    }
+                    if group.len() > 1 || blockers(id, jobs).any(|blocker| blocker == id) {
+                        groups.push(group);
+                    }
+                }
+            }
+        }
+        groups
+    }
+}
+
+/// Returns the blockers of a ticket that have a job.
+fn blockers<'a>(id: &TicketId, jobs: &'a Jobs) -> impl Iterator<Item = &'a TicketId> {
+    let listed = jobs.get(id).map(|job| job.ticket.blocked_by.as_slice()).unwrap_or_default();
+    listed.iter().filter_map(|blocker| jobs.get(&blocker.id)).map(|job| &job.ticket.id)
+}
+
+/// Notes that a ticket waits for one that was reached at `at`.
+fn lower(reached: &mut BTreeMap<&TicketId, (usize, usize)>, id: &TicketId, at: usize) {
+    if let Some((_, low)) = reached.get_mut(id) {
+        *low = at.min(*low);
+    }
+}
+
+/// Returns the tickets on the shortest way from `start` over blockers of its group back to itself.
+fn way_back<'a>(start: &'a TicketId, group: &BTreeSet<&'a TicketId>, jobs: &'a Jobs) -> Vec<&'a TicketId> {
+    let mut come_from: BTreeMap<&TicketId, &'a TicketId> = BTreeMap::new();
+    let mut line = VecDeque::from([start]);
+    while let Some(id) = line.pop_front() {
+        for blocker in blockers(id, jobs).filter(|blocker| group.contains(blocker)) {
+            if blocker == start {
+                let mut way = vec![id];
+                while let Some(before) = way.last().and_then(|last| come_from.get(last)) {
+                    way.push(before);
+                }
+                way.reverse();
+                return way;
+            }
+            if let Entry::Vacant(unknown) = come_from.entry(blocker) {
+                unknown.insert(id);
+                line.push_back(blocker);
+            }
+        }
+    }
+    Vec::new()
 }
 
 /// Returns the keys whose values differ.

@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use crate::domain::finding::{ReviewFinding, Severity};
 use crate::domain::ids::CommitId;
+use crate::domain::instruction::fence;
 
 /// The most findings that a review may have. Nobody could answer more.
 const FINDINGS: usize = 100;
@@ -112,18 +113,65 @@ impl Section {
     }
 }
 
+/// The code block that the lines of a text are in.
+#[derive(Default)]
+struct Code {
+    /// The character and the length of the fence that closes the block.
+    fence: Option<(char, usize)>,
+}
+
+impl Code {
+    /// Takes in the next line. Returns whether it belongs to a code block, as its fences do.
+    fn has(&mut self, line: &str) -> bool {
+        match self.fence {
+            None => {
+                self.fence = fence(line.trim());
+                self.fence.is_some()
+            }
+            Some(_) => {
+                if self.ends_with(line) {
+                    self.fence = None;
+                }
+                true
+            }
+        }
+    }
+
+    /// Whether the block is open and this line closes it.
+    fn ends_with(&self, line: &str) -> bool {
+        let text = line.trim();
+        self.fence.is_some_and(|(mark, length)| text.len() >= length && text.chars().all(|c| c == mark))
+    }
+}
+
+/// Returns the number of the line with which the last review begins. A heading in a code block of an earlier review is part of that one.
+fn last_review(lines: &[&str]) -> Option<usize> {
+    let mut start = None;
+    // The block around the review, if it stands in one as a whole, and the one inside it.
+    let (mut around, mut inside) = (Code::default(), Code::default());
+    for (number, line) in lines.iter().enumerate() {
+        if is_review_heading(line) && inside.fence.is_none() {
+            start = Some(number);
+        } else if start.is_none() || inside.fence.is_none() && around.ends_with(line) {
+            around.has(line);
+        } else {
+            inside.has(line);
+        }
+    }
+    start
+}
+
 /// Returns the last document in the text that begins with `# Review`, split by its headings. Code blocks belong to the part that they are
 /// in.
 fn sections(text: &str) -> Option<Vec<Section>> {
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
-    let start = lines.iter().rposition(|line| is_review_heading(line))?;
+    let start = last_review(&lines)?;
     let mut sections = vec![Section::default()];
-    let mut in_code = false;
+    let mut code = Code::default();
     for line in lines.iter().skip(start + 1) {
-        let is_fence = line.trim_start().starts_with("```");
-        in_code ^= is_fence;
+        let in_code = code.has(line);
         let heading = line.strip_prefix("##").filter(|_| !in_code).map(|rest| rest.trim_start_matches('#').trim());
-        let part = if in_code || is_fence { None } else { part_of(line) };
+        let part = if in_code { None } else { part_of(line) };
         match (heading, part, sections.last_mut()) {
             (Some("Findings"), ..) => {}
             (Some(heading), ..) => sections.push(Section { heading: heading.to_owned(), parts: Vec::new() }),

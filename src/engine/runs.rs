@@ -7,6 +7,7 @@ use super::budget::{self, Level};
 use super::effect::{Action, Said, Steering};
 use super::event::LostRun;
 use super::fingerprint;
+use super::hindrance;
 use super::limits;
 use super::phases::moves::hope_again;
 use super::phases::{self, Observation};
@@ -307,10 +308,9 @@ impl Step<'_> {
         }
         let elapsed = self.now.since(live.started_at);
         let on_ticket = elapsed + std::time::Duration::from_millis(job.spending.run_ms_since_reset);
-        let today = Duration::from_millis(self.state.meta.daily.run_ms).saturating_add(self.live_today());
         let levels = [
             budget::level(&self.policy.budget.ticket, &job.spending.since_reset, on_ticket),
-            budget::level(&self.policy.budget.daily, &self.state.meta.daily.usage, today),
+            hindrance::level_of_day(self.state, self.policy, self.now),
         ];
         let told = live.progress.told_to_wrap_up;
         let ticket = live.ticket.clone();
@@ -330,14 +330,6 @@ impl Step<'_> {
             let how = Steering::WrapUp { spent: format!("{what}: {figure} of {cap}") };
             self.emit(Some(&ticket), Action::Steer { run: run.clone(), how });
         }
-    }
-
-    /// Returns how long the live runs have been running, or zero if no daily cap on run time is set.
-    pub fn live_today(&self) -> Duration {
-        if self.policy.budget.daily.max_run.is_none() {
-            return Duration::ZERO;
-        }
-        self.state.runs.values().fold(Duration::ZERO, |sum, run| sum.saturating_add(self.now.since(run.started_at)))
     }
 
     /// Sends one message to an agent that has been silent, before the silence ends its run.

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::budget::{self, Level};
+use super::budget::Level;
 use super::fingerprint;
 use super::hindrance;
 use super::limits;
@@ -115,7 +115,7 @@ impl Step<'_> {
 
     /// Notes a spent daily budget once, not for each job that waits because of it.
     fn note_spent_day(&mut self) {
-        let spent = hindrance::day_is_spent(self.state, self.policy);
+        let spent = hindrance::day_is_spent(self.state, self.policy, self.now);
         if spent.is_some() && !self.state.day_is_spent {
             let (what, _) = spent.clone().unwrap_or_default();
             self.note(
@@ -141,9 +141,7 @@ impl Step<'_> {
     }
 
     fn is_day_nearly_spent(&self) -> bool {
-        let caps = &self.policy.budget.daily;
-        let ran = Duration::from_millis(self.state.meta.daily.run_ms).saturating_add(self.live_today());
-        budget::level(caps, &self.state.meta.daily.usage, ran) != Level::Fine
+        hindrance::level_of_day(self.state, self.policy, self.now) != Level::Fine
     }
 
     fn stop_if_it_must(&mut self, run: &RunId) {

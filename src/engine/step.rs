@@ -51,9 +51,7 @@ impl Step<'_> {
             Event::PollFailed { error } => self.state.tracker.last_error = Some(error),
             Event::TicketsRefreshed { found, basis } => self.refreshed(found, basis),
             Event::Hinted { hints } => self.hinted(hints),
-            Event::RunStarted { run, process, worktree, base: _, head } => {
-                self.run_started(run, process, worktree, head)
-            }
+            Event::RunStarted { run, process, worktree, head } => self.run_started(run, process, worktree, head),
             Event::RunProgress { run, activity } => self.run_progress(run, activity),
             Event::RunFinished { run, report } => self.run_finished(run, report),
             Event::PrObserved { ticket, pr, basis } => self.pr_observed(ticket, pr, basis),

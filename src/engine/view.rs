@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::budget;
-use super::hindrance;
+use super::hindrance::{self, today};
 use super::limits;
 use super::picture::JobShot;
 use super::remarks;
 use super::select;
-use super::state::{Daily, State};
+use super::state::State;
 use crate::config::policy::Policy;
 use crate::domain::finding::ReviewFinding;
 use crate::domain::job::{DoneHow, Hindrance, Job, Stage, SwitchSource, Wait};
@@ -60,12 +60,6 @@ pub fn general(state: &State, policy: &Policy, now: Timestamp) -> Snapshot {
         served_at: None,
         jobs: Vec::new(),
     }
-}
-
-/// Returns what was spent today. The account of an earlier day does not count.
-fn today(state: &State, policy: &Policy, now: Timestamp) -> Daily {
-    let known = &state.meta.daily;
-    if policy.budget.days.day(now) > known.day { Daily::default() } else { known.clone() }
 }
 
 fn live_time<'a>(runs: impl Iterator<Item = &'a LiveRun>, now: Timestamp) -> Duration {

@@ -60,7 +60,7 @@ fn shown_by_all(state: &State, policy: &Policy, now: Timestamp) -> ShownUnder {
     let paused = state.meta.pools.iter().filter(|(_, pool)| quota::paused_until(Some(pool), now).is_some());
     ShownUnder {
         paused_pools: paused.map(|(name, _)| name.clone()).collect(),
-        day_is_spent: hindrance::day_is_spent(state, policy).is_some(),
+        day_is_spent: hindrance::day_is_spent(state, policy, now).is_some(),
     }
 }
 

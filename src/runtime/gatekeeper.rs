@@ -53,7 +53,13 @@ impl Gatekeeper {
 
     pub fn permit(&self, kind: EffectKind, ticket: Option<&TicketId>) -> Result<Permit, Refusal> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let mut now = ticket.and_then(|id| known.tickets.get(id)).unwrap_or(&known.general).clone();
+        let mut now = match ticket {
+            None => known.general.clone(),
+            // Of a ticket without a job, say one whose job was archived, neither the switches nor the owner is known.
+            Some(id) => {
+                known.tickets.get(id).cloned().unwrap_or(Circumstances { owned: false, ..known.general.clone() })
+            }
+        };
         // A kill-switch file that cannot be looked at counts as present: stopping must not depend on a healthy disk.
         if known.kill_file.try_exists().unwrap_or(true) {
             now.switch = Some(SwitchSource::File);

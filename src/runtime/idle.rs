@@ -41,7 +41,7 @@ fn somebody_starts(state: &State, policy: &Policy, until: Until) -> bool {
         matches!(hindrance, None | Some(Hindrance::Slot | Hindrance::StateSlot { .. } | Hindrance::QuotaTrial { .. }))
     };
     // What keeps all jobs from starting also keeps those from starting whose retry is due.
-    hindrance::of_starts(state, policy).is_none()
+    hindrance::of_starts(state, policy, now()).is_none()
         && (somebody_is_tried_again(state, until) || state.jobs.lines().any(waits_for_a_slot))
 }
 

@@ -212,12 +212,7 @@ impl Worker {
             failpoint!("run.process_spawned");
             let process = opened.session.mark();
             events
-                .send(WorkerEvent::Started {
-                    process,
-                    worktree: place.path().into(),
-                    base: place.base(),
-                    head: head_before.clone(),
-                })
+                .send(WorkerEvent::Started { process, worktree: place.path().into(), head: head_before.clone() })
                 .ok();
             let mut conversation = Conversation {
                 worker: self,

@@ -153,7 +153,7 @@ mod tests {
             .map(|tool| read(&tool.name, &arguments).unwrap().name().to_owned())
             .collect();
         names.sort_unstable();
-        // A plan is for people to approve, and nobody approves plans yet.
+        // Nobody waits for a plan, so no tool is offered for one.
         assert_eq!(names, ["answer", "blocked", "comment", "create", "done", "evidence", "failed", "show"]);
         assert!(read("ticket_show", &Value::Null).is_ok());
         assert!(read("shell", &arguments).unwrap_err().contains("no tool `shell`"));

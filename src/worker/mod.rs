@@ -124,7 +124,6 @@ pub enum WorkerEvent {
     Started {
         process: ProcessMark,
         worktree: PathBuf,
-        base: Option<CommitId>,
         head: Option<CommitId>,
     },
     Activity(Activity),

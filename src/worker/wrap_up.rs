@@ -48,13 +48,6 @@ impl WorkspaceInUse {
         }
     }
 
-    pub fn base(&self) -> Option<CommitId> {
-        match self {
-            Self::Worktree(worktree) => Some(worktree.base.clone()),
-            Self::Directory(_) => None,
-        }
-    }
-
     pub fn head_before(&self) -> Option<CommitId> {
         match self {
             Self::Worktree(worktree) => Some(worktree.head_before.clone()),

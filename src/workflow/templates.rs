@@ -54,7 +54,6 @@ templates! {
     PrOpened = "comments/pr_opened.md",
     ReworkAsked = "comments/rework.md",
     Done = "comments/done.md",
-    GaveUp = "comments/gave_up.md",
     Salvaged = "comments/salvaged.md",
     ReviewMade = "comments/review.md",
     Finding = "comments/finding.md",

@@ -194,7 +194,6 @@ fn needs_somebody(said: &Said) -> bool {
         Said::Blocked { .. }
         | Said::Waiting { .. }
         | Said::Asked { .. }
-        | Said::GaveUp { .. }
         | Said::BranchReady { .. }
         | Said::HandedOver { .. } => true,
         Said::Started { .. }
@@ -216,7 +215,6 @@ fn template(said: &Said) -> &'static str {
         Said::PrOpened { .. } => "pr_opened",
         Said::Rework { .. } => "rework",
         Said::Done { .. } => "done",
-        Said::GaveUp { .. } => "gave_up",
         Said::Salvaged { .. } => "salvaged",
         Said::BranchReady { .. } => "branch_ready",
         Said::HandedOver { .. } => "handed_over",

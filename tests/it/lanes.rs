@@ -338,6 +338,28 @@ fn a_permit_never_forgets_a_pause_while_the_gatekeeper_takes_in_the_board() {
     });
 }
 
+/// The job of a finished ticket is archived: its pause and its labels are not known any more.
+#[test]
+fn nothing_is_written_to_a_ticket_without_a_job() {
+    let mut machine = Machine::new(fixtures::policy());
+    machine.poll(vec![fixtures::ticket("a")]);
+    let dir = tempfile::tempdir().unwrap();
+    let gatekeeper = Gatekeeper::new(&dir.path().join("pause"));
+    gatekeeper.refresh(&machine.state, &machine.policy, None);
+    let gone = fixtures::id("gone");
+    gatekeeper.update(&machine.state, &machine.policy, [&gone]);
+    for kind in [EffectKind::Comment, EffectKind::MoveTicket, EffectKind::MergePr, EffectKind::CleanUp] {
+        gatekeeper.permit(kind, Some(&fixtures::id("a"))).unwrap();
+        assert!(gatekeeper.permit(kind, Some(&gone)).is_err(), "{kind:?}");
+    }
+    assert!(!dirigent::engine::circumstances(&machine.state, &machine.policy, Some(&gone)).owned);
+    // What stops, reads or takes back is never refused, and a notification about the runner itself is about no ticket.
+    for kind in [EffectKind::StopRun, EffectKind::InspectPr, EffectKind::Dequeue] {
+        gatekeeper.permit(kind, Some(&gone)).unwrap();
+    }
+    gatekeeper.permit(EffectKind::Notify, None).unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_pull_request_is_opened_as_the_file_says() {
     let mut stage = Stage::new(&["t-1"], Play::Commits);

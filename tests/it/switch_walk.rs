@@ -74,7 +74,7 @@ fn left(kind: EffectKind, job: &Job) -> Option<Left> {
         since: Timestamp(0),
     };
     let told = || ToldIn { comment: CommentId::new("comment-1"), pr: None };
-    let said = Said::GaveUp { sentence: "enough".into() };
+    let said = Said::BranchReady { branch: branch.clone(), head: None };
     let (stage, pending, call) = match kind {
         EffectKind::StopRun | EffectKind::RefreshTickets | EffectKind::InspectPr | EffectKind::CheckRemark => {
             assert_eq!(kind.reach(), Reach::Harmless, "{}", kind.name());

@@ -123,8 +123,7 @@ impl Agent {
             self.head_before = world.begin_with(&self.branch);
             let head = self.head_before.clone().unwrap_or_else(|| commit("base"));
             let process = ProcessMark { pid: 1, started_ticks: 1 };
-            let event =
-                Event::RunStarted { run, process, worktree: "/w".into(), base: Some(commit("base")), head: Some(head) };
+            let event = Event::RunStarted { run, process, worktree: "/w".into(), head: Some(head) };
             return (event, false);
         }
         if !self.undelivered.is_empty() {

@@ -53,7 +53,7 @@ impl Simulation {
                     self.world.wishes.name(key);
                 }
             }
-            (Action::Steer { .. } | Action::Notify { .. }, _) => {}
+            (Action::Steer { .. }, _) => {}
             (Action::RefreshTickets { ids }, _) => self.refresh(ids),
             (Action::InspectPr { number }, Some(ticket)) => self.inspect(ticket, *number),
             (Action::CheckRemark { kind, id }, Some(ticket)) => self.check_remark(ticket, *kind, id.clone()),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use dirigent::domain::basis::Moment;
 use dirigent::domain::comment::TrustLevel;
 use dirigent::domain::ids::{CommitId, EffectId, TicketId};
-use dirigent::domain::job::{BlockCause, HumanWait, Job, ReworkCause, Stage, Work};
+use dirigent::domain::job::{BlockCause, Job, ReworkCause, Stage, Work};
 use dirigent::domain::pr::{PrState, PullRequest};
 use dirigent::domain::remark::{RemarkKey, RemarkKind};
 use dirigent::domain::run::{Life, LiveRun, RunKind};
@@ -180,7 +180,6 @@ impl Simulation {
             Stage::Blocked {
                 cause: BlockCause::WorkerAsked { .. } | BlockCause::NoNewEvidence { .. }, resume, ..
             } => asked || no_reviewer(resume),
-            Stage::WaitingForHuman { on: HumanWait::Plan, .. } => true,
             _ => asked,
         }
     }

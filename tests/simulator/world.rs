@@ -292,7 +292,6 @@ pub fn tells(said: &Said) -> Option<String> {
         // These may come again with the same words; each decision may tell them once.
         Said::Blocked { .. }
         | Said::Rework { .. }
-        | Said::GaveUp { .. }
         | Said::Worker { .. }
         | Said::Asked { .. }
         | Said::Reply { .. }

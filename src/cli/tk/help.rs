@@ -90,7 +90,7 @@ const WORKER_HELP: &str = "\
                            Record what you did, for whoever checks it
   {tk} answer REMARK fixed|explained|declined TEXT
                            What became of a remark that you were told
-  {tk} plan FILE           Hand in a plan for approval (- is stdin)
+  {tk} plan FILE           Say what you are going to do (- is stdin); nobody has to approve it
   {tk} done SUMMARY        The work is finished
   {tk} blocked REASON      You cannot go on without a person
   {tk} failed WHY          It cannot be done, and no person can help

@@ -42,6 +42,9 @@ pub struct TicketFacts {
     /// Whether only a list has shown the ticket so far, and its comments have not been read.
     #[serde(default)]
     pub unheard: bool,
+    /// Whether the ticket was moved and no reading has told yet by whom.
+    #[serde(default)]
+    pub mover_unread: bool,
     /// A hash of the comments that trusted people wrote.
     #[serde(default)]
     pub trusted_comments: u64,
@@ -71,6 +74,7 @@ impl TicketFacts {
             known_comments: Vec::new(),
             known_until: None,
             unheard: ticket.comments.is_none(),
+            mover_unread: false,
             trusted_comments: 0,
         }
     }

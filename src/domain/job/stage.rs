@@ -124,9 +124,6 @@ pub enum Wait {
     Cycle {
         keys: Vec<TicketKey>,
     },
-    Wave {
-        wave: u32,
-    },
     Retry {
         attempt: u32,
         due: Timestamp,
@@ -201,8 +198,6 @@ pub enum HumanWait {
     Directory,
     /// There are no gates or checks, and the workflow does not count that as a pass.
     NoChecks { head: CommitId },
-    /// The worker wants its plan approved.
-    Plan,
     /// The pull request is a draft.
     Draft,
     /// The ticket's reviews are used up, and this head has not been reviewed.

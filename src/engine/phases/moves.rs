@@ -42,12 +42,18 @@ impl Decided<'_> {
             job.delivery.landing_since = None;
         }
         let stays = matches!(stage, Stage::WaitingForChecks { on: CheckWait::ForgeQueue { .. }, .. });
-        if job.delivery.in_forge_queue && !stays {
-            job.delivery.in_forge_queue = false;
-            let number = job.delivery.pr.as_ref().map(|pr| pr.number);
-            if let Some(number) = number.filter(|_| !matches!(stage, Stage::Done { .. })) {
-                self.act(Action::Dequeue { number });
-            }
+        match stage {
+            Stage::Done { .. } => job.delivery.in_forge_queue = false,
+            _ if !stays => self.leave_forge_queue(job),
+            _ => {}
+        }
+    }
+
+    /// Takes the pull request out of the forge's own queue if it is in there.
+    pub fn leave_forge_queue(&mut self, job: &mut Job) {
+        let was_queued = std::mem::take(&mut job.delivery.in_forge_queue);
+        if let (true, Some(pr)) = (was_queued, &job.delivery.pr) {
+            self.act(Action::Dequeue { number: pr.number });
         }
     }
 

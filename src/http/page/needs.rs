@@ -52,8 +52,6 @@ pub struct TicketButtons {
     pub approve: Option<String>,
     /// Whether remarks stand against a merge, so that the approval overrules them.
     pub anyway: bool,
-    /// Whether a plan can be approved, which needs no head.
-    pub approve_plan: bool,
     pub diff: bool,
     pub reject: bool,
     pub answer: bool,
@@ -151,7 +149,6 @@ pub fn buttons(job: &JobView, paused: bool) -> TicketButtons {
         path: segment(&job.key),
         key: job.key.clone(),
         approve: job.head.clone().filter(|_| approve && reason != "plan"),
-        approve_plan: reason == "plan",
         anyway: reason == "remarks",
         diff: has_work && judged && reason != "plan",
         reject: !over && has_work && job.phase != Phase::Merging && !works,

@@ -16,6 +16,7 @@ use crate::config::Settings;
 use crate::config::policy::Policy;
 use crate::config::tracker::{TrackerKind, TrackerSettings};
 use crate::domain::hash::stable_hash;
+use crate::domain::words::each_once;
 use crate::workflow::watch::{Reload, Watch};
 use crate::workflow::{Env, Loaded, in_force};
 
@@ -114,8 +115,7 @@ fn policy_of(
 ) -> Result<Policy, String> {
     let now = adapters_of(&loaded.settings);
     let changed = at_start.iter().zip(&now).filter(|(before, now)| before.1 != now.1).map(|(before, _)| before.0);
-    let mut needs_restart: Vec<&str> = needs_restart.iter().copied().chain(changed).collect();
-    needs_restart.dedup();
+    let needs_restart: Vec<&str> = each_once(needs_restart.iter().copied().chain(changed));
     if !needs_restart.is_empty() {
         return Err(format!("a restart is needed for {}", needs_restart.join(", ")));
     }

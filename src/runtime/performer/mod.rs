@@ -140,7 +140,6 @@ impl Performer {
             Action::StartRun { .. } => self.start_run(call),
             Action::StopRun { run, reason } => self.controls.tell(run, Control::Stop(reason.clone())),
             Action::Steer { run, how } => self.steer(call.effect.ticket.as_ref(), run, how),
-            Action::Notify { text } => tracing::info!(text),
             Action::RefreshTickets { .. } => self.look(LookAt::Tickets, call),
             Action::InspectPr { .. } => {
                 if let Some(ticket) = call.effect.ticket.clone() {

@@ -242,9 +242,7 @@ impl Survivor {
     async fn forward(&self, event: WorkerEvent) {
         let run = self.run.clone();
         let event = match event {
-            WorkerEvent::Started { process, worktree, base, head } => {
-                Event::RunStarted { run, process, worktree, base, head }
-            }
+            WorkerEvent::Started { process, worktree, head } => Event::RunStarted { run, process, worktree, head },
             WorkerEvent::Activity(activity) => Event::RunProgress { run, activity },
         };
         let _ = self.inbox.send(Message::Event(event)).await;

@@ -44,8 +44,7 @@ pub fn lane_of(action: &Action) -> Lane {
         | Action::CheckRemark { .. }
         | Action::StartRun { .. }
         | Action::StopRun { .. }
-        | Action::Steer { .. }
-        | Action::Notify { .. } => Lane::Tracker,
+        | Action::Steer { .. } => Lane::Tracker,
         Action::OpenPr { .. }
         | Action::ReopenPr { .. }
         | Action::InspectPr { .. }
@@ -197,8 +196,7 @@ impl Writing<'_> {
             | Action::Steer { .. }
             | Action::RefreshTickets { .. }
             | Action::InspectPr { .. }
-            | Action::CheckRemark { .. }
-            | Action::Notify { .. } => Ok(EffectResult::Plain),
+            | Action::CheckRemark { .. } => Ok(EffectResult::Plain),
         }
     }
 

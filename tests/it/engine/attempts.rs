@@ -434,13 +434,7 @@ fn events_of_a_run_that_is_over_change_nothing() {
     let usage = Usage { output: 5, ..Usage::default() };
     for event in [
         Event::RunFinished { run: old.clone(), report: done_report(&commit("late")) },
-        Event::RunStarted {
-            run: old.clone(),
-            process,
-            worktree: "/w".into(),
-            base: Some(commit("base")),
-            head: Some(commit("late")),
-        },
+        Event::RunStarted { run: old.clone(), process, worktree: "/w".into(), head: Some(commit("late")) },
         Event::RunProgress { run: old.clone(), activity: Activity::Agent { usage, tool_open_since: None, said: None } },
         Event::RunProgress { run: old, activity: Activity::Commented { text: "hi".into() } },
     ] {

@@ -124,6 +124,35 @@ fn a_dependency_cycle_is_named() {
 }
 
 #[test]
+fn every_ticket_of_overlapping_cycles_is_named() {
+    let after = |name: &str, on: &[&str]| Ticket {
+        blocked_by: on.iter().map(|on| blocker(on, Some("Todo"))).collect(),
+        ..ticket(name)
+    };
+    let mut machine = Machine::new(policy());
+    machine.poll(vec![
+        after("a", &["b", "c"]),
+        after("b", &["d"]),
+        after("c", &["d"]),
+        after("d", &["a"]),
+        after("e", &["a"]),
+        after("f", &["f"]),
+    ]);
+    for name in ["a", "b", "c", "d", "f"] {
+        let Stage::Queued { wait: Wait::Cycle { keys }, .. } = machine.stage(name) else {
+            panic!("{name}: {:?}", machine.stage(name))
+        };
+        assert_eq!(keys.first(), keys.last());
+        assert!(keys.iter().any(|key| key.as_str() == name), "{name}: {keys:?}");
+    }
+    assert_eq!(machine.code("e"), "blocked_by");
+    machine.poll(vec![after("a", &["c"]), after("b", &["d"]), after("c", &[]), after("d", &["a"]), after("f", &[])]);
+    for name in ["a", "b", "d"] {
+        assert_eq!(machine.code(name), "blocked_by", "{name}");
+    }
+}
+
+#[test]
 fn labels_authors_and_the_adapters_word_decide_who_is_ours() {
     let mut labels = policy();
     labels.tracker.required_labels = vec!["agent".into()];

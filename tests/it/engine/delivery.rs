@@ -566,7 +566,7 @@ impl Machine {
         let run = self.run_of(name);
         let process = dirigent::domain::run::ProcessMark { pid: 1, started_ticks: 1 };
         let head = Some(commit("base"));
-        self.step(Event::RunStarted { run, process, worktree: "/w".into(), base: head.clone(), head });
+        self.step(Event::RunStarted { run, process, worktree: "/w".into(), head });
     }
 }
 

@@ -178,7 +178,8 @@ fn terminal_jobs_are_quiet(state: &State, effects: &[Effect], found: &mut Vec<St
                 | EffectKind::Acknowledge
                 | EffectKind::AddLabels
         );
-        if job.stage.phase().is_terminal() && kind.reach() != Reach::Harmless && !closing {
+        let may_leave = matches!(kind.reach(), Reach::Harmless | Reach::TakesBack) || closing;
+        if job.stage.phase().is_terminal() && !may_leave {
             found.push(format!("{} is {}, and yet: {:?}", job.ticket.key, job.stage.phase(), effect.action));
         }
         if matches!(job.stage, Stage::Released { .. }) && kind == EffectKind::MoveTicket {
@@ -216,7 +217,7 @@ fn what_is_waited_for_exists(state: &State, policy: &Policy, id: &TicketId, job:
             | CheckWait::ForgeQueue { .. }
             | CheckWait::TicketClosed { .. } => job.delivery.pr.is_some(),
         },
-        Stage::WaitingForHuman { on: HumanWait::Branch { .. } | HumanWait::Directory | HumanWait::Plan, .. } => true,
+        Stage::WaitingForHuman { on: HumanWait::Branch { .. } | HumanWait::Directory, .. } => true,
         Stage::WaitingForHuman { .. } | Stage::ReadyToMerge { .. } => job.delivery.pr.is_some(),
         Stage::Blocked { cause: BlockCause::PrClosed { .. }, .. } => job.delivery.pr.is_some(),
         Stage::Blocked { .. } => true,

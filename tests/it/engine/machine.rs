@@ -263,8 +263,7 @@ impl Machine {
         let run = self.run_of(name);
         let process = ProcessMark { pid: 4711, started_ticks: 1 };
         let head = self.job(name).delivery.head.clone().unwrap_or_else(|| commit("base"));
-        let (base, head) = (Some(commit("base")), Some(head));
-        self.step(Event::RunStarted { run, process, worktree: "/w".into(), base, head });
+        self.step(Event::RunStarted { run, process, worktree: "/w".into(), head: Some(head) });
         self.perform_small();
     }
 

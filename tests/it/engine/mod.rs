@@ -14,6 +14,7 @@ mod landing;
 mod let_in;
 pub mod machine;
 pub mod marks;
+mod movers;
 mod noticed;
 mod queue;
 mod quiet;

@@ -10,7 +10,7 @@ use dirigent::domain::run::RunReport;
 use dirigent::engine::assess::{Assessment, assess};
 use dirigent::engine::conditions;
 use dirigent::engine::effect::Action;
-use dirigent::engine::event::{EffectResult, Event, OperatorCommand};
+use dirigent::engine::event::{EffectError, EffectResult, Event, OperatorCommand};
 use dirigent::engine::snapshot;
 
 use super::fixtures::{
@@ -181,6 +181,18 @@ fn what_is_in_the_forges_queue_is_left_there_until_something_stands_against_it()
 
     machine.observe("a", machine.good_pr("a"));
     assert_eq!((machine.code("a"), machine.emitted(is_dequeue)), ("merge_held", 0), "thrown out");
+}
+
+#[test]
+fn what_is_given_back_leaves_the_forges_queue() {
+    let mut machine = queued(policy());
+    machine.operator(OperatorCommand::Forget { ticket: id("a") });
+    assert_eq!((machine.phase("a"), machine.emitted(is_dequeue)), (Phase::Released, 1));
+    machine.fail(is_dequeue, EffectError::Transient { detail: "502".into(), retry_after: None });
+    machine.seconds(600);
+    assert!(machine.emitted_last(is_dequeue), "until it is confirmed");
+    machine.succeed(is_dequeue, EffectResult::Plain);
+    assert!(machine.pending(is_dequeue).is_none() && machine.job("a").delivery.pr.is_none());
 }
 
 #[test]

@@ -263,8 +263,8 @@ pub fn apply(machine: &mut Machine, (kind, a, b): Choice) {
         4 => Event::TicketsRefreshed { found: looked_up(a, b), basis },
         5 => {
             let process = dirigent::domain::run::ProcessMark { pid: 1, started_ticks: 1 };
-            let (base, head) = (Some(commit("base")), Some(commit("base")));
-            Event::RunStarted { run: run_of(machine, a), process, worktree: "/w".into(), base, head }
+            let head = Some(commit("base"));
+            Event::RunStarted { run: run_of(machine, a), process, worktree: "/w".into(), head }
         }
         6..=7 => {
             let run = run_of(machine, a);

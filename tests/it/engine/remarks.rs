@@ -388,3 +388,41 @@ fn words_that_stand_against_a_merge_are_answered_on_the_ticket_once() {
     }
     assert_eq!(told(&machine).len(), 1, "further ones are in `status`");
 }
+
+#[test]
+fn whoever_has_said_several_things_is_named_once() {
+    let mut machine = Machine::with_pr(policy());
+    let said = |number, trust| comment(number, trust, "wait for me");
+    let words = [said(1, TrustLevel::Member), said(2, TrustLevel::Admin), said(3, TrustLevel::Member)];
+    machine.poll(vec![with_comments(ticket("a"), words.to_vec())]);
+    machine.observe("a", machine.good_pr("a"));
+    let Stage::WaitingForHuman { on: HumanWait::Remarks { by, .. }, .. } = machine.stage("a") else {
+        panic!("{:?}", machine.stage("a"))
+    };
+    assert_eq!(*by, ["member", "admin"]);
+    let sentence = dirigent::engine::reason(&machine.state, &machine.policy, machine.job("a"), machine.now).sentence;
+    assert_eq!(sentence.matches("member").count(), 1, "{sentence}");
+}
+
+#[test]
+fn only_a_comment_that_begins_with_our_name_is_addressed_to_us() {
+    let addressed = ["@dirigent rename it", " @Dirigent, no", "> old\n\n@dirigent no", "@dirigent"];
+    let others = [
+        "> @dirigent x\n\nno",
+        "```\n@dirigent x\n```\nno",
+        "    @dirigent x",
+        "`@dirigent x`",
+        "ask @dirigent about it",
+        "no\n@dirigent",
+        "@dirigent-bot x",
+        "@dirigents x",
+        "me@dirigent.example",
+        "",
+    ];
+    for (text, wanted) in addressed.map(|text| (text, true)).into_iter().chain(others.map(|text| (text, false))) {
+        assert_eq!(dirigent::engine::provenance::is_addressed(text, &policy()), wanted, "{text}");
+        let mut machine = Machine::with_pr(policy());
+        machine.poll(vec![with_comments(ticket("a"), vec![comment(1, TrustLevel::Member, text)])]);
+        assert_eq!(machine.phase("a") == Phase::Rework, wanted, "{text}");
+    }
+}

@@ -323,6 +323,26 @@ fn the_last_review_in_a_text_counts_and_its_parts_may_be_long() {
 }
 
 #[test]
+fn a_heading_in_the_code_of_a_finding_begins_no_review() {
+    let head = commit("one");
+    let shown = |fence: &str| format!("It breaks.\n  {fence}\n# Review\n- head: 0000000\n- findings: 0\n  {fence}\n");
+    for fence in ["```", "~~~", "````"] {
+        let review = review_text(&head, &[Severity::P1]).replace("It breaks.\n", &shown(fence));
+        for text in
+            [review.clone(), format!("`````markdown\n{review}`````\n"), format!("Look:\n```\ncode\n```\n{review}")]
+        {
+            let findings = review_format::read(&text, &head).unwrap();
+            assert_eq!(findings.len(), 1, "{text}");
+            assert!(findings[0].summary.contains("# Review"), "{text}");
+        }
+    }
+    // One that stands in a block as a whole is followed by another one.
+    let draft = format!("```\n{}```\n", review_text(&head, &[Severity::P0, Severity::P0]));
+    let text = format!("{draft}\n{}", review_text(&head, &[Severity::P3]));
+    assert_eq!(review_format::read(&text, &head).unwrap()[0].severity, Severity::P3);
+}
+
+#[test]
 fn what_is_not_a_review_is_said_by_name() {
     let head = commit("one");
     let good = review_text(&head, &[Severity::P1]);

@@ -1,7 +1,7 @@
 //! What sends a job back to work, how often, and with which evidence.
 
 use dirigent::domain::comment::TrustLevel;
-use dirigent::domain::evidence::{EvidenceKind, GateResult, Verification};
+use dirigent::domain::evidence::{Evidence, EvidenceKind, GateResult, Verification};
 use dirigent::domain::job::{BlockCause, ReworkTrigger, Stage, Work};
 use dirigent::domain::phase::Phase;
 use dirigent::domain::pr::{CheckStatus, Mergeability, PrState, PullRequest, Verdict};
@@ -557,4 +557,52 @@ fn a_job_that_changes_phase_ten_times_does_not_write_ten_comments() {
     };
     let told: Vec<String> = machine.effects.iter().filter_map(|effect| kind(&effect.action)).collect();
     assert_eq!(told, ["started", "pr_opened", "rework", "rework", "rework", "done"]);
+}
+
+/// Gates that pass say nothing about evidence that the worker did not record.
+#[test]
+fn a_contradicted_claim_is_reworked_although_the_gates_pass() {
+    let mut policy = policy();
+    policy.gates.has_task_gates = true;
+    policy.gates.required_evidence = vec!["note".into()];
+    let gate = |action: &Action| matches!(action, Action::RunGate { .. });
+    let passed = GateResult {
+        name: "cargo test".into(),
+        command: "true".into(),
+        passed: true,
+        exit_code: Some(0),
+        timed_out: false,
+        output_tail: String::new(),
+        duration_ms: 5,
+    };
+    let gated = || EffectResult::Gated { results: vec![passed.clone()] };
+    let note = Evidence { kind: EvidenceKind::Note { text: "I looked at it".into() }, timestamp: Timestamp(1) };
+    let mut machine = Machine::working(policy);
+    machine.run_ends("a", RunReport { evidence: vec![note], ..done_report(&commit("one")) });
+    machine.succeed(gate, gated());
+    machine.publish("a");
+    machine.says("a", "rename it");
+    machine.run_starts("a");
+    machine.policy.agent.max_concurrent = 0;
+    machine.answers("a", RemarkAnswer::Explained { text: "it is named so elsewhere".into() });
+    machine.run_ends("a", RunReport { head_before: Some(commit("one")), ..done_report(&commit("one")) });
+    let receipt = |machine: &Machine| machine.job("a").evidence.receipt.as_ref().map(|receipt| receipt.verification);
+    assert_eq!(receipt(&machine), Some(Verification::Contradicted));
+    machine.poll(vec![in_state("a", "Backlog")]);
+    machine.poll(vec![ticket("a")]);
+    assert_eq!(machine.code("a"), "mergeability", "it came back before the rework had begun");
+    let gates = machine.emitted(gate);
+    machine.observe("a", machine.good_pr("a"));
+    if machine.pending(gate).is_some() {
+        machine.succeed(gate, gated());
+        machine.observe("a", machine.good_pr("a"));
+    }
+    assert_eq!((receipt(&machine), machine.emitted(gate)), (Some(Verification::Contradicted), gates));
+    // The explanation waits for a person.
+    machine.approve("a");
+    machine.observe("a", machine.good_pr("a"));
+    let Stage::Queued { work: Work::Rework { cause }, .. } = machine.stage("a") else {
+        panic!("{:?}", machine.stage("a"))
+    };
+    assert_eq!(cause.trigger, ReworkTrigger::Contradicted);
 }

@@ -189,3 +189,34 @@ fn what_a_lost_run_spent_after_the_last_checkpoint_is_counted_once() {
     assert_eq!(machine.state.meta.daily.usage.tokens(), 700);
     assert!(!machine.state.runs.contains(&run));
 }
+
+fn is_start(action: &Action) -> bool {
+    matches!(action, Action::StartRun { .. })
+}
+
+#[test]
+fn yesterdays_budget_is_not_todays_where_no_runner_is_up() {
+    let mut policy = policy();
+    policy.budget.daily = Caps { max_tokens: Some(100), ..Caps::default() };
+    let mut machine = Machine::working(policy);
+    machine.progress("a", tokens(100));
+    machine.run_ends("a", report(RunOutcome::Killed { reason: StopReason::DailyBudget }));
+    assert_eq!(machine.code("a"), "daily_budget");
+    machine.pass(Duration::from_secs(86_400));
+    assert_eq!(machine.code("a"), "ready", "nobody has rolled the day over");
+}
+
+#[test]
+fn nothing_starts_while_a_run_is_stopped_for_the_days_time() {
+    let mut policy = policy();
+    policy.budget.daily = Caps { max_run: Some(Duration::from_secs(100)), ..Caps::default() };
+    let mut machine = Machine::working(policy);
+    machine.seconds(100);
+    assert_eq!(machine.emitted(|action| matches!(action, Action::StopRun { .. })), 1);
+    machine.poll(vec![ticket("a"), ticket("b")]);
+    assert_eq!((machine.emitted(is_start), machine.code("b")), (1, "daily_budget"));
+    machine.run_ends("a", report(RunOutcome::Killed { reason: StopReason::DailyBudget }));
+    assert_eq!((machine.code("a"), machine.job("b").attempts), ("daily_budget", 0));
+    machine.wake();
+    assert_eq!(machine.emitted(is_start), 3, "a new day");
+}

@@ -45,7 +45,6 @@ fn waits(machine: &Machine) -> Vec<Wait> {
         Wait::Ready,
         Wait::Blockers { keys: vec!["x".into()] },
         Wait::Cycle { keys: vec!["a".into(), "b".into(), "a".into()] },
-        Wait::Wave { wave: 2 },
         Wait::Retry { attempt: 2, due: soon, error: exit() },
         Wait::Continuation { due: soon },
         Wait::Labels { missing: vec!["agent".into()] },
@@ -135,7 +134,6 @@ fn stages(machine: &Machine) -> Vec<Stage> {
         HumanWait::Branch { branch: "b".into() },
         HumanWait::Directory,
         HumanWait::NoChecks { head: head.clone() },
-        HumanWait::Plan,
         HumanWait::Draft,
         HumanWait::ReviewLimit { head: head.clone(), limit: 2 },
         HumanWait::Remarks { head: head.clone(), by: vec!["ann".into()] },
@@ -260,13 +258,8 @@ fn pull_requests(machine: &Machine) -> Vec<PullRequest> {
 
 fn run_events(run: RunId) -> Vec<Event> {
     let process = dirigent::domain::run::ProcessMark { pid: 1, started_ticks: 1 };
-    let mut all = vec![Event::RunStarted {
-        run: run.clone(),
-        process,
-        worktree: "/w".into(),
-        base: Some(commit("base")),
-        head: Some(commit("one")),
-    }];
+    let mut all =
+        vec![Event::RunStarted { run: run.clone(), process, worktree: "/w".into(), head: Some(commit("one")) }];
     let killed = |reason| report(RunOutcome::Killed { reason });
     let mut reports = vec![
         done_report(&commit("two")),

@@ -65,7 +65,7 @@ async fn a_worker_writes_on_its_own_issue_and_what_it_wrote_is_known_as_its_own(
     let comments = hub.comments(own);
     assert_eq!(comments.len(), 1);
     let body = &comments[0].body;
-    assert!(provenance::carries_our_mark("secret", &id(own), body), "it would count as a person's: {body}");
+    assert!(provenance::proven_key("secret", &id(own), body).is_some(), "it would count as a person's: {body}");
 
     let reply = |pull: u64| json!({ "method": "POST", "path": format!("pulls/{pull}/comments/5/replies"), "body": { "body": "Done." } });
     assert!(matches!(tracker.judge(&scope, &reply(90)).await, Ok(ApiDeed::Write { .. })));

@@ -112,7 +112,7 @@ impl RunHost for MadeUpHost {
         let base = Some(commit("base"));
         let process = ProcessMark { pid: std::process::id() as i32, started_ticks: 1 };
         let worktree = format!("/nowhere/{}", order.run).into();
-        let _ = events.send(WorkerEvent::Started { process, worktree, head: base.clone(), base: base.clone() }).await;
+        let _ = events.send(WorkerEvent::Started { process, worktree, head: base.clone() }).await;
         match self.play {
             Play::Panics => panic!("the worker panics on purpose"),
             Play::Commits => {

@@ -109,7 +109,6 @@ fn everything_the_engine_says_has_a_wording() {
             Said::Done { commit: Some("0123456789abcdef".into()), by_us: false, verification: None },
             "**Done**: merged as 0123456789ab by a person.",
         ),
-        (Said::GaveUp { sentence: "five failures".into() }, "**Gave up**: five failures."),
         (
             Said::Salvaged { run: "r1".into(), salvage, failure: None },
             "Uncommitted work of run r1 (2 files) was saved: `refs/dirigent/salvage/r1` (0123456789ab).\n`dirigent salvage show r1` lists it, `dirigent salvage restore r1` brings it back.\n\nToo large to be saved:\n- big.bin",
