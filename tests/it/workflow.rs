@@ -262,8 +262,10 @@ fn an_account_that_the_file_names_is_not_replaced_by_another() {
 
 #[test]
 fn a_secret_that_is_written_in_the_file_is_pointed_out_wherever_it_stands() {
-    for text in ["pr: {provider: {token: canary}}", "observability: {notify: [{to: slack, when: [done], url: canary}]}"]
-    {
+    for text in [
+        "pr: {provider: {token: canary}}",
+        "observability: {notify: [{to: slack, when: [done], url: \"https://hooks.example.com/T0\"}]}",
+    ] {
         let loaded = Desk::new().good(text);
         let warned = loaded.warnings.iter().any(|warning| warning.message.contains("is written in the file itself"));
         assert!(warned, "{text}: {:?}", loaded.warnings);

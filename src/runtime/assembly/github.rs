@@ -30,7 +30,7 @@ pub fn github_access(provider: &Provider) -> Result<Access, AssemblyError> {
         _ if provider.asks_gh() => Credential::Token(gh_token(&host(provider)).map_err(|why| missing(&why))?),
         _ => {
             return Err(missing(
-                "no GitHub token\n  fix: set the variable that tracker.provider.token names (GITHUB_TOKEN or GH_TOKEN if the file names none), or write `token: gh` under tracker.provider to use the login of `gh`",
+                "no GitHub token\n  fix: set GITHUB_TOKEN or GH_TOKEN (or the variable that tracker.provider.token names, if the file names one), or write `token: gh` under tracker.provider to use the login of `gh`",
             ));
         }
     };
