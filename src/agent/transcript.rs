@@ -68,10 +68,13 @@ enum Out {
 }
 
 impl Transcript {
-    pub fn create(path: &Path, cap: u64) -> Result<Self, TranscriptError> {
-        let file = File::create(path).map_err(|source| TranscriptError { path: path.into(), source })?;
+    /// Opens the transcript and continues after what an earlier process of the same run left in it.
+    pub fn open(path: &Path, cap: u64) -> Result<Self, TranscriptError> {
+        let file = OpenOptions::new().create(true).append(true).open(path);
+        let opened = file.and_then(|file| Ok((file.metadata()?.len(), file)));
+        let (written, file) = opened.map_err(|source| TranscriptError { path: path.into(), source })?;
         let out = Out::Beginning(BufWriter::with_capacity(BUFFER, file));
-        Ok(Self { path: path.into(), cap, written: 0, out, broken: false })
+        Ok(Self { path: path.into(), cap, written, out, broken: false })
     }
 
     pub fn write(&mut self, at: Timestamp, stream: Stream, text: &[u8]) {
@@ -179,7 +182,7 @@ mod tests {
     fn written(cap: u64, lines: u32) -> (String, usize) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("transcript.log");
-        let mut transcript = Transcript::create(&path, cap).unwrap();
+        let mut transcript = Transcript::open(&path, cap).unwrap();
         for number in 0..lines {
             transcript.write(Timestamp(7), Stream::Stdout, format!("line {number}").as_bytes());
         }
@@ -206,7 +209,7 @@ mod tests {
     fn the_newest_lines_are_found_wherever_they_are_written() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("transcript.log");
-        let mut transcript = Transcript::create(&path, 4000).unwrap();
+        let mut transcript = Transcript::open(&path, 4000).unwrap();
         for number in 0..600 {
             let line = format!("line {number}");
             transcript.write(Timestamp(7), Stream::Stdout, line.as_bytes());
@@ -217,6 +220,25 @@ mod tests {
         assert_ne!(newest_part(&path), path);
         transcript.finish();
         assert_eq!(newest_part(&path), path);
+    }
+
+    #[test]
+    fn a_second_process_of_the_run_continues_the_transcript_of_the_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("transcript.log");
+        for process in ["first", "second"] {
+            let mut transcript = Transcript::open(&path, 4000).unwrap();
+            for number in 0..1000 {
+                let line = format!("{process} {number}");
+                transcript.write(Timestamp(7), Stream::Stdout, line.as_bytes());
+            }
+            transcript.finish();
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let lines = ["first 0", "first 999", "second 999"].map(|line| text.find(&format!(" {line}\n")).unwrap());
+        assert!(lines.is_sorted(), "{lines:?}");
+        assert!(text.len() < 8000, "{}", text.len());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "no segment is left beside it");
     }
 
     #[test]

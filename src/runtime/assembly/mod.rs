@@ -71,7 +71,7 @@ impl Runner {
         let (lanes, lane_news) = Lanes::new(gate_limits);
         let lanes = Arc::new(lanes);
         let mut parts = WorkerParts::open(env, loaded, folder, lanes.clone())?;
-        parts.read_login(loaded).await;
+        let worker = parts.worker(loaded).await;
         if let Workplace::Worktrees(workspaces) = &parts.workplace {
             workspaces.try_signing().await?;
         }
@@ -93,7 +93,7 @@ impl Runner {
         }
         let moment = Arc::new(AtomicU64::new(state.moment().0));
         let forge = ForgeInUse::open(settings, folder)?;
-        let host = Arc::new(WorkflowHost::new(parts.worker(loaded), forge.local()));
+        let host = Arc::new(WorkflowHost::new(worker, forge.local()));
         let policy = Arc::new(policy(loaded, ledger.as_ref())?);
         let first = recovery::recover(&state, host.clone()).await;
         if let Ok(gates) = host.gates() {

@@ -35,6 +35,7 @@ use people::Acquaintances;
 use project::ProjectMemory;
 
 /// The settings of a board of issues.
+#[derive(Debug, Clone)]
 pub struct GithubBoard {
     pub owner: String,
     pub name: String,
