@@ -79,8 +79,8 @@ fn an_answer_does_not_depend_on_when_the_ticket_was_written_to_last() {
         let board = Board::new(AGENT, &format!("{APPROVED}orchestration: {{comment_min_interval_ms: {interval}}}\n"));
         board.ticket("t-2", "Paint the wall");
         board.run(&["run", "--once", "--plain", "-q", "--no-retry"]);
-        let answer = board.ok(&["reject", "t-2", "-m", "blue"]);
-        assert_eq!(answer, "changes are asked for; written down (no runner is up)\n", "every {interval} ms");
+        let answer = board.ok(&["retry", "t-2"]);
+        assert_eq!(answer, "starts again; written down (no runner is up)\n", "every {interval} ms");
     }
 }
 
