@@ -169,10 +169,21 @@ fn end_of(path: &Path, which: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Returns the file that holds the newest lines of a live run's transcript: once the beginning is full, they are in a file beside it.
+/// Returns the files that hold a run's transcript, oldest lines first. While the run is live, or after a crash, the end is in files beside
+/// the beginning once that is full.
+pub fn parts(path: &Path) -> Vec<PathBuf> {
+    let ends = [BEFORE, NEWEST].map(|which| end_of(path, which)).into_iter().filter(|end| end.is_file());
+    [path.to_owned()].into_iter().chain(ends).collect()
+}
+
+/// Whether lines may be missing before this part of the transcript. All lines between two other parts are there.
+pub fn may_follow_a_gap(path: &Path, part: &Path) -> bool {
+    part == end_of(path, BEFORE)
+}
+
+/// Returns the file that holds the newest lines of a live run's transcript.
 pub fn newest_part(path: &Path) -> PathBuf {
-    let newest = end_of(path, NEWEST);
-    if newest.is_file() { newest } else { path.to_owned() }
+    parts(path).pop().unwrap_or_else(|| path.to_owned())
 }
 
 #[cfg(test)]

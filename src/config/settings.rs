@@ -68,7 +68,8 @@ pub struct Settings {
 
 impl Settings {
     /// Returns what the engine sees. `content_hash` is the hash of the workflow file. `preflight_missing` says that `doctor` has not passed
-    /// for this content; it only matters when `rollout.preflight_required` is on.
+    /// for this content; it only matters when `rollout.preflight_required` is on. Which forge is in use and when a day begins is known to
+    /// `runtime::assembly` only, which completes this.
     pub fn policy(&self, content_hash: &str, preflight_missing: bool) -> Policy {
         let guards = self.guards_not_in_force();
         Policy {

@@ -191,14 +191,20 @@ impl ForgeInUse {
 /// Returns the policy for the engine: with the forge that is really used, and with the result of the preflight that `doctor` recorded.
 pub fn policy(loaded: &Loaded, ledger: &dyn LedgerReader) -> Result<Policy, LedgerError> {
     let checked = ledger.has_preflight(&loaded.hash)?;
-    let mut policy = loaded.settings.policy(&loaded.hash, !checked);
-    policy.pr.forge = forge_kind(&loaded.settings);
+    Ok(policy_here(&loaded.settings, &loaded.hash, !checked))
+}
+
+/// Returns the policy as it is on this machine: with the forge that is really used, and with local days. For views of tickets that wait for
+/// no preflight, `preflight_missing` is false.
+pub fn policy_here(settings: &Settings, content_hash: &str, preflight_missing: bool) -> Policy {
+    let mut policy = settings.policy(content_hash, preflight_missing);
+    policy.pr.forge = forge_kind(settings);
     policy.budget.days = local_days(now());
     if policy.pr.forge == ForgeKind::Local {
         // The checks of the local forge are Dirigent's own gates: no check will appear later by itself.
         policy.merge.checks_grace = Duration::ZERO;
     }
-    Ok(policy)
+    policy
 }
 
 /// Returns the offsets of the machine's time zone from `now` on, for about ten years.

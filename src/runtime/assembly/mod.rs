@@ -35,7 +35,9 @@ use crate::worker::{ReclaimOrder, Workplace};
 use crate::workflow::{Env, Loaded, Texts, in_force};
 use crate::workspace::Workspaces;
 
-pub use adapters::{clone_repository, forge_kind, github_forge, locked_places, policy, tracker, workspaces};
+pub use adapters::{
+    clone_repository, forge_kind, github_forge, locked_places, policy, policy_here, tracker, workspaces,
+};
 pub use error::AssemblyError;
 pub use github::{GithubRepositories, github_access, github_board, github_repositories};
 pub use parts::secrets;
