@@ -25,7 +25,7 @@ use crate::domain::phase::Phase;
 use crate::domain::pr::PrState;
 use crate::domain::remark::{RemarkEffect, RemarkKind};
 use crate::domain::run::Life;
-use crate::domain::ticket::{Blocker, Ticket, same_state, state_in};
+use crate::domain::ticket::{Blocker, StateChange, Ticket, same_state, state_in};
 use crate::domain::time::Timestamp;
 
 /// How far two clocks may differ unnoticed.
@@ -340,7 +340,17 @@ impl Step<'_> {
         }
         let moving = self.is_moving(&id);
         let Some(job) = self.state.jobs.get(&id) else { return };
-        let column = whose_column(job, &facts, basis, self.now);
+        let mut column = whose_column(job, &facts, basis, self.now);
+        let is_new = matches!(column, Column::Plain | Column::Taken) && !same_state(&facts.state, &job.ticket.state);
+        if is_new && state_in(&facts.state, &self.policy.merge.approval_states) {
+            // An approval waits for a reading that says who moved the ticket. A list may not; a complete reading may say it a little later.
+            let is_listed = ticket.comments.is_none() && facts.state_changed.is_none();
+            let is_undated = facts.state_changed.as_ref().is_some_and(|change| change.at == Timestamp::default());
+            if is_listed || is_undated && !self.has_lasted(&id, basis) {
+                column = Column::Unsettled;
+            }
+        }
+        let Some(job) = self.state.jobs.get(&id) else { return };
         let mut by_people = false;
         match column {
             Column::Unsettled => {
@@ -523,6 +533,14 @@ impl Step<'_> {
             _ => pr.seen_unapproved,
         };
         let by = job.ticket.state_changed.as_ref().and_then(|change| change.by.as_ref());
+        if let Some(stranger) = by.filter(|author| !is_trusted(author, self.policy)) {
+            let text = format!(
+                "the move to `{}` was made by {}, whose words do not count, so it approves nothing",
+                job.ticket.state, stranger.name
+            );
+            self.note(Some(id), "approval_by_a_stranger", text);
+            return;
+        }
         let by = by.map_or_else(|| format!("a move to `{}`", job.ticket.state), |author| author.name.clone());
         if came_after {
             let head = pr.head.clone();
@@ -631,7 +649,8 @@ fn whose_column(job: &Job, facts: &TicketFacts, basis: Basis, now: Timestamp) ->
 
 /// Whether the tracker reports a move into the same state that is later than the known one.
 fn moved_again(known: &TicketFacts, facts: &TicketFacts) -> bool {
-    let at = |facts: &TicketFacts| facts.state_changed.as_ref().map(|change| change.at);
+    let dated = |change: &StateChange| Some(change.at).filter(|at| *at > Timestamp::default());
+    let at = |facts: &TicketFacts| facts.state_changed.as_ref().and_then(dated);
     at(known).is_some_and(|known| at(facts).is_some_and(|at| at > known))
 }
 
