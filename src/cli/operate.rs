@@ -148,7 +148,7 @@ fn write_down(loaded: &Loaded, place: &RunnerFolder, request: &Request) -> Resul
         return Err(no_runner());
     }
     let now = runtime::now();
-    let holder = Holder { pid: std::process::id(), started_at: now };
+    let holder = Holder::ourselves(now);
     let _lock = InstanceLock::take(&[&place.state_dir], &holder)
         .map_err(|error| error.standing_for(&place.state_dir, &loaded.settings.workspace.repo))?;
     let mut ledger = place.open_ledger()?;

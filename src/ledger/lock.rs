@@ -1,9 +1,12 @@
 //! Locks that allow one runner per ledger, per workspace root and per ticket store. A second runner learns which process holds the
 //! lock.
 
+use std::collections::hash_map::RandomState;
 use std::fs::{File, OpenOptions};
+use std::hash::BuildHasher;
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use nix::fcntl::{Flock, FlockArg};
@@ -21,9 +24,22 @@ const NAME: &str = ".dirigent.lock";
 pub struct Holder {
     pub pid: u32,
     pub started_at: Timestamp,
+    /// A random number of the process. Two processes may have the same pid in two containers that share a folder. Zero if an older
+    /// version wrote the lock file.
+    #[serde(default)]
+    pub process: u64,
 }
 
 impl Holder {
+    /// Returns this process as a holder.
+    pub fn ourselves(now: Timestamp) -> Self {
+        Self { pid: std::process::id(), started_at: now, process: own_number() }
+    }
+
+    pub fn is_this_process(&self) -> bool {
+        self.pid == std::process::id() && self.process == own_number()
+    }
+
     /// Returns the process that took the lock of this folder last. It may have exited since. `None` if the lock file does not say.
     pub fn named_in(place: &Path) -> Option<Self> {
         serde_json::from_str(&std::fs::read_to_string(place.join(NAME)).ok()?).ok()
@@ -33,6 +49,12 @@ impl Holder {
         let pid = i32::try_from(self.pid).map(nix::unistd::Pid::from_raw);
         pid.is_ok_and(|pid| nix::sys::signal::kill(pid, None) == Err(nix::errno::Errno::ESRCH))
     }
+}
+
+/// Returns the random number of this process.
+fn own_number() -> u64 {
+    static NUMBER: OnceLock<u64> = OnceLock::new();
+    *NUMBER.get_or_init(|| RandomState::new().hash_one(std::process::id()).max(1))
 }
 
 impl LockError {

@@ -134,7 +134,7 @@ fn each<T: DeserializeOwned>(database: &Database, sql: &str) -> Result<(), Ledge
 }
 
 /// Writes the engine's metadata with a random seed, the only random number of the ledger's life.
-pub fn initialise(database: &Database) -> Result<(), LedgerError> {
+fn initialise(database: &Database) -> Result<(), LedgerError> {
     let random: i64 = database
         .db
         .query_row("SELECT random()", [], |row| row.get(0))
@@ -147,10 +147,9 @@ pub fn initialise(database: &Database) -> Result<(), LedgerError> {
 fn alone(ledger: &Path) -> Result<Option<InstanceLock>, LockError> {
     let Some(folder) = ledger.parent() else { return Ok(None) };
     let now = Timestamp(jiff::Timestamp::now().as_millisecond());
-    let ourselves = Holder { pid: std::process::id(), started_at: now };
-    match InstanceLock::take(&[folder], &ourselves) {
+    match InstanceLock::take(&[folder], &Holder::ourselves(now)) {
         Ok(lock) => Ok(Some(lock)),
-        Err(LockError::Held { holder: Some(holder), .. }) if holder.pid == ourselves.pid => Ok(None),
+        Err(LockError::Held { holder: Some(holder), .. }) if holder.is_this_process() => Ok(None),
         Err(error) => Err(error),
     }
 }

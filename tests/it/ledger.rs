@@ -133,6 +133,11 @@ fn notes_and_preflights_come_back() {
     assert_eq!(ledger.notes(None, 10).unwrap().len(), 4);
     assert!(ledger.has_preflight("hash").unwrap());
     assert!(!ledger.has_preflight("other").unwrap());
+    for number in 0..100 {
+        ledger.record_preflight(&format!("later {number}"), Timestamp(6 + number)).unwrap();
+    }
+    assert!(ledger.has_preflight("later 0").unwrap() && ledger.has_preflight("later 99").unwrap());
+    assert!(!ledger.has_preflight("hash").unwrap(), "versions of long ago are forgotten");
     assert!(ledger.load().unwrap().jobs.is_empty());
 }
 
@@ -140,9 +145,9 @@ fn notes_and_preflights_come_back() {
 fn a_place_is_locked_once_and_the_holder_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let (a, b) = (folder.path().join("a"), folder.path().join("b"));
-    let holder = Holder { pid: 4711, started_at: Timestamp(1_700_000_000_000) };
+    let holder = Holder { pid: 4711, started_at: Timestamp(1_700_000_000_000), process: 0 };
     let lock = InstanceLock::take(&[&a, &b], &holder).unwrap();
-    let second = Holder { pid: 1, started_at: Timestamp(0) };
+    let second = Holder { pid: 1, started_at: Timestamp(0), process: 0 };
     let error = InstanceLock::take(&[&b], &second).unwrap_err();
     assert!(matches!(&error, LockError::Held { holder: Some(found), .. } if *found == holder), "{error}");
     assert!(error.to_string().contains("pid 4711, started 2023-11-14T22:13:20Z"), "{error}");
@@ -155,7 +160,7 @@ fn a_place_is_locked_once_and_the_holder_is_named() {
 fn the_lock_of_a_runner_that_is_no_more_is_waited_for() {
     let folder = tempfile::tempdir().unwrap();
     let mut gone = std::process::Command::new("true").spawn().unwrap();
-    let holder = Holder { pid: gone.id(), started_at: Timestamp(0) };
+    let holder = Holder { pid: gone.id(), started_at: Timestamp(0), process: 0 };
     gone.wait().unwrap();
     let lock = InstanceLock::take(&[folder.path()], &holder).unwrap();
     std::thread::scope(|scope| {
@@ -163,6 +168,6 @@ fn the_lock_of_a_runner_that_is_no_more_is_waited_for() {
             std::thread::sleep(std::time::Duration::from_millis(100));
             drop(lock);
         });
-        InstanceLock::take(&[folder.path()], &Holder { pid: 1, started_at: Timestamp(0) }).unwrap();
+        InstanceLock::take(&[folder.path()], &Holder { pid: 1, started_at: Timestamp(0), process: 0 }).unwrap();
     });
 }
