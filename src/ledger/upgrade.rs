@@ -147,7 +147,8 @@ fn initialise(database: &Database) -> Result<(), LedgerError> {
 fn alone(ledger: &Path) -> Result<Option<InstanceLock>, LockError> {
     let Some(folder) = ledger.parent() else { return Ok(None) };
     let now = Timestamp(jiff::Timestamp::now().as_millisecond());
-    match InstanceLock::take(&[folder], &Holder::ourselves(now)) {
+    let ourselves = Holder::this_process(now, true);
+    match InstanceLock::take(&[folder], &ourselves) {
         Ok(lock) => Ok(Some(lock)),
         Err(LockError::Held { holder: Some(holder), .. }) if holder.is_this_process() => Ok(None),
         Err(error) => Err(error),

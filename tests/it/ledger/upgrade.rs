@@ -314,7 +314,7 @@ fn it_is_not_changed_under_the_hands_of_an_older_runner() {
     let old = Old::new();
     // In another container, a runner may have the same pid.
     for pid in [1, std::process::id()] {
-        let holder = Holder { pid, started_at: Timestamp(0), process: 0 };
+        let holder = Holder { pid, started_at: Timestamp(0), brief: false, process: 0 };
         let lock = InstanceLock::take(&[old.folder.path()], &holder).unwrap();
         let error = SqliteLedger::open(&old.path()).unwrap_err();
         assert!(matches!(error, LedgerError::InUse { .. }), "{error}");
@@ -323,7 +323,7 @@ fn it_is_not_changed_under_the_hands_of_an_older_runner() {
         everything_is_there(open_for_reading(&old.path()).unwrap().as_ref());
         drop(lock);
     }
-    let _ours = InstanceLock::take(&[old.folder.path()], &Holder::ourselves(Timestamp(0))).unwrap();
+    let _ours = InstanceLock::take(&[old.folder.path()], &Holder::this_process(Timestamp(0), false)).unwrap();
     everything_is_there(&SqliteLedger::open(&old.path()).unwrap());
 }
 
