@@ -127,7 +127,7 @@ fn notes_and_preflights_come_back() {
     ledger.commit(&state, &changes).unwrap();
     ledger.record_preflight("hash", Timestamp(5)).unwrap();
     drop(ledger);
-    let ledger = SqliteLedger::open(&path).unwrap();
+    let mut ledger = SqliteLedger::open(&path).unwrap();
     let newest: Vec<i64> = ledger.notes(Some(&TicketId::new("a")), 2).unwrap().iter().map(|note| note.at.0).collect();
     assert_eq!(newest, [3, 4]);
     assert_eq!(ledger.notes(None, 10).unwrap().len(), 4);
