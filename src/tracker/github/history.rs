@@ -64,15 +64,11 @@ impl GithubTracker {
         events: &[&'a TimelineItem],
         column: Option<&'a ColumnValue>,
     ) -> Option<Moved<'a>> {
-        let last = |is_it: &dyn Fn(&TimelineItem) -> bool| {
-            let event = events.iter().rev().copied().find(|event| is_it(event));
-            event.map(|event| Moved { at: event.created_at.as_deref(), by: event.actor.as_ref() })
-        };
         match &self.board.columns {
             Columns::Labels(known) => {
                 if let Some(one) = known.iter().find(|one| same_state(&one.state, state)) {
                     // Whoever reopened the issue since is not who put the label on.
-                    return Some(last(&|event| labels(event, &one.label)).unwrap_or_default());
+                    return Some(last(events, |event| labels(event, &one.label)).unwrap_or_default());
                 }
             }
             // GitHub describes the `creator` of a column's value as who created the item, not as who moved it last.
@@ -86,7 +82,7 @@ impl GithubTracker {
             Columns::OpenClosed => {}
         }
         let kind = if issue.is_open { "ReopenedEvent" } else { "ClosedEvent" };
-        last(&|event| event.kind == kind)
+        last(events, |event| event.kind == kind)
     }
 }
 
@@ -95,6 +91,12 @@ impl GithubTracker {
 pub struct Moved<'a> {
     at: Option<&'a str>,
     pub by: Option<&'a Actor>,
+}
+
+/// Returns the move by the last of these events.
+fn last<'a>(events: &[&'a TimelineItem], is_it: impl Fn(&TimelineItem) -> bool) -> Option<Moved<'a>> {
+    let event = events.iter().rev().copied().find(|event| is_it(event))?;
+    Some(Moved { at: event.created_at.as_deref(), by: event.actor.as_ref() })
 }
 
 /// Stands for whoever did something, where the event is too old to be in the response or has no actor: an author whose actions do

@@ -112,7 +112,12 @@ impl LinearTracker {
             removed_label_ids: (!removed.is_empty()).then_some(removed),
             state_id: None,
         };
-        self.change(id, input).await.map(drop)
+        match self.change(id, input).await {
+            Err(TrackerError::NotFound(_)) if self.place(id, &[]).await.is_ok() => Err(TrackerError::Request(
+                "the ticket is there, and Linear does not know a label for it yet".to_owned(),
+            )),
+            result => result.map(drop),
+        }
     }
 
     /// Returns the ids of the labels with these names that an issue of the team can have. A missing label is created only if that
@@ -148,14 +153,23 @@ impl LinearTracker {
         };
         match self.client.tell::<MakeLabel>(make_label::Variables { input }).await {
             Ok(made) => Ok(made.issue_label_create.issue_label.id),
-            Err(WriteFailure::Refused(why)) if is_conflict(&why) => self.label_in_the_way(team, key, name, &why).await,
+            Err(WriteFailure::Refused(why)) if is_conflict(&why) => {
+                self.label_in_the_way(team, key, name, own, &why).await
+            }
             Err(failure) => Err(failure.into()),
         }
     }
 
     /// Returns the id of the label because of which Linear refuses to make one of this name: the runner's own from an earlier
     /// attempt, or another of the same name.
-    async fn label_in_the_way(&self, team: &str, key: &str, name: &str, why: &str) -> Result<String, TrackerError> {
+    async fn label_in_the_way(
+        &self,
+        team: &str,
+        key: &str,
+        name: &str,
+        own: String,
+        why: &str,
+    ) -> Result<String, TrackerError> {
         let labels = Some(recast(&named(&[name.to_owned()]))?);
         let asked = home::Variables { teams: None, project: None, labels };
         let known: Vec<LabelNode> =
@@ -166,9 +180,8 @@ impl LinearTracker {
             None if is_group => Err(TrackerError::Refused(format!(
                 "`{name}` is a group of labels in Linear, and an issue of team {key} cannot have it ({why})\n  fix: rename the group, or name another label"
             ))),
-            None => Err(TrackerError::Request(format!(
-                "Linear refuses to make the label `{name}` for team {key}, and does not show the one that is in the way ({why})"
-            ))),
+            // The runner's own, which is not shown yet.
+            None => Ok(own),
         }
     }
 

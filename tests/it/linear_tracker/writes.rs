@@ -56,10 +56,15 @@ async fn a_label_that_is_there_already_is_the_one_that_is_put_on() {
     let id = TicketId::new(linear.add_issue("one", "Todo", &[]));
     let theirs = linear.add_label("agent", Some("ENG"));
     let free = LinearConfig { create_labels: true, ..config(&linear, team("ENG")) };
-    let unseen = Instead::Edited(Box::new(|body| body["data"]["issueLabels"]["nodes"] = serde_json::json!([])));
-    linear.fault("Place", When::After, unseen);
+    let unseen = || Instead::Edited(Box::new(|body| body["data"]["issueLabels"]["nodes"] = serde_json::json!([])));
     let tracker = LinearTracker::new(free).unwrap();
-    tracker.label(&allowed(EffectKind::Comment), &id, &["agent".to_owned()], &[]).await.unwrap();
+    let (permit, add) = (allowed(EffectKind::Comment), ["agent".to_owned()]);
+    linear.fault("Place", When::After, unseen());
+    linear.fault("Home", When::After, unseen());
+    let early = tracker.label(&permit, &id, &add, &[]).await;
+    assert!(matches!(early, Err(TrackerError::Request(_))), "the ticket is there: {early:?}");
+    linear.fault("Place", When::After, unseen());
+    tracker.label(&permit, &id, &add, &[]).await.unwrap();
     assert_eq!(linear.issue(id.as_str()).labels, [theirs]);
     assert_eq!(linear.label_names(), ["agent"]);
 }
