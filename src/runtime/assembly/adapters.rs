@@ -123,7 +123,8 @@ pub fn github_forge(settings: &Settings) -> Result<GithubForge, AssemblyError> {
     let remote = remote(settings, &github)?;
     let board = &settings.tracker;
     let own_account = board.kind == TrackerKind::Github && !board.provider.is_shared_account();
-    let forge = GithubSettings { slug: slug(settings)?, own_account, reuse: settings.pr.reuse_branch_pr };
+    let commits = Commits::new(&settings.workspace.commit);
+    let forge = GithubSettings { slug: slug(settings)?, own_account, reuse: settings.pr.reuse_branch_pr, commits };
     Ok(GithubForge::new(github, forge, remote))
 }
 
