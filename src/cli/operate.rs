@@ -1,12 +1,14 @@
 //! Commands that change something: sent to the running instance, or written to the ledger if no runner is up.
 
+use std::time::{Duration, Instant};
+
 use crate::domain::ids::CommitId;
 use crate::domain::job::SwitchSource;
 use crate::domain::phase::Phase;
 use crate::domain::snapshot::{JobView, Snapshot, SwitchView};
 use crate::engine::event::{Event, OperatorCommand};
 use crate::engine::{holding, is_so_already, objection, step};
-use crate::ledger::{Holder, InstanceLock};
+use crate::ledger::{Holder, InstanceLock, LockError};
 use crate::runtime::{self, Reply, Request, RunnerFolder, find_ticket};
 
 use super::Failure;
@@ -19,6 +21,9 @@ use super::snapshot_source::{self, Behind};
 use super::unseen;
 use crate::runtime::assembly;
 use crate::workflow::Loaded;
+
+/// How long a runner may take from its lock to its control socket before a command gives up on it.
+const COMES_UP_WITHIN: Duration = Duration::from_secs(15);
 
 pub fn pause(context: &Context, args: &SwitchArgs) -> Result<(), Failure> {
     match Many::of(&args.tickets, &args.selection) {
@@ -108,8 +113,20 @@ pub fn tell(context: &Context, request: &Request) -> Result<(), Failure> {
     output::print(&told(context, request)?)
 }
 
-/// Like [`tell`], but returns the answer instead of printing it.
+/// Like [`tell`], but returns the answer instead of printing it. A runner that has taken the lock and does not listen yet is waited for.
 pub fn told(context: &Context, request: &Request) -> Result<String, Failure> {
+    let since = Instant::now();
+    loop {
+        match told_once(context, request) {
+            Err(Failure::Locked(LockError::Held { .. })) if since.elapsed() < COMES_UP_WITHIN => {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            result => return result,
+        }
+    }
+}
+
+fn told_once(context: &Context, request: &Request) -> Result<String, Failure> {
     match connect::ask(context, request)? {
         Connection::Live(reply) => shown(reply),
         Connection::Nobody(loaded, place) => write_down(&loaded, &place, request),
@@ -148,7 +165,7 @@ fn write_down(loaded: &Loaded, place: &RunnerFolder, request: &Request) -> Resul
         return Err(no_runner());
     }
     let now = runtime::now();
-    let holder = Holder { pid: std::process::id(), started_at: now };
+    let holder = Holder::this_process(now, true);
     let _lock = InstanceLock::take(&[&place.state_dir], &holder)
         .map_err(|error| error.standing_for(&place.state_dir, &loaded.settings.workspace.repo))?;
     let mut ledger = place.open_ledger()?;

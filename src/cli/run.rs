@@ -136,7 +136,7 @@ pub fn work(context: &Context, loaded: &Loaded, place: &RunnerFolder, order: &Wo
     super::block_on(async { Ok(assembly::clone_repository(&loaded.settings).await?) })?;
     landing::refuse_to_start(&loaded.settings)?;
     close_to_others();
-    let holder = Holder { pid: std::process::id(), started_at: runtime::now() };
+    let holder = Holder::this_process(runtime::now(), false);
     let places = assembly::locked_places(&loaded.settings, place);
     let places: Vec<_> = places.iter().map(std::path::PathBuf::as_path).collect();
     let _lock = InstanceLock::take(&places, &holder)

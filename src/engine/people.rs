@@ -327,15 +327,19 @@ fn awaits_a_look(job: &Job) -> bool {
     let Some(pr) = &job.delivery.pr else { return false };
     match &job.stage {
         Stage::WaitingForHuman { .. } => true,
-        Stage::Blocked { cause, resume, .. } if !may_have_opened_another(job) => match cause {
-            BlockCause::MergeRefused { .. } | BlockCause::PrClosed { .. } | BlockCause::SetAside => true,
-            BlockCause::ReworkLimitExceeded { trigger: ReworkTrigger::MergeConflict, .. } => true,
-            BlockCause::ReworkLimitExceeded { trigger: ReworkTrigger::CheckFailed, .. } => {
-                pr.checks != ChecksSummary::Failed
-            }
-            // Somebody closed it while it was blocked: it is opened again, and judged as it is now.
-            _ => pr.state == PrState::Closed && matches!(resume, Work::Rework { .. }),
-        },
+        Stage::Blocked { cause, resume, .. } if !may_have_opened_another(job) => {
+            // A person closed it while the job was blocked: it is reopened, and judged as it is now.
+            let was_closed = pr.state == PrState::Closed && matches!(resume, Work::Rework { .. });
+            was_closed
+                || match cause {
+                    BlockCause::MergeRefused { .. } | BlockCause::PrClosed { .. } | BlockCause::SetAside => true,
+                    BlockCause::ReworkLimitExceeded { trigger: ReworkTrigger::MergeConflict, .. } => true,
+                    BlockCause::ReworkLimitExceeded { trigger: ReworkTrigger::CheckFailed, .. } => {
+                        pr.checks != ChecksSummary::Failed
+                    }
+                    _ => false,
+                }
+        }
         _ => false,
     }
 }

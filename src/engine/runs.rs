@@ -15,7 +15,7 @@ use super::state::{PendingStatus, State};
 use super::step::Step;
 use crate::domain::failure::{RunFailure, TurnError};
 use crate::domain::ids::{CommitId, EffectId, RunId, TicketId};
-use crate::domain::job::Stage;
+use crate::domain::job::{Job, Stage};
 use crate::domain::phase::Phase;
 use crate::domain::run::{
     Activity, FinishedRun, Life, LiveRun, ProcessMark, RunKind, RunOutcome, RunReport, StopReason,
@@ -127,8 +127,12 @@ impl Step<'_> {
             }
             job.evidence.started_with = Some(fingerprint::of(job, base.as_ref(), policy));
         });
-        let said = Said::Started { run: run.clone(), attempt, branch };
-        self.emit(Some(&ticket), Action::Comment { key: format!("started:{run}"), said });
+        // Said only once: status and workpad show a further attempt, and a rework was said together with its reason.
+        let news = |job: &Job| kind == RunKind::Implement && job.failures == 0 && job.continuations == 0;
+        if self.state.jobs.get(&ticket).is_some_and(news) {
+            let said = Said::Started { run: run.clone(), attempt, branch };
+            self.emit(Some(&ticket), Action::Comment { key: format!("started:{run}"), said });
+        }
         if let Some(Stage::Working { stopping: Some(reason), .. }) = self.state.jobs.get(&ticket).map(|job| &job.stage)
         {
             // The stop may have come before there was a process to be stopped.

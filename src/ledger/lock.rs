@@ -14,6 +14,8 @@ use crate::domain::time::Timestamp;
 
 /// How long to wait for the lock of a runner that has already exited.
 const LAST_MOMENTS: Duration = Duration::from_secs(3);
+/// How long to wait for a command that only writes something down. It may bring a large ledger of an older version over first.
+const A_COMMAND: Duration = Duration::from_secs(30);
 const NAME: &str = ".dirigent.lock";
 
 /// The process that holds a lock.
@@ -21,12 +23,20 @@ const NAME: &str = ".dirigent.lock";
 pub struct Holder {
     pub pid: u32,
     pub started_at: Timestamp,
+    /// Whether the lock is held by a command that only writes something down, and not by a runner.
+    #[serde(default)]
+    pub brief: bool,
 }
 
 impl Holder {
     /// Returns the process that took the lock of this folder last. It may have exited since. `None` if the lock file does not say.
     pub fn named_in(place: &Path) -> Option<Self> {
         serde_json::from_str(&std::fs::read_to_string(place.join(NAME)).ok()?).ok()
+    }
+
+    /// Returns this process as the holder of a lock.
+    pub fn this_process(started_at: Timestamp, brief: bool) -> Self {
+        Self { pid: std::process::id(), started_at, brief }
     }
 
     fn is_gone(&self) -> bool {
@@ -84,18 +94,26 @@ impl InstanceLock {
 }
 
 /// Takes one lock. The lock of a killed runner may outlive it briefly, in a child that was forked and has not yet executed its own
-/// program; so the lock of a process that is gone is waited for up to `LAST_MOMENTS`.
+/// program; so the lock of a process that is gone is waited for up to `LAST_MOMENTS`. A command that holds it is waited for as well, so
+/// that a runner starts although somebody pauses a ticket in the same moment.
 fn lock_one(place: &Path, holder: &Holder) -> Result<Flock<File>, LockError> {
     let since = Instant::now();
     loop {
         match try_lock(place, holder) {
-            Err(LockError::Held { holder: first, .. })
-                if first.as_ref().is_none_or(Holder::is_gone) && since.elapsed() < LAST_MOMENTS =>
-            {
+            Err(LockError::Held { holder, .. }) if since.elapsed() < patience(holder.as_ref()) => {
                 std::thread::sleep(Duration::from_millis(20));
             }
             result => return result,
         }
+    }
+}
+
+fn patience(holder: Option<&Holder>) -> Duration {
+    match holder {
+        Some(holder) if holder.is_gone() => LAST_MOMENTS,
+        Some(holder) if holder.brief && holder.pid != std::process::id() => A_COMMAND,
+        Some(_) => Duration::ZERO,
+        None => LAST_MOMENTS,
     }
 }
 

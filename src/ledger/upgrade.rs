@@ -147,7 +147,7 @@ pub fn initialise(database: &Database) -> Result<(), LedgerError> {
 fn alone(ledger: &Path) -> Result<Option<InstanceLock>, LockError> {
     let Some(folder) = ledger.parent() else { return Ok(None) };
     let now = Timestamp(jiff::Timestamp::now().as_millisecond());
-    let ourselves = Holder { pid: std::process::id(), started_at: now };
+    let ourselves = Holder::this_process(now, true);
     match InstanceLock::take(&[folder], &ourselves) {
         Ok(lock) => Ok(Some(lock)),
         Err(LockError::Held { holder: Some(holder), .. }) if holder.pid == ourselves.pid => Ok(None),

@@ -140,9 +140,9 @@ fn notes_and_preflights_come_back() {
 fn a_place_is_locked_once_and_the_holder_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let (a, b) = (folder.path().join("a"), folder.path().join("b"));
-    let holder = Holder { pid: 4711, started_at: Timestamp(1_700_000_000_000) };
+    let holder = Holder { pid: 4711, started_at: Timestamp(1_700_000_000_000), brief: false };
     let lock = InstanceLock::take(&[&a, &b], &holder).unwrap();
-    let second = Holder { pid: 1, started_at: Timestamp(0) };
+    let second = Holder { pid: 1, started_at: Timestamp(0), brief: false };
     let error = InstanceLock::take(&[&b], &second).unwrap_err();
     assert!(matches!(&error, LockError::Held { holder: Some(found), .. } if *found == holder), "{error}");
     assert!(error.to_string().contains("pid 4711, started 2023-11-14T22:13:20Z"), "{error}");
@@ -152,10 +152,32 @@ fn a_place_is_locked_once_and_the_holder_is_named() {
 
 /// A child that a killed runner was just starting holds its locks until it becomes its program.
 #[test]
+fn a_command_that_writes_something_down_is_waited_for_and_a_runner_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    // A process that lives, and is not this one.
+    let mut other = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let holder = |brief| Holder { pid: other.id(), started_at: Timestamp(0), brief };
+    let runner = InstanceLock::take(&[folder.path()], &holder(false)).unwrap();
+    let mine = Holder::this_process(Timestamp(0), false);
+    assert!(matches!(InstanceLock::take(&[folder.path()], &mine), Err(LockError::Held { .. })));
+    drop(runner);
+    let command = InstanceLock::take(&[folder.path()], &holder(true)).unwrap();
+    let waits = std::thread::scope(|scope| {
+        let taken = scope.spawn(|| InstanceLock::take(&[folder.path()], &mine).map(drop));
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        drop(command);
+        taken.join().unwrap()
+    });
+    other.kill().unwrap();
+    other.wait().unwrap();
+    waits.unwrap();
+}
+
+#[test]
 fn the_lock_of_a_runner_that_is_no_more_is_waited_for() {
     let folder = tempfile::tempdir().unwrap();
     let mut gone = std::process::Command::new("true").spawn().unwrap();
-    let holder = Holder { pid: gone.id(), started_at: Timestamp(0) };
+    let holder = Holder { pid: gone.id(), started_at: Timestamp(0), brief: false };
     gone.wait().unwrap();
     let lock = InstanceLock::take(&[folder.path()], &holder).unwrap();
     std::thread::scope(|scope| {
@@ -163,6 +185,6 @@ fn the_lock_of_a_runner_that_is_no_more_is_waited_for() {
             std::thread::sleep(std::time::Duration::from_millis(100));
             drop(lock);
         });
-        InstanceLock::take(&[folder.path()], &Holder { pid: 1, started_at: Timestamp(0) }).unwrap();
+        InstanceLock::take(&[folder.path()], &Holder { pid: 1, started_at: Timestamp(0), brief: false }).unwrap();
     });
 }

@@ -47,7 +47,7 @@ pub struct Heard {
 
 /// A rework that was decided and has not ended.
 pub struct Decided {
-    summary: String,
+    cause: ReworkCause,
     cycles: u32,
     /// The head that it is about, where it is about one.
     pub head: Option<CommitId>,
@@ -76,8 +76,8 @@ impl Witness {
         self.done.clear();
         for (id, job) in state.jobs.iter() {
             if let Some(cause) = rework_of(job) {
-                let (summary, cycles) = (cause.summary.clone(), job.rework_cycles);
-                self.reworks.insert(id.clone(), Decided { summary, cycles, head: None, overtaken: false });
+                let (cause, cycles) = (cause.clone(), job.rework_cycles);
+                self.reworks.insert(id.clone(), Decided { cause, cycles, head: None, overtaken: false });
             }
             self.recall(id, job);
         }
@@ -294,12 +294,12 @@ impl Simulation {
         // Decided anew, on another head perhaps, and with the same words.
         let mut pending = self.state.outbox.of_ticket(id).filter(|pending| pending.effect.id.0 >= heard.first_effect);
         let anew = pending.any(|p| matches!(p.effect.action, Action::Comment { said: Said::Rework { .. }, .. }));
-        if !anew && known.is_some_and(|known| known.summary == cause.summary && known.cycles >= job.rework_cycles) {
+        if !anew && known.is_some_and(|known| known.cause == *cause && known.cycles >= job.rework_cycles) {
             return Ok(());
         }
         let head = promises::working::is_wanted(self, heard, id, cause)?;
-        let (summary, cycles) = (cause.summary.clone(), job.rework_cycles);
-        self.witness.reworks.insert(id.clone(), Decided { summary, cycles, head, overtaken: false });
+        let (cause, cycles) = (cause.clone(), job.rework_cycles);
+        self.witness.reworks.insert(id.clone(), Decided { cause, cycles, head, overtaken: false });
         Ok(())
     }
 }

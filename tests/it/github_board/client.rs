@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use dirigent::github::{Access, Credential, Github, GithubError, LimitKind, Purpose, Standing, while_it_holds};
+use dirigent::github::{Access, Credential, Github, GithubError, LimitKind, PermitGrounds, Purpose, while_it_holds};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
@@ -149,7 +149,7 @@ async fn a_permission_is_told_from_a_limit() {
 /// A permit until somebody takes it back.
 struct Until(AtomicBool);
 
-impl Standing for Until {
+impl PermitGrounds for Until {
     fn holds(&self) -> bool {
         !self.0.load(Ordering::Acquire)
     }

@@ -312,7 +312,7 @@ fn where_no_copy_can_be_kept_nothing_is_changed() {
 #[test]
 fn it_is_not_changed_under_the_hands_of_an_older_runner() {
     let old = Old::new();
-    let holder = Holder { pid: 1, started_at: Timestamp(0) };
+    let holder = Holder { pid: 1, started_at: Timestamp(0), brief: false };
     let lock = InstanceLock::take(&[old.folder.path()], &holder).unwrap();
     let error = SqliteLedger::open(&old.path()).unwrap_err();
     assert!(matches!(error, LedgerError::InUse { .. }), "{error}");

@@ -43,7 +43,8 @@ fn read(kept: &Path) -> String {
 }
 
 fn is_up(board: &Board) -> bool {
-    board.status(&[])["runner"]["state"] == "up"
+    let status = board.ok(&["status"]);
+    status.contains("runner up") && !status.contains("no runner up")
 }
 
 fn stop(board: &Board, terminal: &Recorded<'_>) {
@@ -101,8 +102,9 @@ fn a_terminal_that_goes_away_ends_its_runner_in_good_order() {
     board.ticket("t-1", "Paint the door");
     let terminal = Recorded::run(&board, "gone", &[]);
     terminal.tmux.sees("I am at it");
+    assert!(is_up(&board));
     drop(terminal);
-    board.until("the runner is gone", || board.status(&[])["runner"]["state"] != "up");
+    board.until("the runner is gone", || !is_up(&board));
     board.until("its agent is gone", || board.worker_processes().is_empty());
     let story = board.ok(&["explain", "t-1"]);
     assert!(story.contains("half.txt") || story.contains("saved"), "what was half done is kept: {story}");

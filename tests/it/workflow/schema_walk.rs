@@ -251,12 +251,6 @@ fn keys(path: &str, schema: &Json, out: &mut BTreeSet<String>) {
     }
 }
 
-fn sorted<'a>(keys: &[&'a str]) -> Vec<&'a str> {
-    let mut keys = keys.to_vec();
-    keys.sort_unstable();
-    keys
-}
-
 /// The names of all functions that are marked as tests.
 fn every_test() -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
