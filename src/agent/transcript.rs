@@ -186,6 +186,11 @@ pub fn newest_part(path: &Path) -> PathBuf {
     parts(path).pop().unwrap_or_else(|| path.to_owned())
 }
 
+/// Returns the file with the lines before those of [`newest_part`]. `None` if they are in the transcript's own file.
+pub fn part_before_newest(path: &Path) -> Option<PathBuf> {
+    Some(end_of(path, BEFORE)).filter(|part| part.is_file())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -24,9 +24,9 @@ const TRIES: &str = ".try";
 pub fn diff(context: &Context, args: &DiffArgs) -> Result<(), Failure> {
     let (loaded, job, head) = judged(context, &args.ticket)?;
     let workspaces = assembly::workspaces(&loaded.settings)?;
-    let base = match &job.merged_commit {
+    let base = match job.merged_onto() {
         // Merged work is already in the base, so it is compared with the commit that it was merged onto.
-        Some(merged) => CommitId::new(format!("{merged}^")),
+        Some(base) => CommitId::new(base),
         None => base_of(&loaded.settings, &workspaces)?,
     };
     let style = match (args.stat, args.tool) {

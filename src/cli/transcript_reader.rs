@@ -135,7 +135,7 @@ mod tests {
     fn every_line_is_read_once_while_the_transcript_grows_and_after_it_is_joined() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("transcript.log");
-        let mut transcript = Transcript::create(&path, 4000).unwrap();
+        let mut transcript = Transcript::open(&path, 4000).unwrap();
         let mut reader = TranscriptReader::from_beginning(&path).unwrap();
         let mut seen = String::new();
         for number in 0..600 {
@@ -157,7 +157,7 @@ mod tests {
         for (lines, gap) in [(120, false), (600, true)] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("transcript.log");
-            let mut transcript = Transcript::create(&path, 4000).unwrap();
+            let mut transcript = Transcript::open(&path, 4000).unwrap();
             for number in 0..lines {
                 transcript.write(Timestamp(7), Stream::Stdout, number.to_string().as_bytes());
             }

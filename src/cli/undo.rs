@@ -32,6 +32,10 @@ pub fn undo(context: &Context, args: &TicketArgs) -> Result<(), Failure> {
     if job.phase == Phase::Done {
         return revert(&loaded, &job);
     }
+    if assembly::forge_kind(&loaded.settings) == ForgeKind::Github {
+        // Without access the branch would stay on GitHub, and the next run would go on with it.
+        assembly::github_forge(&loaded.settings)?;
+    }
     operate::tell(context, &Request::Forget { ticket: job.id.clone() })?;
     wait_until_stopped(&loaded, &place, &job)?;
     drop_branch(&loaded, &job)?;
@@ -44,6 +48,12 @@ fn wait_until_stopped(loaded: &Loaded, place: &RunnerFolder, job: &JobView) -> R
         let seen = snapshot_source::look(loaded, place)?;
         // A finished ticket may no longer be in the snapshot.
         let Ok(now) = snapshot_source::job(&seen.snapshot, &job.id) else { return Ok(()) };
+        if matches!(now.phase, Phase::Merging | Phase::Done) {
+            return Err(Failure::plain(format!(
+                "{} is being merged, and its branch stays\n  fix: `dirigent undo {}` again, which takes the merge back",
+                job.key, job.key
+            )));
+        }
         if !seen.behind.is_live() || now.run.is_none() {
             return Ok(());
         }
@@ -54,14 +64,19 @@ fn wait_until_stopped(loaded: &Loaded, place: &RunnerFolder, job: &JobView) -> R
     }
 }
 
-/// Removes the ticket's branch. Its commits stay reachable under another ref.
+/// Removes the ticket's branch, here and on GitHub. Its commits stay reachable under other refs.
 fn drop_branch(loaded: &Loaded, job: &JobView) -> Result<(), Failure> {
     let workspaces = assembly::workspaces(&loaded.settings)?;
+    let permit = permit::by_hand();
     block_on(async {
+        let on_forge = workspaces.set_aside_on_forge(&permit, &job.branch).await.map_err(Failure::plain)?;
+        if let Some(kept) = &on_forge {
+            output::print(&format!("branch {} is gone from GitHub; its commits are kept as {kept}", job.branch))?;
+        }
         let Some(head) = workspaces.branch_head(&job.branch).await.map_err(Failure::plain)? else {
-            return output::print("there was no branch yet");
+            return if on_forge.is_some() { Ok(()) } else { output::print("there was no branch yet") };
         };
-        let kept = workspaces.set_aside(&permit::by_hand(), &job.branch, &head).await.map_err(Failure::plain)?;
+        let kept = workspaces.set_aside(&permit, &job.branch, &head).await.map_err(Failure::plain)?;
         output::print(&format!("branch {} is gone; its commits are kept as {kept}", job.branch))
     })
 }

@@ -100,10 +100,25 @@ pub struct JobView {
     /// What the runner's own reviews have found so far.
     #[serde(default)]
     pub review: Option<ReviewView>,
+    /// The commit of the base branch at the last look before a merge.
+    #[serde(default)]
+    pub base: Option<String>,
     /// The commit on the base branch, once the work is merged.
     pub merged_commit: Option<String>,
     /// `false` when a person merged the work; `None` while it is not merged.
     pub merged_by_us: Option<bool>,
+}
+
+impl JobView {
+    /// Returns what the head of merged work is compared with, in words that git understands. `None` while the work is not merged.
+    pub fn merged_onto(&self) -> Option<String> {
+        let merged = self.merged_commit.as_ref()?;
+        match &self.base {
+            // The base branch was only moved forward to the head, so the commit before is one of the work's own.
+            Some(base) if self.head.as_ref() == Some(merged) && base != merged => Some(base.clone()),
+            _ => Some(format!("{merged}^")),
+        }
+    }
 }
 
 /// A ticket that another one waits for, as the tracker shows it.

@@ -182,6 +182,7 @@ pub fn job_view(shot: &JobShot, policy: &Policy, now: Timestamp) -> JobView {
             .collect(),
         review: policy.review.enabled.then(|| review_view(policy, job)),
         approved_head: job.people.approved_head().map(ToString::to_string),
+        base: job.delivery.pr.as_ref().and_then(|pr| pr.base.as_ref()).map(ToString::to_string),
         merged_by_us: match &job.stage {
             Stage::Done { how: DoneHow::Merged { by_us, .. }, .. } => Some(*by_us),
             _ => None,

@@ -2,9 +2,7 @@
 //!
 //! A transcript is served with its exact length: secrets and paths are masked in place, so that a byte range always means the same.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,12 +13,12 @@ use axum::http::header::{ACCEPT_RANGES, CONTENT_RANGE, CONTENT_TYPE, RANGE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 use http_body_util::channel::{Channel, Sender};
-use nix::fcntl::OFlag;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::clean::Clean;
 use super::error::ApiError;
+use super::follow::{Follower, LONGEST_LINE, Until, line_start, open, read_piece};
 use super::listen::until_true;
 use super::routes::json_text;
 use super::shapes::time;
@@ -30,11 +28,6 @@ use crate::agent::transcript::newest_part;
 use crate::domain::ids::RunId;
 use crate::worker::transcript_path;
 
-/// Limit of a line that is served as a whole. A longer one is served in pieces.
-const LONGEST_LINE: u64 = 12 << 20;
-/// Step width for searching the beginning of a line backwards, in bytes.
-const STEP: u64 = 64 << 10;
-const PIECE: usize = 256 << 10;
 /// How often a growing transcript is checked for new lines.
 const LOOK: Duration = Duration::from_millis(300);
 /// How many bytes at the end of the transcript a summary is made from.
@@ -63,9 +56,13 @@ pub async fn log(
     let (sender, body) = Channel::<Bytes>::new(1);
     let (clean, teller) = (site.clean.clone(), site.clone());
     tokio::spawn(async move {
-        let until = if follow { None } else { Some(to) };
-        let told = tell(&teller, &run, path, clean, (from, until), sender);
         let mut ended = teller.pictures.ended();
+        let told = async {
+            match follow {
+                true => tell_as_it_grows(&teller, &run, Follower::new(path, from), clean, sender).await,
+                false => tell(path, clean, (from, to), sender).await,
+            }
+        };
         tokio::select! {
             () = told => {}
             () = until_true(&mut ended) => {}
@@ -86,84 +83,55 @@ pub async fn log(
     Ok(response)
 }
 
-/// Sends the transcript from one offset to another, or until the run is over.
-async fn tell(
-    site: &Site,
-    run: &str,
-    path: PathBuf,
-    clean: Arc<Clean>,
-    (mut at, until): (u64, Option<u64>),
-    mut client: Sender<Bytes>,
-) {
+/// Sends the transcript from one offset to another.
+async fn tell(path: PathBuf, clean: Arc<Clean>, (mut at, to): (u64, u64), mut client: Sender<Bytes>) {
     loop {
-        // Checked before reading: what was written before the check is read below.
-        let lives = until.is_none() && is_live(site, run);
         let (place, clean) = (path.clone(), clean.clone());
-        let piece = tokio::task::spawn_blocking(move || read_piece(&place, at, until, &clean)).await;
-        match piece {
+        let read = move || read_piece(&mut open(&place)?, at, Until::Offset(to), &clean);
+        match tokio::task::spawn_blocking(read).await {
             Ok(Ok(piece)) if !piece.is_empty() => {
                 at += piece.len() as u64;
                 if client.send_data(Bytes::from(piece)).await.is_err() {
                     return;
                 }
             }
-            Ok(Ok(_)) if lives => tokio::time::sleep(LOOK).await,
             _ => return,
+        }
+    }
+}
+
+/// Sends the transcript until the run is over.
+async fn tell_as_it_grows(
+    site: &Site,
+    run: &str,
+    mut follower: Follower,
+    clean: Arc<Clean>,
+    mut client: Sender<Bytes>,
+) {
+    loop {
+        // Checked before reading: what was written before the check is read below.
+        let lives = is_live(site, run);
+        let clean = clean.clone();
+        let read = tokio::task::spawn_blocking(move || {
+            let piece = follower.next(&clean, !lives);
+            (follower, piece)
+        });
+        let Ok((still, Ok(piece))) = read.await else { return };
+        follower = still;
+        if !piece.is_empty() {
+            if client.send_data(Bytes::from(piece)).await.is_err() {
+                return;
+            }
+        } else if lives {
+            tokio::time::sleep(LOOK).await;
+        } else {
+            return;
         }
     }
 }
 
 fn is_live(site: &Site, run: &str) -> bool {
     site.handle.snapshot().jobs.iter().any(|job| job.run.as_ref().is_some_and(|live| live.id == run))
-}
-
-/// Reads whole lines, beginning at offset `from`. Starts reading at the beginning of the line that contains `from`, so that secrets in it
-/// are recognised. Returns nothing at the end, and while a line is not complete.
-fn read_piece(path: &std::path::Path, from: u64, until: Option<u64>, clean: &Clean) -> io::Result<Vec<u8>> {
-    let mut file = open(path)?;
-    let length = file.metadata()?.len();
-    let end = until.unwrap_or(length).min(length);
-    if from >= end {
-        return Ok(Vec::new());
-    }
-    let start = line_start(&mut file, from)?;
-    file.seek(SeekFrom::Start(start))?;
-    let mut reader = BufReader::new(file);
-    let mut lines = Vec::new();
-    while lines.len() < PIECE || start + lines.len() as u64 <= from {
-        let before = lines.len();
-        (&mut reader).take(LONGEST_LINE).read_until(b'\n', &mut lines)?;
-        let whole = lines.ends_with(b"\n") || lines.len() - before >= LONGEST_LINE as usize;
-        if !whole && until.is_none() {
-            // The end of this line is still being written.
-            lines.truncate(before);
-        }
-        if !whole || lines.len() == before {
-            break;
-        }
-    }
-    let mut masked = clean.masked(&lines);
-    let after = usize::try_from(end.saturating_sub(start)).unwrap_or(usize::MAX);
-    if until.is_some() {
-        masked.truncate(after);
-    }
-    Ok(masked.split_off(usize::try_from(from - start).unwrap_or(usize::MAX).min(masked.len())))
-}
-
-/// Returns the offset at which the line that contains this byte begins.
-fn line_start(file: &mut File, at: u64) -> io::Result<u64> {
-    let mut end = at;
-    while end > 0 && at - end < LONGEST_LINE {
-        let begin = end.saturating_sub(STEP);
-        let mut step = vec![0; usize::try_from(end - begin).unwrap_or(0)];
-        file.seek(SeekFrom::Start(begin))?;
-        file.read_exact(&mut step)?;
-        if let Some(newline) = step.iter().rposition(|byte| *byte == b'\n') {
-            return Ok(begin + newline as u64 + 1);
-        }
-        end = begin;
-    }
-    Ok(end)
 }
 
 /// Returns the path of a run's transcript. Only a complete run id is accepted, which cannot be a path.
@@ -175,10 +143,6 @@ fn record_of(site: &Site, run: &str) -> Result<PathBuf, ApiError> {
 fn no_such_run(run: &str) -> ApiError {
     let run: String = run.chars().take(40).collect();
     ApiError::new(StatusCode::NOT_FOUND, "run_not_found", format!("run `{run}` has no record"))
-}
-
-fn open(path: &std::path::Path) -> io::Result<File> {
-    File::options().read(true).custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits()).open(path)
 }
 
 /// Returns the length of a transcript. If it still grows, only whole lines count.
@@ -301,6 +265,7 @@ mod tests {
 
     use secrecy::SecretString;
 
+    use super::super::follow::PIECE;
     use super::*;
     use crate::launcher::environment::Secrets;
 
@@ -331,14 +296,14 @@ mod tests {
         assert!(whole.len() == text.len() && !String::from_utf8_lossy(&whole).contains("ghp_"));
         let (mut at, mut read) = (0, Vec::new());
         while at < text.len() as u64 {
-            let piece = read_piece(&path, at, None, &clean).unwrap();
+            let piece = read_piece(&mut open(&path).unwrap(), at, Until::LastLine, &clean).unwrap();
             at += piece.len() as u64;
             read.extend(piece);
         }
         assert!(read == whole);
         for from in 0..line.len() as u64 {
             for to in [from + 1, from + 5, from + 40, from + 2 * line.len() as u64] {
-                let told = read_piece(&path, from, Some(to), &clean).unwrap();
+                let told = read_piece(&mut open(&path).unwrap(), from, Until::Offset(to), &clean).unwrap();
                 assert!(told == whole[from as usize..to as usize], "{from}-{to}: {}", String::from_utf8_lossy(&told));
             }
         }
@@ -353,7 +318,7 @@ mod tests {
         let clean = Clean::default();
         let (mut at, mut read) = (0, Vec::new());
         loop {
-            let piece = read_piece(&path, at, None, &clean).unwrap();
+            let piece = read_piece(&mut open(&path).unwrap(), at, Until::LastLine, &clean).unwrap();
             if piece.is_empty() {
                 break;
             }
@@ -361,10 +326,12 @@ mod tests {
             read.extend(piece);
         }
         assert!(read == text.as_bytes(), "what is not whole yet is left for later");
-        assert_eq!(read_piece(&path, 3, Some(30), &clean).unwrap(), &text.as_bytes()[3..30]);
+        let mut file = open(&path).unwrap();
+        assert_eq!(read_piece(&mut file, 3, Until::Offset(30), &clean).unwrap(), &text.as_bytes()[3..30]);
         assert_eq!(length_of(&path, true), Some(text.len() as u64));
         let end = text.len() as u64 + 11;
         assert_eq!(length_of(&path, false), Some(end));
-        assert_eq!(read_piece(&path, end - 4, Some(end), &clean).unwrap(), b"line");
+        assert_eq!(read_piece(&mut file, end - 4, Until::Offset(end), &clean).unwrap(), b"line");
+        assert_eq!(read_piece(&mut file, at, Until::End, &clean).unwrap(), b"half a line");
     }
 }

@@ -9,6 +9,7 @@ mod clean;
 mod commands;
 mod error;
 mod events;
+mod follow;
 mod guard;
 mod listen;
 mod logs;

@@ -17,7 +17,7 @@ use super::error::{ApiError, nothing_here, wrong_method};
 use super::events::events;
 use super::shapes::{self, time};
 use super::{Site, commands, guard, logs, metrics, openapi, page, webhooks, workspaces};
-use crate::runtime::{Command, now};
+use crate::runtime::now;
 
 /// How many lines of the story the field `recent_events` repeats. Symphony's specification has that field.
 const RECENT_EVENTS: usize = 20;
@@ -123,7 +123,7 @@ async fn ticket(State(site): State<Arc<Site>>, Path(key): Path<String>) -> Resul
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RefreshAnswer {
     pub queued: bool,
-    /// Whether the request was merged with another one that came at the same time.
+    /// Whether the poll of an earlier request, which had not begun yet, answers this one, too.
     pub coalesced: bool,
     pub requested_at: String,
     pub operations: Vec<&'static str>,
@@ -132,7 +132,7 @@ pub struct RefreshAnswer {
 /// Makes the poller read the board now. The request has no body; a body is not read.
 async fn refresh(State(site): State<Arc<Site>>, _: Request) -> Result<Response, ApiError> {
     let requested_at = time(now());
-    site.handle.command(Command::Poll, "api").await.map_err(ApiError::unavailable)?;
-    let answer = RefreshAnswer { queued: true, coalesced: false, requested_at, operations: vec!["poll", "reconcile"] };
+    let coalesced = site.handle.refresh("api").await.map_err(ApiError::unavailable)?;
+    let answer = RefreshAnswer { queued: true, coalesced, requested_at, operations: vec!["poll", "reconcile"] };
     json(StatusCode::ACCEPTED, &answer)
 }

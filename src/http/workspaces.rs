@@ -72,9 +72,9 @@ impl Site {
         let Some(head) = &job.head else {
             return Err(ApiError::conflict(format!("{} has no commit to look at yet", job.key)));
         };
-        let base = match &job.merged_commit {
-            // The base contains a merged head already, so the head is compared with the commit before the merge.
-            Some(merged) => format!("{merged}^"),
+        let base = match job.merged_onto() {
+            // The base contains a merged head already, so the head is compared with what it was merged onto.
+            Some(base) => base,
             None => {
                 let base = workspaces.base_commit(&self.records.base_branch).await;
                 base.map_err(|error| failed("the base branch cannot be read", &error))?.to_string()

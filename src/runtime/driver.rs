@@ -164,6 +164,7 @@ impl Driver {
             served_at: Arc::default(),
             meters,
             deliveries,
+            refresh_waits: Arc::default(),
         };
         let driver = Self {
             state: parts.state,

@@ -1,6 +1,7 @@
 //! How the rest of the program reaches a running driver: messages go in, published snapshots come out.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use tokio::sync::{broadcast, mpsc, oneshot};
@@ -117,6 +118,8 @@ pub struct Handle {
     pub meters: Arc<Meters>,
     /// Whether webhooks keep the runner informed.
     pub deliveries: Arc<Deliveries>,
+    /// Whether a poll was requested through [`Handle::refresh`] that has not begun yet.
+    pub refresh_waits: Arc<AtomicBool>,
 }
 
 impl Handle {
@@ -127,6 +130,13 @@ impl Handle {
     /// Tells the driver what may have changed. The driver has it looked at as soon as possible.
     pub async fn hint(&self, hints: Vec<Hint>) {
         let _ = self.inbox.send(Message::Hinted(hints)).await;
+    }
+
+    /// Has the board polled now. Returns whether that poll was already requested and has not begun, so that it answers this request, too.
+    pub async fn refresh(&self, by: impl Into<String>) -> Result<bool, String> {
+        let waits = self.refresh_waits.swap(true, Ordering::SeqCst);
+        self.command(Command::Poll, by).await?;
+        Ok(waits)
     }
 
     /// Sends a command and waits for the reply, which comes after the engine has taken the command in.

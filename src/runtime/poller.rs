@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
@@ -36,6 +36,8 @@ pub struct PollerParts {
     pub inbox: mpsc::Sender<Message>,
     /// While webhook deliveries arrive, the board is polled less often.
     pub deliveries: Arc<Deliveries>,
+    /// Whether a refresh waits for the next poll to begin.
+    pub refresh_waits: Arc<AtomicBool>,
     /// What the engine has taken in so far.
     pub moment: Arc<AtomicU64>,
     /// The board mark that the driver was last told of, by this process or by the one before.
@@ -87,6 +89,7 @@ pub async fn poll(mut parts: PollerParts) {
             sleep_until(last + BREATH).await;
         }
         // Polls that were requested during the breath are covered by this one.
+        parts.refresh_waits.store(false, Ordering::SeqCst);
         while parts.wanted.try_recv().is_ok() {}
         while take_hint(&mut changes).is_some() {}
         let plan = parts.plan.borrow_and_update().clone();

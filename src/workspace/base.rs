@@ -119,9 +119,13 @@ struct Fetch {
 }
 
 impl Fetcher {
-    /// Fetches the base and `branch` from the forge with the runner's credential. Returns what went wrong, or `None`.
+    /// Fetches the base and `branch` from the forge with the runner's credential. If somebody deleted the branch there, what was fetched of
+    /// it before is forgotten. Returns what went wrong, or `None`.
     pub async fn fetch_from_forge(&self, remote: &Remote, upstream: &Upstream, branch: &str) -> Option<String> {
-        let fetched = remote.fetch(&[&upstream.branch, branch]).await;
+        let fetched = remote.fetch(&[&upstream.branch, branch]).await.and_then(|heads| {
+            let is_there = branch == upstream.branch || heads.iter().any(|(found, _)| found == branch);
+            if is_there { Ok(()) } else { remote.forget_head(branch) }
+        });
         fetched.err().map(|error| format!("`{}` could not be fetched from {}: {error}", upstream.branch, remote.url()))
     }
 
@@ -154,6 +158,7 @@ async fn run_fetch(git: &Git, place: &RepoPlace, remote: &str, refspecs: &[Strin
     let fixed = [
         "fetch",
         "--quiet",
+        "--prune",
         "--no-tags",
         "--no-write-fetch-head",
         "--no-recurse-submodules",

@@ -5,8 +5,9 @@ use std::path::Path;
 use git2::{Repository, RepositoryInitOptions};
 
 use super::error::WorkspaceError;
+use super::remote::{Deletion, RemoteError};
 use super::repo::{self, RepoPlace};
-use super::{Shared, Workspaces, commit_id, oid};
+use super::{Shared, Workspaces, commit_at, commit_id, oid};
 use crate::domain::ids::CommitId;
 use crate::domain::permit::Permit;
 
@@ -93,11 +94,29 @@ impl Workspaces {
 
     /// Deletes a branch that is still at `head`. Its commits stay reachable under the returned ref name.
     pub async fn set_aside(&self, permit: &Permit, branch: &str, head: &CommitId) -> Result<String, WorkspaceError> {
-        let (name, at) = (format!("{UNDONE_REFS}{}", super::path::sanitise(branch)), head.clone());
-        let kept = name.clone();
-        self.blocking("keeping the branch's commits", move |shared| keep(shared, &name, &at)).await?;
+        let kept = self.keep_undone(branch, head).await?;
         self.delete_branch(permit, branch, head).await?;
         Ok(kept)
+    }
+
+    /// Deletes the branch on the forge. Its commits stay reachable under the returned ref name. `None` if the forge does not have the
+    /// branch, or if merges happen in this repository.
+    pub async fn set_aside_on_forge(&self, _permit: &Permit, branch: &str) -> Result<Option<String>, WorkspaceError> {
+        let Some(remote) = &self.shared.config.remote else { return Ok(None) };
+        let Some((_, head)) = remote.fetch(&[branch]).await?.into_iter().next() else {
+            remote.forget_head(branch)?;
+            return Ok(None);
+        };
+        let kept = self.keep_undone(branch, &head).await?;
+        match remote.delete(branch, &head).await? {
+            Deletion::Gone => Ok(Some(kept)),
+            Deletion::Elsewhere(_) => Err(RemoteError::Moved.into()),
+        }
+    }
+
+    async fn keep_undone(&self, branch: &str, head: &CommitId) -> Result<String, WorkspaceError> {
+        let (branch, head) = (branch.to_owned(), head.clone());
+        self.blocking("keeping the branch's commits", move |shared| keep(shared, &branch, &head)).await
     }
 
     /// Fetches `base` from the forge. Does nothing if the base is a branch of this repository.
@@ -121,10 +140,19 @@ impl Workspaces {
     }
 }
 
-fn keep(shared: &Shared, name: &str, head: &CommitId) -> Result<(), WorkspaceError> {
+/// Makes the ref that keeps the commits of an abandoned branch, and returns its name.
+fn keep(shared: &Shared, branch: &str, head: &CommitId) -> Result<String, WorkspaceError> {
     let failed = |source| WorkspaceError::libgit("keep the branch's commits", &shared.place.git_dir, source);
     let repo = shared.place.open()?;
-    repo.reference(name, oid(head).map_err(failed)?, true, "dirigent: undone").map(|_| ()).map_err(failed)
+    let at = oid(head).map_err(failed)?;
+    let name = format!("{UNDONE_REFS}{}", super::path::sanitise(branch));
+    // The branch may have been abandoned before, and those commits stay reachable, too.
+    let name = match commit_at(&repo, &name) {
+        Some(kept) if kept != at => format!("{name}-{}", head.short()),
+        _ => name,
+    };
+    repo.reference(&name, at, true, "dirigent: undone").map_err(failed)?;
+    Ok(name)
 }
 
 fn revert(shared: &Shared, merged: &CommitId, base: &str, branch: &str) -> Result<CommitId, WorkspaceError> {
@@ -150,11 +178,11 @@ fn revert(shared: &Shared, merged: &CommitId, base: &str, branch: &str) -> Resul
         ))));
     }
     let tree = index.write_tree_to(&repo).and_then(|id| repo.find_tree(id)).map_err(failed)?;
-    let author = repo::signature(&repo).map_err(failed)?;
     let subject = String::from_utf8_lossy(undone.summary_bytes().unwrap_or_default()).into_owned();
     let message = format!("Revert \"{subject}\"\n\nThis takes commit {merged} back.\n");
     let name = repo::branch_ref(branch)?;
-    let commit = repo.commit(Some(&name), &author, &author, &message, &tree, &[&tip]).map_err(failed)?;
+    let commit = shared.config.commits.write(&repo, None, &message, &tree, &[&tip]).map_err(failed)?;
+    repo.reference(&name, commit, false, "dirigent: take a merge back").map_err(failed)?;
     Ok(commit_id(commit))
 }
 

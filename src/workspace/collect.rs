@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::error::WorkspaceError;
 use super::record::{self, WorktreeRecord};
-use super::{Shared, Workspaces, Worktree, prepare, remove};
+use super::{Shared, Workspaces, Worktree, detached, prepare, remove, scratch};
 use crate::domain::ids::RunId;
 use crate::domain::run::Salvage;
 use crate::domain::time::Timestamp;
@@ -16,6 +16,8 @@ use crate::domain::time::Timestamp;
 pub struct Listed {
     pub worktree: Worktree,
     pub made_at: Timestamp,
+    /// The id of the process that made it. `None` if an earlier version made it, which did not record it.
+    pub made_by: Option<u32>,
     /// Whether the directory exists. It does not after a crash while it was made or removed.
     pub exists: bool,
 }
@@ -80,6 +82,7 @@ fn listed(shared: &Shared, name: &str, record: WorktreeRecord) -> Listed {
             warning: None,
         },
         made_at: record.made_at,
+        made_by: record.made_by,
         exists,
     }
 }
@@ -93,6 +96,9 @@ fn gc(shared: &Shared, max_age: Duration, dry_run: bool, live_runs: &BTreeSet<Ru
             let worktree = &listed.worktree;
             let action = if live_runs.contains(&worktree.run) {
                 GcAction::Kept { because: "its run is alive".to_owned() }
+            } else if is_looked_at(listed) {
+                let because = "a gate or a review may be at work in it: the process that made it is alive";
+                GcAction::Kept { because: because.to_owned() }
             } else if now.since(listed.made_at) < max_age {
                 GcAction::Kept { because: "it is not old enough".to_owned() }
             } else if dry_run {
@@ -109,6 +115,12 @@ fn gc(shared: &Shared, max_age: Duration, dry_run: bool, live_runs: &BTreeSet<Ru
     let known: BTreeSet<_> = known.into_iter().map(|listed| listed.worktree.path).collect();
     items.extend(strangers(shared, &known));
     items
+}
+
+/// Whether a tree is a mere look at a commit whose maker is alive. A gate's run is in no ledger, and the maker removes the tree after the gate.
+fn is_looked_at(listed: &Listed) -> bool {
+    let maker = listed.made_by.and_then(|pid| i32::try_from(pid).ok());
+    detached::is_look(&listed.worktree.path) && maker.is_some_and(scratch::is_alive)
 }
 
 /// Lists directories under the root that have no record. They are never removed.

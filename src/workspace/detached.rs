@@ -37,7 +37,7 @@ impl Workspaces {
     pub async fn discard_detached(&self, worktree: &Worktree) -> Result<(), WorkspaceError> {
         let path = worktree.path.clone();
         self.blocking("removing a look at a commit", move |shared| {
-            if !prepare::name_of(&path).starts_with(PREFIX) {
+            if !is_look(&path) {
                 let because = "it is not a mere look at a commit".to_owned();
                 return Err(WorkspaceError::Outside { path, root: shared.root.clone(), because });
             }
@@ -48,15 +48,19 @@ impl Workspaces {
 
     /// Whether a worktree is one of these.
     pub fn is_detached(&self, worktree: &Worktree) -> bool {
-        prepare::name_of(&worktree.path).starts_with(PREFIX)
+        is_look(&worktree.path)
     }
 
     /// Lists such worktrees, including those that an earlier life of the runner left.
     pub async fn detached(&self) -> Result<Vec<Worktree>, WorkspaceError> {
         let all = self.list().await?;
-        let is_look = |path: &Path| prepare::name_of(path).starts_with(PREFIX);
         Ok(all.into_iter().map(|listed| listed.worktree).filter(|worktree| is_look(&worktree.path)).collect())
     }
+}
+
+/// Whether this is the path of such a worktree.
+pub fn is_look(path: &Path) -> bool {
+    prepare::name_of(path).starts_with(PREFIX)
 }
 
 fn make(
@@ -88,6 +92,7 @@ fn make(
         base: commit_name.clone(),
         head_before: commit_name,
         made_at: prepare::now(),
+        made_by: Some(std::process::id()),
     };
     let _admin = shared.admin.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     prepare::make_room(&shared.root, &target)?;

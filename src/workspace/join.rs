@@ -3,6 +3,7 @@
 
 use git2::{Oid, Repository};
 
+use super::commits::Commits;
 use super::error::WorkspaceError;
 use super::repo::{self, RepoPlace};
 use super::restore::conflicting_files;
@@ -25,26 +26,34 @@ pub enum Joined {
     Conflict { files: Vec<String>, kept: String },
 }
 
-/// Joins `ours`, the local branch's commit, and `theirs`, which was pushed elsewhere. Both must be in the repository. Repeatable.
-pub fn join(place: &RepoPlace, branch: &str, ours: &CommitId, theirs: &CommitId) -> Result<Joined, WorkspaceError> {
-    join_from(place, branch, ours, theirs, ours)
+/// Joins `ours`, the local branch's commit, and `theirs`, which was pushed elsewhere. Both must be in the repository. Repeatable. Must be
+/// called from a blocking thread of the runtime, because `commits` may have to sign.
+pub fn join(
+    place: &RepoPlace,
+    commits: &Commits,
+    branch: &str,
+    ours: &CommitId,
+    theirs: &CommitId,
+) -> Result<Joined, WorkspaceError> {
+    join_from(place, commits, branch, [ours, theirs], ours)
 }
 
 /// Like [`join`], for the case that the local branch itself was moved from `ours` to `theirs`.
 pub fn join_moved(
     place: &RepoPlace,
+    commits: &Commits,
     branch: &str,
     ours: &CommitId,
     theirs: &CommitId,
 ) -> Result<Joined, WorkspaceError> {
-    join_from(place, branch, ours, theirs, theirs)
+    join_from(place, commits, branch, [ours, theirs], theirs)
 }
 
 fn join_from(
     place: &RepoPlace,
+    commits: &Commits,
     branch: &str,
-    ours: &CommitId,
-    theirs: &CommitId,
+    [ours, theirs]: [&CommitId; 2],
     from: &CommitId,
 ) -> Result<Joined, WorkspaceError> {
     let failed = |source| WorkspaceError::libgit("join two sides of a branch", &place.git_dir, source);
@@ -77,9 +86,8 @@ fn join_from(
         return Ok(Joined::Conflict { files, kept });
     }
     let tree = merged.write_tree_to(&repo).and_then(|tree| repo.find_tree(tree)).map_err(failed)?;
-    let who = repo::signature(&repo).map_err(failed)?;
     let message = format!("Merge what was pushed to {branch} meanwhile\n");
-    let both = repo.commit(None, &who, &who, &message, &tree, &[&mine, &other]).map_err(failed)?;
+    let both = commits.write(&repo, None, &message, &tree, &[&mine, &other]).map_err(failed)?;
     follow(both)?;
     Ok(Joined::Both(commit_id(both)))
 }

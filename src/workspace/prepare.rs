@@ -142,6 +142,7 @@ fn make(shared: &Shared, order: Order) -> Result<Made, WorkspaceError> {
         base: commit_id(base),
         head_before: commit_id(head),
         made_at: now(),
+        made_by: Some(std::process::id()),
     };
     let made = Made {
         worktree: Worktree {

@@ -24,6 +24,9 @@ pub struct WorktreeRecord {
     pub base: CommitId,
     pub head_before: CommitId,
     pub made_at: Timestamp,
+    /// The id of the process that made it.
+    #[serde(default)]
+    pub made_by: Option<u32>,
 }
 
 fn place(root: &Path, name: &str) -> PathBuf {

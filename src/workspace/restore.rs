@@ -110,7 +110,7 @@ fn restore(shared: &Shared, run: &RunId, to: &RestoreTo) -> Result<CommitId, Wor
     let failed = |source| WorkspaceError::libgit("restore the salvage", &shared.place.git_dir, source);
     let repo = shared.place.open()?;
     let salvage = repo.find_commit(find(&repo, run)?).map_err(failed)?;
-    let who = repo::signature(&repo).map_err(failed)?;
+    let commits = &shared.config.commits;
     let message = format!("Restore salvaged work of run {run}\n");
     match to {
         RestoreTo::NewBranch(branch) => {
@@ -122,7 +122,7 @@ fn restore(shared: &Shared, run: &RunId, to: &RestoreTo) -> Result<CommitId, Wor
             let parent = salvage.parent(0).ok();
             let tree = salvage.tree().map_err(failed)?;
             let parents: Vec<&git2::Commit<'_>> = parent.iter().collect();
-            let commit = repo.commit(None, &who, &who, &message, &tree, &parents).map_err(failed)?;
+            let commit = commits.write(&repo, None, &message, &tree, &parents).map_err(failed)?;
             repo.reference(&name, commit, false, "dirigent: restore").map_err(failed)?;
             Ok(commit_id(commit))
         }
@@ -146,7 +146,7 @@ fn restore(shared: &Shared, run: &RunId, to: &RestoreTo) -> Result<CommitId, Wor
             }
             let tree = index.write_tree_to(&repo).map_err(failed)?;
             let tree = repo.find_tree(tree).map_err(failed)?;
-            let commit = repo.commit(None, &who, &who, &message, &tree, &[&head]).map_err(failed)?;
+            let commit = commits.write(&repo, None, &message, &tree, &[&head]).map_err(failed)?;
             repo.reference_matching(&name, commit, true, head.id(), "dirigent: restore").map_err(failed)?;
             Ok(commit_id(commit))
         }

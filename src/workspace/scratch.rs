@@ -28,11 +28,16 @@ pub fn sweep(root: &Path) {
     for entry in std::fs::read_dir(root.join(SCRATCH)).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let maker = name.to_string_lossy().split('-').next().and_then(|pid| pid.parse().ok());
-        let gone = maker.is_none_or(|pid| kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH));
+        let gone = maker.is_none_or(|pid| !is_alive(pid));
         // The process id may have been reused, so age counts, too.
         let age = entry.metadata().and_then(|found| found.modified()).ok().and_then(|at| at.elapsed().ok());
         if gone || age.is_some_and(|age| age > A_DAY) {
             let _ = remove_tree(&entry.path());
         }
     }
+}
+
+/// Whether a process with this id exists.
+pub fn is_alive(pid: i32) -> bool {
+    kill(Pid::from_raw(pid), None) != Err(Errno::ESRCH)
 }

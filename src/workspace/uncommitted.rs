@@ -1,6 +1,7 @@
 //! Finds what is not committed in a tree, and stores it as a git tree object. It works on a copy of the index in a scratch directory, runs
 //! no hooks and only the user's own filters, and leaves the tree's own index untouched.
 
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -81,9 +82,12 @@ impl<'a> Look<'a> {
         };
         let sparse = git_dir.join("info/sparse-checkout").exists()
             || repo.config().and_then(|config| config.get_bool("core.sparseCheckout")).unwrap_or(false);
-        let hidden: Vec<IndexEntry> = index.iter().filter(|entry| entry.flags & ASSUME_UNCHANGED != 0).collect();
+        let hidden: Vec<IndexEntry> = index.iter().filter(|entry| is_hidden(tree_dir, entry)).collect();
         for mut entry in hidden {
             entry.flags &= !ASSUME_UNCHANGED;
+            if is_in_tree(tree_dir, &entry) {
+                entry.flags_extended &= !SKIP_WORKTREE;
+            }
             index.add(&entry).map_err(failed)?;
         }
         repo.set_index(&mut index).map_err(failed)?;
@@ -272,6 +276,16 @@ impl<'a> Look<'a> {
             }
         }
     }
+}
+
+/// Whether git was told not to look at a file, although it is there: with `update-index --assume-unchanged` or `--skip-worktree`. In a
+/// sparse checkout the second mark means that the file is not there, which is no change.
+pub fn is_hidden(tree_dir: &Path, entry: &IndexEntry) -> bool {
+    entry.flags & ASSUME_UNCHANGED != 0 || (entry.flags_extended & SKIP_WORKTREE != 0 && is_in_tree(tree_dir, entry))
+}
+
+fn is_in_tree(tree_dir: &Path, entry: &IndexEntry) -> bool {
+    tree_dir.join(OsStr::from_bytes(&entry.path)).symlink_metadata().is_ok()
 }
 
 /// The index that matches a stored tree. Its file is deleted when this is dropped.

@@ -3,9 +3,12 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
-use git2::{Oid, Repository, StatusOptions};
+use git2::{ErrorCode, Oid, Repository, StatusOptions};
+
+use super::uncommitted::is_hidden;
 
 /// How many levels deep repositories are looked for. A deeper tree is kept, because it was not looked at.
 const DEEPEST: usize = 32;
@@ -34,23 +37,41 @@ fn look(dir: &Path, pushed: &[Oid], depth: usize) -> Option<Unsaved> {
         return Some(Unsaved::plain(format!("{} is too deep to be looked at", dir.display())));
     }
     let dot_git = dir.join(".git");
-    if dot_git.symlink_metadata().is_ok() {
-        match in_repository(dir, &dot_git, pushed) {
-            Ok(None) => {}
-            Ok(found) => return found,
-            Err(error) => {
-                return Some(Unsaved::plain(format!("git cannot read {}: {}", dir.display(), error.message())));
-            }
+    let found = if dot_git.symlink_metadata().is_ok() {
+        in_repository(dir, &dot_git, pushed)
+    } else if is_bare(dir) {
+        Repository::open_bare(dir).and_then(|repo| not_pushed(&repo, dir, pushed))
+    } else {
+        Ok(None)
+    };
+    match found {
+        Ok(None) => {}
+        Ok(found) => return found,
+        Err(error) => {
+            return Some(Unsaved::plain(format!("git cannot read {}: {}", dir.display(), error.message())));
         }
     }
-    let entries = match fs::read_dir(dir) {
-        Ok(entries) => entries,
-        Err(error) => return Some(Unsaved::plain(format!("{} cannot be read: {error}", dir.display()))),
-    };
-    entries
-        .flatten()
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()) && entry.file_name() != ".git")
-        .find_map(|entry| look(&entry.path(), pushed, depth - 1))
+    match directories(dir) {
+        Ok(inner) => inner.iter().find_map(|inner| look(inner, pushed, depth - 1)),
+        Err(error) => Some(Unsaved::plain(format!("{} cannot be read: {error}", dir.display()))),
+    }
+}
+
+/// Whether a directory is a repository without a work tree. Git itself tells by these names, too.
+fn is_bare(dir: &Path) -> bool {
+    ["HEAD", "objects", "refs"].iter().all(|name| dir.join(name).symlink_metadata().is_ok())
+}
+
+/// Lists the directories in `dir`, except `.git`.
+fn directories(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() && entry.file_name() != ".git" {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
 }
 
 fn in_repository(dir: &Path, dot_git: &Path, pushed: &[Oid]) -> Result<Option<Unsaved>, git2::Error> {
@@ -63,20 +84,35 @@ fn in_repository(dir: &Path, dot_git: &Path, pushed: &[Oid]) -> Result<Option<Un
         let path = String::from_utf8_lossy(entry.path_bytes()).into_owned();
         return Ok(Some(Unsaved::plain(format!("{} has uncommitted work ({path})", dir.display()))));
     }
-    let mut known: Vec<Oid> = tips(&repo, "refs/remotes/*")?.into_iter().map(|(_, tip)| tip).collect();
+    if let Some(entry) = repo.index()?.iter().find(|entry| is_hidden(dir, entry)) {
+        let path = String::from_utf8_lossy(&entry.path).into_owned();
+        let because = format!("git was told not to look at {path} in {}, which may be changed", dir.display());
+        return Ok(Some(Unsaved::plain(because)));
+    }
+    not_pushed(&repo, dir, pushed)
+}
+
+/// Returns the first branch with commits that no remote is known to have.
+fn not_pushed(repo: &Repository, dir: &Path, pushed: &[Oid]) -> Result<Option<Unsaved>, git2::Error> {
+    // What a remote's branch is at may be unknown: then its commits do not count as pushed.
+    let mut known: Vec<Oid> = tips(repo, "refs/remotes/*")?.into_iter().filter_map(|(_, tip)| tip.ok()).collect();
     known.extend(pushed.iter().copied().filter(|commit| repo.find_commit(*commit).is_ok()));
-    let mut own = tips(&repo, "refs/heads/*")?;
-    own.extend(tips(&repo, "refs/stash")?);
-    own.extend(repo.head().ok().and_then(|head| head.target()).map(|head| ("HEAD".to_owned(), head)));
+    let own = tips(repo, "refs/heads/*")?.into_iter().chain(tips(repo, "refs/stash")?);
+    let mut own: Vec<(String, Oid)> = own.map(|(name, tip)| Ok((name, tip?))).collect::<Result<_, git2::Error>>()?;
+    match repo.head() {
+        Ok(head) => own.extend(head.target().map(|head| ("HEAD".to_owned(), head))),
+        Err(error) if matches!(error.code(), ErrorCode::UnbornBranch | ErrorCode::NotFound) => {}
+        Err(error) => return Err(error),
+    }
     if own.iter().all(|(_, tip)| known.contains(tip)) {
         return Ok(None);
     }
-    let saved = history(&repo, &known);
+    let saved = history(repo, &known);
     for (name, tip) in own {
         if !saved.contains(&tip) {
             let name = name.strip_prefix("refs/heads/").unwrap_or(&name);
             let because = format!("{} has commits on `{name}` that are not pushed", dir.display());
-            return Ok(Some(Unsaved { because, remotes: remotes(&repo) }));
+            return Ok(Some(Unsaved { because, remotes: remotes(repo) }));
         }
     }
     Ok(None)
@@ -103,9 +139,16 @@ fn remotes(repo: &Repository) -> Vec<String> {
     names.filter_map(|name| repo.find_remote(name).ok()?.url().ok().map(str::to_owned)).collect()
 }
 
-fn tips(repo: &Repository, glob: &str) -> Result<Vec<(String, Oid)>, git2::Error> {
-    let found = repo.references_glob(glob)?.flatten();
-    Ok(found
-        .filter_map(|reference| Some((reference.name().ok()?.to_owned(), reference.peel_to_commit().ok()?.id())))
-        .collect())
+/// The name of a ref, and its commit or why that cannot be read.
+type Tip = (String, Result<Oid, git2::Error>);
+
+/// Returns these refs, each with its commit or why that cannot be read.
+fn tips(repo: &Repository, glob: &str) -> Result<Vec<Tip>, git2::Error> {
+    let mut found = Vec::new();
+    for reference in repo.references_glob(glob)? {
+        let reference = reference?;
+        let name = String::from_utf8_lossy(reference.name_bytes()).into_owned();
+        found.push((name, reference.peel_to_commit().map(|commit| commit.id())));
+    }
+    Ok(found)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 
-use super::deeds::checks::NewStatus;
+use super::deeds::checks::{NewJob, NewStatus, WORKFLOW};
 use super::deeds::landing::Request;
 use super::deeds::pulls::NewPull;
 use super::deeds::{self, reviews::Line};
@@ -331,7 +331,14 @@ impl Hub {
 impl Hub {
     /// A job of Actions on a commit: running (`None`) or with its conclusion and log.
     pub fn set_job(&self, sha: &str, name: &str, conclusion: Option<&str>, log: &str) -> u64 {
-        self.change(|world| deeds::checks::set_job(world, HOME, sha, name, conclusion, log))
+        let new = NewJob { workflow: WORKFLOW, name, conclusion, log };
+        self.change(|world| deeds::checks::set_job(world, HOME, sha, &new))
+    }
+
+    /// A job of another workflow than the usual one.
+    pub fn set_job_of(&self, workflow: &str, sha: &str, name: &str, conclusion: Option<&str>) -> u64 {
+        let new = NewJob { workflow, name, conclusion, log: "" };
+        self.change(|world| deeds::checks::set_job(world, HOME, sha, &new))
     }
 
     /// A check run of another App.

@@ -5,6 +5,7 @@ use std::sync::{MutexGuard, PoisonError};
 
 use http::Method;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::Inner;
@@ -59,7 +60,6 @@ struct Output {
 
 #[derive(Deserialize)]
 struct Combined {
-    #[serde(default)]
     statuses: Vec<Status>,
 }
 
@@ -73,18 +73,23 @@ struct Status {
 
 #[derive(Deserialize)]
 struct Runs {
-    #[serde(default)]
     workflow_runs: Vec<Run>,
 }
 
+/// A run of a workflow of Actions.
 #[derive(Deserialize)]
 struct Run {
     id: u64,
+    workflow_id: u64,
+    event: String,
+    name: Option<String>,
+    status: Option<String>,
+    conclusion: Option<String>,
+    html_url: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct Jobs {
-    #[serde(default)]
     jobs: Vec<Job>,
 }
 
@@ -139,13 +144,14 @@ fn word_status(state: &str) -> CheckStatus {
     }
 }
 
-/// Keeps the last check of each name. The GraphQL API shows only the newest run of each App; the REST API shows all, oldest first here.
-fn newest(checks: Vec<Check>) -> Vec<Check> {
-    let mut found: Vec<Check> = Vec::new();
-    for check in checks {
-        match found.iter_mut().find(|known| known.name == check.name) {
-            Some(known) => *known = check,
-            None => found.push(check),
+/// Keeps the newest run of each workflow and event. Jobs of different workflows may have the same name, and each of them counts.
+fn newest(runs: Vec<Run>) -> Vec<Run> {
+    let mut found: Vec<Run> = Vec::new();
+    for run in runs {
+        match found.iter_mut().find(|known| known.workflow_id == run.workflow_id && known.event == run.event) {
+            Some(known) if known.id < run.id => *known = run,
+            Some(_) => {}
+            None => found.push(run),
         }
     }
     found
@@ -154,10 +160,8 @@ fn newest(checks: Vec<Check>) -> Vec<Check> {
 impl Inner {
     /// Reads the checks that a fine-grained token can see: commit statuses and the jobs of Actions. Check runs of other Apps stay unknown.
     pub(super) async fn checks_without_check_runs(&self, head: &CommitId) -> Result<Vec<Check>, GithubError> {
-        let path = self.path(&format!("/commits/{head}/status?per_page=100"));
-        let combined: Combined = self.github.get(Purpose::Look, &path).await?;
-        let mut checks: Vec<Check> = combined
-            .statuses
+        let statuses = self.statuses(Purpose::Look, head).await?;
+        let mut checks: Vec<Check> = statuses
             .into_iter()
             .filter_map(|status| {
                 let Status { context, state, description, target_url } = status;
@@ -166,12 +170,17 @@ impl Inner {
             .map(|(check, _)| check)
             .collect();
         let path = with_query(&self.path("/actions/runs"), &[("head_sha", head.as_str()), ("per_page", "100")]);
-        let runs: Runs = self.github.get(Purpose::Look, &path).await?;
-        let mut jobs = Vec::new();
-        for run in runs.workflow_runs.iter().rev() {
+        let runs = self.listed(Purpose::Look, &path, |page: Runs| page.workflow_runs).await?;
+        for run in newest(runs) {
             let path = self.path(&format!("/actions/runs/{}/jobs?per_page=100", run.id));
-            let found: Jobs = self.github.get(Purpose::Look, &path).await?;
-            jobs.extend(found.jobs.into_iter().map(|job| Check {
+            let jobs = self.listed(Purpose::Look, &path, |page: Jobs| page.jobs).await?;
+            if jobs.is_empty() {
+                // It has not begun, or could not begin.
+                let status = run_status(run.status.as_deref().unwrap_or_default(), run.conclusion.as_deref());
+                let name = run.name.unwrap_or_else(|| format!("workflow {}", run.workflow_id));
+                checks.push(Check { id: format!("{RUN}?{name}"), name, status, url: run.html_url, log_tail: None });
+            }
+            checks.extend(jobs.into_iter().map(|job| Check {
                 id: format!("{RUN}{}", job.id),
                 status: run_status(&job.status, job.conclusion.as_deref()),
                 name: job.name,
@@ -179,8 +188,27 @@ impl Inner {
                 log_tail: None,
             }));
         }
-        checks.extend(newest(jobs));
         Ok(checks)
+    }
+
+    async fn statuses(&self, purpose: Purpose, commit: &CommitId) -> Result<Vec<Status>, GithubError> {
+        let path = self.path(&format!("/commits/{commit}/status?per_page=100"));
+        self.listed(purpose, &path, |page: Combined| page.statuses).await
+    }
+
+    /// Reads all pages of a list whose pages are objects. `items` takes the list out of such an object.
+    async fn listed<P: DeserializeOwned, T>(
+        &self,
+        purpose: Purpose,
+        path: &str,
+        items: impl Fn(P) -> Vec<T> + Send,
+    ) -> Result<Vec<T>, GithubError> {
+        let mut pages = self.github.pages(purpose, path);
+        let mut all = Vec::new();
+        while let Some(page) = pages.next().await? {
+            all.extend(items(page.read::<P>()?));
+        }
+        Ok(all)
     }
 
     /// Returns the name of the failed step and the end of its log. Each log is requested once and then remembered.
@@ -262,12 +290,11 @@ impl Inner {
         const LONGEST: usize = 140;
         let description: String = status.description.chars().take(LONGEST).collect();
         let state = if status.passed { "success" } else { "failure" };
-        let path = self.path(&format!("/commits/{}/status?per_page=100", status.commit));
-        let known: Combined = self.github.get(Purpose::Write, &path).await?;
+        let known = self.statuses(Purpose::Write, &status.commit).await?;
         let same = |one: &Status| {
             one.context == status.name && one.state == state && one.description.as_deref() == Some(description.as_str())
         };
-        if known.statuses.iter().any(same) {
+        if known.iter().any(same) {
             return Ok(());
         }
         let body = json!({ "state": state, "context": status.name, "description": description });

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::Inner;
 use super::documents::{FIND_NODE, MORE_IN_THREAD, REACT, REPLY, RESOLVE, VIEWER};
 use super::errors::about;
-use super::wire::{ByNode, GraphComment, Id, NodeId, Page, PullComment, PullUser};
+use super::wire::{GraphComment, Id, NodeId, PullComment, PullUser};
 use crate::domain::comment::Acknowledgement;
 use crate::domain::ids::{CommentId, PrNumber};
 use crate::forge::markers::mark;
@@ -20,11 +20,6 @@ const LONGEST_TEXT: usize = 65_536;
 #[derive(Deserialize)]
 struct Viewer {
     viewer: PullUser,
-}
-
-#[derive(Deserialize)]
-struct InThread {
-    page: Option<Page<GraphComment>>,
 }
 
 #[derive(Deserialize)]
@@ -117,7 +112,8 @@ impl Inner {
         let sign = mark(key);
         let said = self.whole_thread(thread.as_str()).await.map_err(|error| no_conversation(thread, error))?;
         let ours = |comment: &&GraphComment| {
-            comment.body.contains(&sign) && comment.author.as_ref().is_some_and(|author| author.login == viewer)
+            comment.body.contains(&sign)
+                && comment.author.as_ref().is_some_and(|author| self.is_viewer(author, &viewer))
         };
         if let Some(known) = said.iter().find(ours) {
             return Ok(CommentId::new(known.id.clone()));
@@ -135,19 +131,9 @@ impl Inner {
     }
 
     async fn whole_thread(&self, thread: &str) -> Result<Vec<GraphComment>, GithubError> {
-        let mut all = Vec::new();
-        let mut after: Option<String> = None;
-        loop {
-            let variables = json!({ "id": thread, "after": after });
-            let answer = self.github.query::<ByNode<InThread>>(Purpose::Write, MORE_IN_THREAD, &variables).await?;
-            let page = answer.data.and_then(|data| data.node).and_then(|node| node.page);
-            let page = page.ok_or_else(|| GithubError::NotFound("there is no such conversation".to_owned()))?;
-            all.extend(page.nodes.into_iter().flatten().flatten());
-            match (page.page_info.has_next_page, page.page_info.end_cursor) {
-                (true, Some(cursor)) if after.as_ref() != Some(&cursor) => after = Some(cursor),
-                _ => return Ok(all),
-            }
-        }
+        let first = self.page::<GraphComment>(Purpose::Write, MORE_IN_THREAD, thread, None).await?;
+        let first = first.ok_or_else(|| GithubError::NotFound("there is no such conversation".to_owned()))?;
+        self.whole(Purpose::Write, Some(first), thread, MORE_IN_THREAD).await
     }
 
     pub(super) async fn resolve_thread(&self, thread: &CommentId) -> Result<(), ForgeError> {

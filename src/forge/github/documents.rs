@@ -21,7 +21,7 @@ fragment Look on PullRequest {
   baseRefName baseRefOid
   mergeable mergeStateStatus isInMergeQueue reviewDecision
   mergeCommit { oid }
-  labels(first: 50) { nodes { name } pageInfo { hasNextPage endCursor } }
+  labels(first: 100) { nodes { name } pageInfo { hasNextPage endCursor } }
   reviews(first: 50) { nodes { ...Review } pageInfo { hasNextPage endCursor } }
   reviewThreads(first: 5) { nodes { ...Thread } pageInfo { hasNextPage endCursor } }
   comments(first: 50) { nodes { ...Said } pageInfo { hasNextPage endCursor } }
@@ -46,6 +46,12 @@ fragment Check on StatusCheckRollupContext {
   ... on StatusContext { context state description targetUrl }
 }
 ";
+
+pub const MORE_LABELS: &str = "
+query MoreLabels($id: ID!, $after: String) {
+  node(id: $id) { ... on PullRequest { page: labels(first: 100, after: $after) {
+    nodes { name } pageInfo { hasNextPage endCursor } } } }
+}";
 
 pub const MORE_REVIEWS: &str = "
 query MoreReviews($id: ID!, $after: String) {

@@ -120,7 +120,8 @@ impl Inner {
                 Ok((pull, faults)) => {
                     let (heads, viewer) = (heads.as_ref(), asked.viewer.as_deref());
                     let facts = reading::Facts { heads, viewer, faults: &faults, begun };
-                    Ok(PrLook { asked_at: None, pr: self.read(pull, &facts).await })
+                    let pr = self.read(pull, &facts).await.map_err(ForgeError::from);
+                    pr.map(|pr| PrLook { asked_at: None, pr })
                 }
                 Err(error) => Err(error),
             };

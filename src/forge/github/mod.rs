@@ -36,6 +36,7 @@ use crate::domain::permit::Permit;
 use crate::domain::pr::{NewPr, PullRequest};
 use crate::domain::remark::RemarkKind;
 use crate::github::Github;
+use crate::workspace::commits::Commits;
 use crate::workspace::remote::{CredentialSource, Remote, RemoteError};
 
 pub use probe::{Missing, Probe};
@@ -52,6 +53,8 @@ pub struct GithubSettings {
     pub own_account: bool,
     /// Whether an open pull request that the branch already has, and that the runner did not open, is used.
     pub reuse: bool,
+    /// Author, sign-off and signing of the runner's own commits.
+    pub commits: Commits,
 }
 
 /// The GitHub adapter of the forge. Cheap to clone.

@@ -12,7 +12,7 @@ use crate::domain::comment::{Author, TrustLevel};
 use crate::domain::ids::{CommitId, PrNumber};
 use crate::domain::pr::{Mergeability, NewPr, PrState, PullRequest};
 use crate::domain::ticket::normalise_labels;
-use crate::forge::markers::{our_body, with_our_body};
+use crate::forge::markers::{BODY_FROM, our_body, with_our_body};
 use crate::forge::{ForgeError, PrChange};
 use crate::github::{GithubError, Purpose, with_query};
 
@@ -153,7 +153,7 @@ impl Inner {
 }
 
 fn is_ours(pull: &RestPull) -> bool {
-    pull.body.as_deref().is_some_and(|body| body.contains("<!-- dirigent:body -->"))
+    pull.body.as_deref().is_some_and(|body| body.contains(BODY_FROM))
 }
 
 /// Converts what a list or a created pull request shows. The rest stays unknown until the next look.

@@ -52,14 +52,21 @@ impl Inner {
         let Some(actor) = actor else { return Ok(Author::new(NOBODY, TrustLevel::Stranger)) };
         let is_bot = actor.kind == "Bot";
         let name = if is_bot { format!("{}[bot]", actor.login.trim_end_matches("[bot]")) } else { actor.login.clone() };
-        let is_viewer =
-            viewer.is_some_and(|viewer| viewer.trim_end_matches("[bot]") == actor.login.trim_end_matches("[bot]"));
+        let is_viewer = viewer.is_some_and(|viewer| self.is_viewer(actor, viewer));
         let ourselves = is_viewer && (self.settings.own_account || self.github.is_app());
         let trust = match is_bot {
             true => TrustLevel::Bot,
             false => self.trust_of(&actor.login, since).await?,
         };
         Ok(Author { name, trust, ourselves })
+    }
+
+    /// Whether an actor is `viewer`, the account that the runner writes as. GraphQL shows an App as `slug[bot]` if it is the viewer, and as
+    /// the bot `slug` if it is an author. A person may have the login `slug`, too, and is somebody else.
+    pub(super) fn is_viewer(&self, actor: &GraphActor, viewer: &str) -> bool {
+        let login = viewer.trim_end_matches("[bot]");
+        let is_bot = login != viewer || self.github.is_app();
+        (actor.kind == "Bot") == is_bot && actor.login.trim_end_matches("[bot]") == login
     }
 
     async fn trust_of(&self, login: &str, since: Option<Instant>) -> Result<TrustLevel, GithubError> {

@@ -3,7 +3,6 @@
 use super::{Inner, blocking};
 use crate::domain::ids::CommitId;
 use crate::forge::{ForgeError, Pushed};
-use crate::workspace::commits::Commits;
 use crate::workspace::notes::{self, NOTES_REF};
 use crate::workspace::remote::{Deletion, Lease, RemoteError, local_head};
 use crate::workspace::{self, Joined};
@@ -46,7 +45,8 @@ impl Inner {
         self.remote.fetch_commit(theirs).await?;
         let (place, branch) = (self.remote.place().clone(), branch.to_owned());
         let (ours, theirs) = (ours.clone(), theirs.clone());
-        blocking(move || Ok(workspace::join(&place, &branch, &ours, &theirs)?)).await
+        let commits = self.settings.commits.clone();
+        blocking(move || Ok(workspace::join(&place, &commits, &branch, &ours, &theirs)?)).await
     }
 
     /// Writes the receipt as a local git note, joined with the notes on GitHub, and pushes the notes.
@@ -62,13 +62,13 @@ impl Inner {
             if let Some(theirs) = &theirs {
                 self.remote.fetch_commit(theirs).await?;
             }
-            let (place, there) = (self.remote.place().clone(), theirs.clone());
+            let (place, commits, there) = (self.remote.place().clone(), self.settings.commits.clone(), theirs.clone());
             let (commit, payload, signature) = (commit.clone(), payload.to_owned(), signature.map(str::to_owned));
             let tip = blocking(move || {
                 if let Some(there) = &there {
-                    notes::take_in(&place, &Commits::default(), there)?;
+                    notes::take_in(&place, &commits, there)?;
                 }
-                notes::add_receipt(&place, &Commits::default(), &commit, &payload, signature.as_deref())?;
+                notes::add_receipt(&place, &commits, &commit, &payload, signature.as_deref())?;
                 Ok(notes::notes_tip(&place)?)
             })
             .await?;

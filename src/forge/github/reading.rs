@@ -7,9 +7,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::documents::{MORE_CHECKS, MORE_COMMENTS, MORE_IN_THREAD, MORE_REVIEWS, MORE_THREADS};
+use super::documents::{MORE_CHECKS, MORE_COMMENTS, MORE_IN_THREAD, MORE_LABELS, MORE_REVIEWS, MORE_THREADS};
 use super::rules::{self, Demands};
-use super::wire::{ByNode, GraphCheck, GraphComment, GraphPull, GraphReview, GraphThread, Page, time};
+use super::wire::{ByNode, GraphCheck, GraphComment, GraphLabel, GraphPull, GraphReview, GraphThread, Page, time};
 use super::{Inner, checks};
 use crate::domain::comment::{Comment, has_command_line};
 use crate::domain::ids::{CommentId, CommitId, PrNumber};
@@ -50,7 +50,9 @@ struct ChecksRead {
 }
 
 impl Inner {
-    pub(super) async fn read(&self, mut pull: GraphPull, facts: &Facts<'_>) -> PullRequest {
+    /// Fails if the labels cannot be read to their end: one of them may be a kill switch.
+    pub(super) async fn read(&self, mut pull: GraphPull, facts: &Facts<'_>) -> Result<PullRequest, GithubError> {
+        let labels: Vec<GraphLabel> = self.whole(Purpose::Look, pull.labels.take(), &pull.id, MORE_LABELS).await?;
         let number = PrNumber(pull.number);
         let head = CommitId::new(pull.head_ref_oid.clone());
         let state = match pull.state.as_str() {
@@ -74,7 +76,7 @@ impl Inner {
         };
         // An unreadable permission leaves the author unknown. It must not make the whole look fail.
         let author = self.author(pull.author.as_ref(), facts.viewer).await.ok();
-        PullRequest {
+        Ok(PullRequest {
             number,
             url: pull.url,
             title: pull.title,
@@ -93,14 +95,14 @@ impl Inner {
             reviews,
             threads,
             comments,
-            labels: labels(pull.labels),
+            labels: normalise_labels(labels.into_iter().map(|label| label.name)),
             in_queue: pull.is_in_merge_queue,
             pushed_at: None,
-        }
+        })
     }
 
     async fn reviews(&self, pull: &mut GraphPull, facts: &Facts<'_>) -> Result<Vec<Review>, GithubError> {
-        let all = self.whole(pull.reviews.take(), &pull.id, MORE_REVIEWS).await?;
+        let all = self.whole(Purpose::Look, pull.reviews.take(), &pull.id, MORE_REVIEWS).await?;
         let mut reviews = Vec::with_capacity(all.len());
         for review in all.into_iter().filter(|review| !review.is_minimized) {
             let Some(verdict) = verdict(&review) else { continue };
@@ -121,10 +123,12 @@ impl Inner {
     }
 
     async fn threads(&self, pull: &mut GraphPull, facts: &Facts<'_>) -> Result<Vec<ReviewThread>, GithubError> {
-        let all: Vec<GraphThread> = self.whole(pull.review_threads.take(), &pull.id, MORE_THREADS).await?;
+        let all: Vec<GraphThread> =
+            self.whole(Purpose::Look, pull.review_threads.take(), &pull.id, MORE_THREADS).await?;
         let mut threads = Vec::with_capacity(all.len());
         for thread in all {
-            let said: Vec<GraphComment> = self.whole(thread.comments, &thread.id, MORE_IN_THREAD).await?;
+            let said: Vec<GraphComment> =
+                self.whole(Purpose::Look, thread.comments, &thread.id, MORE_IN_THREAD).await?;
             let review = said.first().and_then(|first| first.pull_request_review.as_ref());
             let review = review.map(|review| CommentId::new(review.id.clone()));
             threads.push(ReviewThread {
@@ -142,7 +146,7 @@ impl Inner {
     }
 
     async fn comments(&self, pull: &mut GraphPull, facts: &Facts<'_>) -> Result<Vec<Comment>, GithubError> {
-        let all = self.whole(pull.comments.take(), &pull.id, MORE_COMMENTS).await?;
+        let all = self.whole(Purpose::Look, pull.comments.take(), &pull.id, MORE_COMMENTS).await?;
         self.said(all, facts).await
     }
 
@@ -211,14 +215,15 @@ impl Inner {
             let page = page.ok_or_else(|| GithubError::Pages("a page of checks is missing".to_owned()))?;
             let (more, then) = taken(page)?;
             all.extend(more);
-            next = then.filter(|then| *then != after);
+            next = further(&after, then)?;
         }
         Err(GithubError::Pages("there is no end of checks".to_owned()))
     }
 
     /// Reads all pages of a list. Fails if a page or an item cannot be read.
-    async fn whole<T: DeserializeOwned>(
+    pub(super) async fn whole<T: DeserializeOwned>(
         &self,
+        purpose: Purpose,
         first: Option<Page<T>>,
         id: &str,
         document: &str,
@@ -227,15 +232,26 @@ impl Inner {
         let (mut all, mut next) = taken(first)?;
         for _ in 0..MOST_PAGES {
             let Some(after) = next else { return Ok(all) };
-            let variables = json!({ "id": id, "after": after });
-            let answer = self.github.query::<ByNode<OfNode<T>>>(Purpose::Look, document, &variables).await?;
-            let page = answer.data.and_then(|data| data.node?.page);
+            let page = self.page(purpose, document, id, Some(&after)).await?;
             let page = page.ok_or_else(|| GithubError::Pages("a page of the list is missing".to_owned()))?;
             let (more, then) = taken(page)?;
             all.extend(more);
-            next = then.filter(|then| *then != after);
+            next = further(&after, then)?;
         }
         Err(GithubError::Pages("there is no end of the list".to_owned()))
+    }
+
+    /// Reads the page of a list after the cursor `after`, or the first one. `None` if there is no such list.
+    pub(super) async fn page<T: DeserializeOwned>(
+        &self,
+        purpose: Purpose,
+        document: &str,
+        id: &str,
+        after: Option<&str>,
+    ) -> Result<Option<Page<T>>, GithubError> {
+        let variables = json!({ "id": id, "after": after });
+        let answer = self.github.query::<ByNode<OfNode<T>>>(purpose, document, &variables).await?;
+        Ok(answer.data.and_then(|data| data.node?.page))
     }
 
     async fn mergeability(
@@ -294,6 +310,7 @@ fn missing_checks(demands: &Demands, checks: Option<&[Check]>) -> Vec<String> {
     demands.checks.iter().flatten().filter(|name| !passed(name)).cloned().collect()
 }
 
+/// Returns the items of a page, and the cursor to the next page if there is one.
 fn taken<T>(page: Page<T>) -> Result<(Vec<T>, Option<String>), GithubError> {
     let nodes = page.nodes.unwrap_or_default();
     let count = nodes.len();
@@ -301,7 +318,19 @@ fn taken<T>(page: Page<T>) -> Result<(Vec<T>, Option<String>), GithubError> {
     if items.len() != count {
         return Err(GithubError::Pages("an item of the list may not be read".to_owned()));
     }
-    Ok((items, page.page_info.end_cursor.filter(|_| page.page_info.has_next_page)))
+    match (page.page_info.has_next_page, page.page_info.end_cursor) {
+        (false, _) => Ok((items, None)),
+        (true, Some(cursor)) => Ok((items, Some(cursor))),
+        (true, None) => Err(GithubError::Pages("there is a next page, and nothing leads to it".to_owned())),
+    }
+}
+
+/// Returns the cursor `then` that a page gave. Fails if it is `after`, the cursor that led to that page.
+fn further(after: &str, then: Option<String>) -> Result<Option<String>, GithubError> {
+    if then.as_deref() == Some(after) {
+        return Err(GithubError::Pages("the page after one is that page again".to_owned()));
+    }
+    Ok(then)
 }
 
 /// Returns the verdict of a review. `None` if the review is not submitted or its state is an unknown word.
@@ -313,11 +342,6 @@ fn verdict(review: &GraphReview) -> Option<Verdict> {
         "DISMISSED" => Verdict::Dismissed,
         _ => return None,
     })
-}
-
-fn labels(page: Option<Page<super::wire::GraphLabel>>) -> Vec<String> {
-    let names = page.and_then(|page| page.nodes).unwrap_or_default();
-    normalise_labels(names.into_iter().flatten().map(|label| label.name))
 }
 
 fn unread(what: &'static str, number: PrNumber) -> impl FnOnce(GithubError) {

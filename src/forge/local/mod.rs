@@ -327,7 +327,8 @@ impl Inner {
         if combine::is_in(repo, oid(theirs)?, oid(ours)?).map_err(|error| libgit(&error))? {
             return Err(ForgeError::HeadMoved { expected: ours.clone(), actual: theirs.clone() });
         }
-        match workspace::join_moved(&self.place, branch, ours, theirs).map_err(|error| git_error(&error))? {
+        let joined = workspace::join_moved(&self.place, &self.commits(), branch, ours, theirs);
+        match joined.map_err(|error| git_error(&error))? {
             Joined::Ours => Ok(ours.clone()),
             Joined::Theirs => Ok(theirs.clone()),
             Joined::Both(head) => Ok(head),

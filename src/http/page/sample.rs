@@ -43,6 +43,7 @@ pub fn job(key: &str, phase: Phase, title: &str) -> JobView {
         conditions: Vec::new(),
         remarks: Vec::new(),
         review: None,
+        base: None,
         merged_commit: None,
         merged_by_us: None,
     }

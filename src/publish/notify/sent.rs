@@ -118,16 +118,16 @@ mod tests {
         let (old, both) = (receiver(&[Occasion::Blocked]), receiver(&[Occasion::Blocked, Occasion::Done]));
         let (blocked, done) = (notice(Occasion::Blocked), notice(Occasion::Done));
         let mut sent = SentNotices::default();
-        sent.begin(&[old.clone()], &[], Timestamp(1));
-        sent.begin(&[both.clone()], &[blocked.clone(), done.clone()], Timestamp(2));
+        sent.begin(std::slice::from_ref(&old), &[], Timestamp(1));
+        sent.begin(std::slice::from_ref(&both), &[blocked.clone(), done.clone()], Timestamp(2));
         assert!(sent.knows(&id_of(&both, &done)), "it was done before anybody wanted to know");
         assert!(!sent.knows(&id_of(&both, &blocked)), "and this was wanted all along");
         let later = Notice { id: "done:t-2:9".into(), ..done };
-        sent.begin(&[both.clone()], &[later.clone()], Timestamp(3));
+        sent.begin(std::slice::from_ref(&both), std::slice::from_ref(&later), Timestamp(3));
         assert!(!sent.knows(&id_of(&both, &later)));
         // Taken out and put in again, it is new once more.
         sent.begin(&[old], &[], Timestamp(4));
-        sent.begin(&[both.clone()], &[later.clone()], Timestamp(5));
+        sent.begin(std::slice::from_ref(&both), std::slice::from_ref(&later), Timestamp(5));
         assert!(sent.knows(&id_of(&both, &later)));
     }
 
@@ -137,7 +137,7 @@ mod tests {
         let known = Known { receivers: [fingerprint(&receiver)].into(), ..Known::default() };
         let mut sent = SentNotices { known, ..SentNotices::default() };
         let done = notice(Occasion::Done);
-        sent.begin(&[receiver.clone()], &[done.clone()], Timestamp(1));
+        sent.begin(std::slice::from_ref(&receiver), std::slice::from_ref(&done), Timestamp(1));
         assert!(!sent.knows(&id_of(&receiver, &done)));
     }
 }

@@ -134,7 +134,8 @@ pub fn github_forge(settings: &Settings) -> Result<GithubForge, AssemblyError> {
 pub(super) fn github_settings(settings: &Settings) -> Result<GithubSettings, AssemblyError> {
     let board = &settings.tracker;
     let own_account = board.kind == TrackerKind::Github && !board.provider.is_shared_account();
-    Ok(GithubSettings { slug: slug(settings)?, own_account, reuse: settings.pr.reuse_branch_pr })
+    let commits = Commits::new(&settings.workspace.commit);
+    Ok(GithubSettings { slug: slug(settings)?, own_account, reuse: settings.pr.reuse_branch_pr, commits })
 }
 
 pub fn tracker(settings: &Settings) -> Result<Arc<dyn Tracker>, AssemblyError> {

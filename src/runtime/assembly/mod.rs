@@ -146,6 +146,7 @@ impl Runner {
             wanted,
             inbox: inbox.clone(),
             deliveries: handle.deliveries.clone(),
+            refresh_waits: handle.refresh_waits.clone(),
             moment,
             told,
         }));

@@ -40,7 +40,8 @@ pub fn meaning(error: GitError, url: &str) -> RemoteError {
     if let Some(rule) = rule_of(said) {
         return rule;
     }
-    if has("stale info") || has("fetch first") || has("non-fast-forward") || has("cannot lock ref") {
+    let moved = ["stale info", "fetch first", "non-fast-forward"].into_iter().chain(RACES);
+    if moved.into_iter().any(has) {
         return RemoteError::Moved;
     }
     let words = words_of(said);
@@ -95,12 +96,35 @@ fn rule_of(said: &str) -> Option<RemoteError> {
         )
     } else if has("GH001") || has("exceeds GitHub's file size limit") {
         (format!("a file is too large: {quoted}"), "take the file out of the branch's history, or use Git LFS")
-    } else if has("pre-receive hook declined") || has("[remote rejected]") && !has("cannot lock ref") {
+    } else if has("pre-receive hook declined") || said.lines().any(is_refusal) {
         (format!("the remote refuses the push: {quoted}"), "do what it asks for; `dirigent retry` tries again")
     } else {
         return None;
     };
     Some(RemoteError::Refused { rule, fix: fix.to_owned() })
+}
+
+/// Why a remote rejects a ref that another call moves at the same moment.
+const RACES: [&str; 3] = ["cannot lock ref", "reference already exists", "incorrect old value"];
+/// Why a remote rejects a ref while it has trouble of its own, in lower case.
+const TROUBLE: [&str; 10] = [
+    "internal server error",
+    "internal error",
+    "service unavailable",
+    "temporarily",
+    "try again",
+    "timeout",
+    "timed out",
+    "failed to update ref",
+    "fatal error in commit_refs",
+    "unpacker error",
+];
+
+/// Whether a line tells that the remote rejects a ref for good: `! [remote rejected] x -> x (REASON)`.
+fn is_refusal(line: &str) -> bool {
+    let Some((_, reason)) = line.split_once("[remote rejected]") else { return false };
+    let reason = reason.rsplit_once(" (").map_or(reason, |(_, reason)| reason).to_lowercase();
+    !RACES.iter().chain(&TROUBLE).any(|words| reason.contains(words))
 }
 
 /// Returns the remote's messages, else the end of git's own output.
@@ -166,6 +190,16 @@ mod tests {
             of(" ! [remote rejected] x -> x (cannot lock ref 'refs/heads/x': is at 1 but expected 2)"),
             RemoteError::Moved
         );
+        assert_eq!(of("!\tx:refs/heads/x\t[remote rejected] (reference already exists)"), RemoteError::Moved);
+        for trouble in
+            ["Internal Server Error", "fatal error in commit_refs", "unpacker error", "please try again later"]
+        {
+            let told = format!("!\tx:refs/heads/x\t[remote rejected] ({trouble})");
+            assert!(matches!(of(&told), RemoteError::Passing(_)), "{told}");
+        }
+        // The reason counts, not the name of the branch.
+        let branch = "!\tx:refs/heads/fix-timeout\t[remote rejected] (deletion prohibited)";
+        assert!(matches!(of(branch), RemoteError::Refused { .. }));
         assert!(matches!(of("fatal: Authentication failed for 'https://github.com/a/b.git/'"), RemoteError::Access(_)));
         assert!(matches!(
             of("fatal: could not read Password for 'https://x@github.com': terminal prompts disabled"),

@@ -60,7 +60,6 @@ struct Shared {
     /// `https://host`, the only place that the credential is sent to.
     origin: String,
     askpass: PathBuf,
-    program: PathBuf,
     timeout: Duration,
     credential: Arc<dyn CredentialSource>,
     /// The settings that are taken from the user's own configuration, read once.
@@ -90,28 +89,11 @@ impl Remote {
             origin,
             url: config.url,
             askpass: config.askpass,
-            program: "git".into(),
             timeout: config.timeout,
             credential,
             settings: settings::of_user(),
         };
         Ok(Self { shared: Arc::new(shared) })
-    }
-
-    /// Returns the same remote with another git program.
-    pub fn with_program(self, program: PathBuf) -> Self {
-        let Shared { place, url, origin, askpass, timeout, credential, settings, .. } = &*self.shared;
-        let shared = Shared {
-            place: place.clone(),
-            url: url.clone(),
-            origin: origin.clone(),
-            askpass: askpass.clone(),
-            program,
-            timeout: *timeout,
-            credential: credential.clone(),
-            settings: settings.clone(),
-        };
-        Self { shared: Arc::new(shared) }
     }
 
     pub fn url(&self) -> &str {
@@ -203,8 +185,7 @@ impl Remote {
         for (branch, commit) in heads {
             let commit = oid(commit).map_err(failed)?;
             repo.find_commit(commit).map_err(failed)?;
-            let name = format!("refs/remotes/{}/{branch}", super::base::DEFAULT_REMOTE);
-            repo.reference(&name, commit, true, "dirigent: fetched").map_err(failed)?;
+            repo.reference(&tracking_ref(branch), commit, true, "dirigent: fetched").map_err(failed)?;
         }
         Ok(())
     }
@@ -237,14 +218,21 @@ impl Remote {
                 Err(error) => return Err(error),
             },
         };
-        if deletion == Deletion::Gone
-            && let Ok(repo) = self.shared.place.open()
-            && let Ok(mut tracking) =
-                repo.find_reference(&format!("refs/remotes/{}/{branch}", super::base::DEFAULT_REMOTE))
-        {
-            let _ = tracking.delete();
+        if deletion == Deletion::Gone {
+            self.forget_head(branch)?;
         }
         Ok(deletion)
+    }
+
+    /// Deletes `refs/remotes/origin/<branch>`, for a branch that the remote does not have any more.
+    pub fn forget_head(&self, branch: &str) -> Result<(), RemoteError> {
+        let failed = |error: git2::Error| RemoteError::Local(error.message().to_owned());
+        let repo = self.shared.place.open().map_err(|error| RemoteError::Local(error.to_string()))?;
+        match repo.find_reference(&tracking_ref(branch)) {
+            Ok(mut tracking) => tracking.delete().map_err(failed),
+            Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(()),
+            Err(error) => Err(failed(error)),
+        }
     }
 
     async fn send(&self, name: &str, commit: Option<&CommitId>, lease: &Lease) -> Result<(), RemoteError> {
@@ -274,7 +262,7 @@ impl Remote {
         let what = args.first().cloned().unwrap_or_default();
         let (leader, led) = watch::channel(None);
         let invocation = Invocation {
-            program: shared.program.clone().into_os_string(),
+            program: "git".into(),
             args: args.into_iter().map(OsString::from).collect(),
             leads_group: true,
             cwd: private.folder.path().to_owned(),
@@ -360,6 +348,10 @@ pub enum Deletion {
     Gone,
     /// It points to another commit and was left alone.
     Elsewhere(CommitId),
+}
+
+fn tracking_ref(branch: &str) -> String {
+    format!("refs/remotes/{}/{branch}", super::base::DEFAULT_REMOTE)
 }
 
 fn full(branch: &str) -> Result<String, RemoteError> {

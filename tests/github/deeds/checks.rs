@@ -30,11 +30,13 @@ pub fn statuses<'a>(repo: &'a Repo, sha: &str) -> Vec<&'a Status> {
     newest
 }
 
-/// The newest check run of each name.
+/// The newest check run of each name, and of each workflow of Actions.
 pub fn checks<'a>(repo: &'a Repo, sha: &str) -> Vec<&'a Check> {
     let mut newest: Vec<&Check> = Vec::new();
     for check in repo.checks.iter().filter(|check| check.sha == sha) {
-        newest.retain(|other| other.name != check.name || other.app != check.app);
+        // Jobs of different workflows may have the same name.
+        let is_other_run = |other: &&Check| check.app == ACTIONS && other.suite != check.suite;
+        newest.retain(|other| other.name != check.name || other.app != check.app || is_other_run(other));
         newest.push(check);
     }
     newest
@@ -59,11 +61,25 @@ pub fn rollup(repo: &Repo, sha: &str) -> Option<&'static str> {
     })
 }
 
-/// A job of Actions on a commit, with its check run: queued, running (`None`) or with its conclusion.
-pub fn set_job(world: &mut World, home: usize, sha: &str, name: &str, conclusion: Option<&str>, log: &str) -> u64 {
+/// A workflow that is not named otherwise.
+pub const WORKFLOW: &str = "CI";
+const ACTIONS: &str = "github-actions";
+
+/// A job of Actions.
+pub struct NewJob<'a> {
+    pub workflow: &'a str,
+    pub name: &'a str,
+    /// `None`: it is queued or running.
+    pub conclusion: Option<&'a str>,
+    pub log: &'a str,
+}
+
+/// A job of Actions on a commit, with its check run.
+pub fn set_job(world: &mut World, home: usize, sha: &str, new: &NewJob) -> u64 {
+    let NewJob { workflow, name, conclusion, log } = *new;
     let now = world.now();
     let status = if conclusion.is_some() { "completed" } else { "in_progress" };
-    let known = world.repo(home).runs.iter().position(|run| run.sha == sha);
+    let known = world.repo(home).runs.iter().position(|run| run.sha == sha && run.workflow == workflow);
     let at = known.unwrap_or_else(|| {
         let (id, suite) = (world.next_id(), world.next_id());
         let repo = world.repo_mut(home);
@@ -74,7 +90,7 @@ pub fn set_job(world: &mut World, home: usize, sha: &str, name: &str, conclusion
             suite,
             sha: sha.to_owned(),
             branch,
-            workflow: "CI".to_owned(),
+            workflow: workflow.to_owned(),
             event: "pull_request".to_owned(),
             status: "in_progress".to_owned(),
             conclusion: None,
@@ -115,7 +131,7 @@ pub fn set_job(world: &mut World, home: usize, sha: &str, name: &str, conclusion
         name: name.to_owned(),
         status: status.to_owned(),
         conclusion: conclusion.map(str::to_owned),
-        app: "github-actions".to_owned(),
+        app: ACTIONS.to_owned(),
         title: None,
         summary: None,
         details_url: Some(url),
@@ -148,10 +164,10 @@ pub fn rerun(world: &mut World, home: usize, run: u64, only: Option<u64>, only_f
         only.is_none_or(|only| only == job.id) && (!only_failed || !job.conclusion.as_deref().is_none_or(passed))
     };
     let names: Vec<String> = run.jobs.iter().filter(again).map(|job| job.name.clone()).collect();
-    let sha = run.sha.clone();
+    let (sha, workflow) = (run.sha.clone(), run.workflow.clone());
     Arc::make_mut(&mut world.repo_mut(home).runs)[at].attempt += 1;
     for name in names {
-        set_job(world, home, &sha, &name, None, "");
+        set_job(world, home, &sha, &NewJob { workflow: &workflow, name: &name, conclusion: None, log: "" });
     }
 }
 

@@ -8,6 +8,7 @@ use crate::github::deeds;
 use crate::github::deeds::checks::NewStatus;
 use crate::github::server::caller::Caller;
 use crate::github::server::exchange::{Answer, Answered};
+use crate::github::server::paging::{self, Page};
 use crate::github::state::{Permission, Thing, TokenKind, git};
 
 use super::call::Call;
@@ -140,7 +141,9 @@ pub fn combined_status(call: &mut Call) -> Answered {
         "success"
     };
     let api = render::repo::api(call.world, repo);
-    let statuses: Vec<Value> = found
+    let total = found.len();
+    let Page { items, link } = paging::page(found, &call.query, &call.place);
+    let statuses: Vec<Value> = items
         .iter()
         .map(|status| {
             let mut shown = render::actions::status(call.world, repo, status);
@@ -149,11 +152,11 @@ pub fn combined_status(call: &mut Call) -> Answered {
         })
         .collect();
     let body = json!({
-        "state": state, "statuses": statuses, "sha": sha, "total_count": found.len(),
+        "state": state, "statuses": statuses, "sha": sha, "total_count": total,
         "repository": render::repo::minimal(call.world, repo), "commit_url": format!("{api}/commits/{sha}"),
         "url": format!("{api}/commits/{sha}/status"),
     });
-    Ok(Answer::json(200, body))
+    Ok(paging::linked(Answer::json(200, body), link))
 }
 
 pub fn statuses(call: &mut Call) -> Answered {

@@ -41,6 +41,11 @@ fn commits_of_workers_and_merges_have_the_author_and_the_sign_off_of_the_file() 
     assert!(lines.iter().any(|line| line.ends_with("|Do one half")), "the worker's own: {log}");
     assert!(lines.iter().any(|line| line.ends_with("|t-1: Half")), "what it left, or the merge: {log}");
     assert_eq!(std::fs::read_to_string(board.scratch.dir.path().join("hooked")).unwrap(), "called\n");
+    board.ok(&["undo", "t-1"]);
+    let undone = board.scratch.git(["log", "-1", format, "dirigent/undo-t-1"]);
+    let (who, subject) = undone.rsplit_once('|').unwrap();
+    assert_eq!(who, "Ada Lovelace <ada@example.org>|Ada Lovelace|Ada Lovelace <ada@example.org>");
+    assert!(subject.starts_with("Revert "), "{undone}");
 }
 
 /// A key of the user's, and a git that signs with it.
@@ -65,8 +70,9 @@ fn commits_are_signed_by_the_users_git() {
     board.ticket("t-1", "Half");
     board.ok(&["run", "--once"]);
     assert_eq!(board.phase("t-1"), "done");
-    let heads = board.scratch.git(["rev-list", "main", &before]);
-    assert_eq!(heads.lines().count(), 3);
+    board.ok(&["undo", "t-1"]);
+    let heads = board.scratch.git(["rev-list", "dirigent/undo-t-1", &before]);
+    assert_eq!(heads.lines().count(), 4);
     for head in heads.lines() {
         let commit = board.scratch.git(["cat-file", "commit", head]);
         assert!(commit.contains("gpgsig -----BEGIN SSH SIGNATURE-----"), "{commit}");

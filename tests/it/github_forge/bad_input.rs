@@ -120,3 +120,44 @@ async fn a_list_that_leads_in_circles_is_not_read_as_an_end() {
     let found = scene.forge.find_pr("dirigent/x").await;
     assert_eq!(found.as_ref().map_err(ForgeError::code).err(), Some("response"), "{found:?}");
 }
+
+/// The list claims that there is more, and gives no way to it, or the same way again.
+fn no_end(list: &'static str, cursor: Option<&'static str>) -> Instead {
+    Instead::Edited(Box::new(move |body| {
+        let more = serde_json::json!({ "hasNextPage": true, "endCursor": cursor });
+        let data = &mut body["data"];
+        for place in [format!("/repository/p0/{list}/pageInfo"), "/node/page/pageInfo".to_owned()] {
+            if let Some(info) = data.pointer_mut(&place) {
+                *info = more.clone();
+            }
+        }
+    }))
+}
+
+#[tokio::test]
+async fn a_list_whose_next_page_cannot_be_had_is_unknown() {
+    let scene = Scene::new();
+    let pr = scene.opened().await;
+    for cursor in [None, Some("Y3Vyc29yOjE=")] {
+        always(&scene.hub, "graphql*", When::After, no_end("comments", cursor));
+        assert_eq!(scene.look(pr.number).await.comments, None, "{cursor:?}");
+        scene.hub.clear_faults();
+        always(&scene.hub, "graphql*", When::After, no_end("labels", cursor));
+        let looked = scene.forge.inspect(pr.number).await;
+        assert_eq!(looked.as_ref().map_err(ForgeError::code).err(), Some("response"), "{cursor:?}: {looked:?}");
+        scene.hub.clear_faults();
+    }
+    assert!(scene.look(pr.number).await.comments.is_some());
+}
+
+/// The last one could be a kill switch.
+#[tokio::test]
+async fn every_label_of_a_pull_request_is_seen() {
+    let scene = Scene::new();
+    let pr = scene.opened().await;
+    for number in 0..120 {
+        scene.hub.label("ada", pr.number.0, &format!("label-{number:03}"));
+    }
+    let labels = scene.look(pr.number).await.labels;
+    assert!(labels.len() == 121 && labels.contains(&"label-119".to_owned()), "{labels:?}");
+}

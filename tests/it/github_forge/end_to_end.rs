@@ -54,6 +54,23 @@ impl Scene {
         self.board.start_with(&[("GITHUB_TOKEN", TOKEN)])
     }
 
+    /// A `PATH` on which git writes down everything that it is started with when it speaks with GitHub.
+    fn watched_git(&self) -> String {
+        let path = std::env::var_os("PATH").unwrap();
+        let real = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file()).unwrap();
+        let place = self.board.scratch.dir.path();
+        let (bin, calls) = (place.join("watched"), place.join("out/git-calls"));
+        std::fs::create_dir(&bin).unwrap();
+        let (calls, git) = (calls.display(), bin.join("git"));
+        let script = format!(
+            "#!/bin/sh\nif [ -n \"$GIT_ASKPASS\" ]; then {{ echo \"$@\"; env; cat \"$GIT_DIR\"/*; }} >> {calls} 2>/dev/null; fi\nexec {} \"$@\"\n",
+            real.display()
+        );
+        std::fs::write(&git, script).unwrap();
+        std::fs::set_permissions(&git, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        format!("{}:{}", bin.display(), path.display())
+    }
+
     pub fn out(&self, file: &str) -> String {
         std::fs::read_to_string(self.board.scratch.dir.path().join("out").join(file)).unwrap_or_default()
     }
@@ -99,7 +116,8 @@ fn from_a_ticket_through_a_red_check_and_a_question_to_a_merge() {
     let scene = Scene::new("");
     let (board, hub) = (&scene.board, &scene.hub);
     board.ticket("t-1", "Write something");
-    let runner = scene.start();
+    let path = scene.watched_git();
+    let runner = board.start_with(&[("GITHUB_TOKEN", TOKEN), ("PATH", &path)]);
 
     let (number, first) = scene.head("");
     hub.set_job(&first, "build", Some("failure"), "error: it does not compile\n");
@@ -130,6 +148,8 @@ fn from_a_ticket_through_a_red_check_and_a_question_to_a_merge() {
     assert!(message.contains("Ticket: t-1") && message.contains("Dirigent-Run: "), "{message}");
     assert!(git_in(&hub.git_folder(), ["show", "main:work.txt"]).contains("line 2"));
 
+    let calls = scene.out("git-calls");
+    assert!(calls.contains("push --porcelain") && calls.contains("GIT_ASKPASS="), "{calls}");
     let held = holding(board.scratch.dir.path(), TOKEN);
     assert!(held.is_empty(), "the token is in {held:?}");
 }

@@ -1,6 +1,7 @@
 //! The GitHub forge against the loopback GitHub: git with a credential, looks, writes that are done once, faults.
 
 mod bad_input;
+mod checks;
 mod end_to_end;
 mod hourly;
 mod keys;
@@ -17,6 +18,7 @@ use std::time::Duration;
 
 use dirigent::forge::github::{GithubForge, GithubSettings};
 use dirigent::github::{Access, Credential, Github};
+use dirigent::workspace::commits::Commits;
 use dirigent::workspace::remote::{Remote, RemoteConfig};
 
 use crate::github::Hub;
@@ -48,8 +50,12 @@ pub fn remote_of(hub: &Hub, clone: &Path, github: &Github) -> Remote {
 }
 
 pub fn forge_of(hub: &Hub, clone: &Path, token: &str) -> GithubForge {
+    forge_that_commits(hub, clone, token, Commits::default())
+}
+
+pub fn forge_that_commits(hub: &Hub, clone: &Path, token: &str, commits: Commits) -> GithubForge {
     let github = client_of(hub, token);
     let remote = remote_of(hub, clone, &github);
-    let settings = GithubSettings { slug: "acme/widgets".to_owned(), own_account: false, reuse: true };
+    let settings = GithubSettings { slug: "acme/widgets".to_owned(), own_account: false, reuse: true, commits };
     GithubForge::new(github, settings, remote)
 }

@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
-use dirigent::domain::ids::CommitId;
+use dirigent::domain::ids::{CommitId, RunId, TicketKey};
+use dirigent::engine::permit::EffectKind;
 use dirigent::workspace::remote::{Deletion, Lease, Remote, RemoteError};
+use dirigent::workspace::{WorkspaceConfig, Workspaces};
 
 use super::{client_of, clone_of, remote_of};
 use crate::github::{Hub, Instead, When};
-use crate::support::{commit_in, git_in, write_in};
+use crate::support::{allowed, commit_in, git_in, write_in};
 
 struct Scene {
     hub: Hub,
@@ -198,34 +200,23 @@ async fn nothing_that_a_worker_planted_in_the_repository_is_honoured() {
     assert_eq!(scene.hub.head("dirigent/x"), None, "and all of it worked");
 }
 
+/// Somebody deleted the branch on GitHub: what was fetched of it before is nothing to go on with.
 #[tokio::test]
-async fn the_credential_is_in_no_argument_environment_or_file() {
+async fn a_branch_that_was_deleted_there_begins_anew() {
     let scene = Scene::new();
-    let head = scene.commit("a", "a\n");
-    let seen = scene.folder.path().join("seen");
-    // Git as the runner calls it, watched: everything that its processes were started with.
-    let bin = scene.folder.path().join("bin");
-    std::fs::create_dir_all(&bin).unwrap();
-    let real = std::env::split_paths(&std::env::var_os("PATH").unwrap())
-        .map(|dir| dir.join("git"))
-        .find(|git| git.is_file())
-        .unwrap();
-    let script = format!(
-        "#!/bin/sh\necho \"$@\" >> {0}\nenv >> {0}\ncat \"$GIT_DIR\"/* >> {0} 2>/dev/null\nexec {1} \"$@\"\n",
-        seen.display(),
-        real.display()
-    );
-    std::fs::write(bin.join("git"), script).unwrap();
-    std::fs::set_permissions(bin.join("git"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let remote =
-        remote_of(&scene.hub, &scene.clone(), &client_of(&scene.hub, "robot-token")).with_program(bin.join("git"));
-    remote.push("dirigent/x", &head, &Lease::Nothing).await.unwrap();
-    remote.fetch(&["dirigent/x", "main"]).await.unwrap();
-    let seen = std::fs::read_to_string(seen).unwrap();
-    assert!(seen.contains("push --porcelain") && seen.contains("GIT_ASKPASS="), "{seen}");
-    assert!(!seen.contains("robot-token"), "{seen}");
-    for file in [".git/config", ".git/FETCH_HEAD", ".git/packed-refs"] {
-        let text = std::fs::read_to_string(scene.clone().join(file)).unwrap_or_default();
-        assert!(!text.contains("robot-token"), "{file}: {text}");
-    }
+    let root = scene.folder.path().join("trees");
+    let config = WorkspaceConfig::new(scene.clone(), root, "main");
+    let workspaces = Workspaces::open(WorkspaceConfig { remote: Some(scene.remote.clone()), ..config }).unwrap();
+    let permit = allowed(EffectKind::StartRun);
+    let prepare = async |run: &str| {
+        workspaces.prepare(&permit, &RunId::from(run), &TicketKey::from("t-1"), "dirigent/x", "main").await.unwrap()
+    };
+    let theirs = CommitId::new(scene.hub.push("ada", "dirigent/x", &[("c", Some("c\n"))], "by hand"));
+    let first = prepare("01").await;
+    assert_eq!(first.head_before, theirs);
+    workspaces.remove(&first).await.unwrap();
+    workspaces.delete_branch(&permit, "dirigent/x", &theirs).await.unwrap();
+    scene.hub.delete_branch("ada", "dirigent/x");
+    let second = prepare("02").await;
+    assert_eq!(second.head_before, second.base);
 }

@@ -1,12 +1,14 @@
 //! Pull requests on GitHub: what is asked, what is written once, what a refusal means.
 
+use dirigent::config::workspace::CommitSettings;
 use dirigent::domain::ids::{CommitId, PrNumber};
 use dirigent::domain::pr::{CheckStatus, MergeMethod, Mergeability, NewPr, PrState, PullRequest};
 use dirigent::engine::permit::EffectKind;
 use dirigent::forge::github::GithubForge;
 use dirigent::forge::{Forge, ForgeError, MergeOrder, Merged, Pushed};
+use dirigent::workspace::commits::Commits;
 
-use super::{clone_of, forge_of};
+use super::{clone_of, forge_of, forge_that_commits};
 use crate::github::{Demands, Hub, Instead, When};
 use crate::support::{allowed, commit_in, git_in, write_in};
 
@@ -273,4 +275,19 @@ async fn a_run_may_rewrite_what_we_pushed_and_nothing_else() {
     let pushed = scene.forge.push_branch(&permit(), "dirigent/x", &rewritten, Some(&pr.head)).await.unwrap();
     assert_eq!(pushed, Pushed::AsAsked);
     assert_eq!(scene.hub.head("dirigent/x").as_deref(), Some(rewritten.as_str()));
+}
+
+#[tokio::test]
+async fn the_commit_that_joins_two_sides_is_made_as_the_file_says() {
+    let scene = Scene::new();
+    let pr = scene.opened().await;
+    let style = CommitSettings { author: Some("Ada <ada@example.org>".to_owned()), signoff: true, sign: Some(false) };
+    let forge = forge_that_commits(&scene.hub, &scene.clone(), "robot-token", Commits::new(&style));
+    scene.hub.push("ada", "dirigent/x", &[("theirs", Some("t\n"))], "by hand");
+    let ours = scene.work("dirigent/x", "y.txt", "y\n");
+    let joined = forge.push_branch(&permit(), "dirigent/x", &ours, Some(&pr.head)).await.unwrap();
+    let Pushed::Joined { head } = &joined else { panic!("{joined:?}") };
+    let format = "--format=%an <%ae>|%cn|%(trailers:key=Signed-off-by,valueonly,separator=%x2C)";
+    let made = git_in(&scene.clone(), ["log", "-1", format, head.as_str()]);
+    assert_eq!(made, "Ada <ada@example.org>|Ada|Ada <ada@example.org>");
 }

@@ -167,6 +167,23 @@ fn a_log_is_followed_until_its_run_is_over() {
 }
 
 #[test]
+fn all_commits_of_merged_work_are_shown_after_a_merge_that_only_moved_the_base_forward() {
+    let agent = "set -eu\nfor n in 1 2; do echo $n > work-$n.txt; git add -A; git commit -qm \"Step $n\"; done\ntk done 'both'\n";
+    let merge = "rollout: {mode: merge}\npr: {forge: local}\nmerge: {mode: auto, no_checks: pass, require_human_approval: false, method: rebase}\n";
+    let served = ServedBoard::new(agent, merge, |board| board.ticket("t-1", "Do it"));
+    served.until("it is merged", || served.phase("t-1") == "done");
+    let ticket = served.get("/api/v1/t-1").json();
+    assert_eq!(ticket["ticket"]["merged_commit"], ticket["ticket"]["head"], "{ticket}");
+    let diff = served.get("/api/v1/t-1/diff").json();
+    let files: Vec<&str> =
+        diff["files"].as_array().unwrap().iter().map(|file| file["path"].as_str().unwrap()).collect();
+    assert_eq!(files, ["work-1.txt", "work-2.txt"], "{diff}");
+    let shown = served.board.ok(&["diff", "t-1", "--stat"]);
+    assert!(shown.contains("work-1.txt") && shown.contains("work-2.txt"), "{shown}");
+    served.runner.end();
+}
+
+#[test]
 fn what_is_to_be_judged_is_shown_and_old_trees_are_removed_when_asked() {
     let served = ServedBoard::new(GOOD, &format!("{APPROVED}workspace: {{keep: always}}\n"), |board| {
         board.ticket("t-1", "Do it")

@@ -111,6 +111,9 @@ fn a_refresh_needs_no_token_and_shows_what_is_new() {
     assert_eq!(said["queued"], true);
     assert!(said["coalesced"].is_boolean() && said["requested_at"].is_string(), "{said}");
     assert_eq!(said["operations"], serde_json::json!(["poll", "reconcile"]));
+    let coalesced = || served.post_with("/api/v1/refresh", "", "").json()["coalesced"] == true;
+    served.until("one poll answers two requests", || !coalesced() && coalesced());
+    served.until("the next one has a poll of its own", || !coalesced());
     served.runner.end();
 }
 

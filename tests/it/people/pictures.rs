@@ -39,6 +39,7 @@ pub fn job(key: &str, phase: Phase, title: &str) -> JobView {
         verification: None,
         approved_head: None,
         budget: Vec::new(),
+        base: None,
         merged_commit: None,
         merged_by_us: None,
         conditions: Vec::new(),

@@ -358,6 +358,7 @@ impl Stage {
             wanted,
             inbox: handle.inbox.clone(),
             deliveries: handle.deliveries.clone(),
+            refresh_waits: handle.refresh_waits.clone(),
             moment,
             told: None,
         };

@@ -137,6 +137,7 @@ async fn a_script_of_tk_commands_completes_a_ticket_of_another_board() {
         wanted,
         inbox,
         deliveries: Default::default(),
+        refresh_waits: Default::default(),
         moment,
         told: None,
     };

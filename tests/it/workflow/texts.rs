@@ -1,7 +1,7 @@
 //! Prompts, comments and pull request texts, built in and replaced.
 
 use dirigent::domain::evidence::{Evidence, EvidenceKind, Verification};
-use dirigent::domain::ids::PrNumber;
+use dirigent::domain::ids::{PrNumber, RunId};
 use dirigent::domain::job::{BlockCause, ReworkCause, ReworkTrigger};
 use dirigent::domain::run::Salvage;
 use dirigent::domain::time::Timestamp;
@@ -186,12 +186,13 @@ fn whoever_is_needed_is_named_as_the_file_says() {
         dirigent::runtime::assembly::texts(&loaded).comment(job, said).unwrap()
     };
     let github = "{kind: github, provider: {repo: a/b}, required_labels: [agent]}";
-    let needed = Said::GaveUp { sentence: "five failures".into() };
+    let needed = Said::Asked { run: RunId::new("R1"), question: "which colour?".into() };
     job.ticket.author = Some(Author::new("ann", TrustLevel::Stranger));
-    assert_eq!(said(&job, github, "", &needed), "@ann **Gave up**: five failures.");
-    assert_eq!(said(&job, github, "orchestration: {mention: assignees}", &needed), "@bob **Gave up**: five failures.");
-    assert_eq!(said(&job, github, "orchestration: {mention: none}", &needed), "**Gave up**: five failures.");
-    assert_eq!(said(&job, "{kind: tk}", "", &needed), "**Gave up**: five failures.", "nobody would be told");
+    let plain = said(&job, "{kind: tk}", "", &needed);
+    assert!(plain.contains("which colour?") && !plain.starts_with('@'), "nobody would be told: {plain}");
+    assert_eq!(said(&job, github, "", &needed), format!("@ann {plain}"));
+    assert_eq!(said(&job, github, "orchestration: {mention: assignees}", &needed), format!("@bob {plain}"));
+    assert_eq!(said(&job, github, "orchestration: {mention: none}", &needed), plain);
     let news = Said::Done { commit: None, by_us: true, verification: None };
     assert_eq!(said(&job, github, "", &news), "**Done**: merged.", "nobody is needed");
     for author in [
@@ -201,7 +202,7 @@ fn whoever_is_needed_is_named_as_the_file_says() {
         Author::new("", TrustLevel::Admin),
     ] {
         job.ticket.author = Some(author);
-        assert_eq!(said(&job, github, "", &needed), "**Gave up**: five failures.");
+        assert_eq!(said(&job, github, "", &needed), plain);
     }
     let loaded = Desk::new().load("---\ntracker: {kind: tk}\norchestration: {mention: assignees}\n---\n").unwrap();
     assert!(loaded.warnings[0].message.contains("`orchestration.mention` is not in force"), "{}", loaded.warnings[0]);

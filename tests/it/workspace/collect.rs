@@ -1,10 +1,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use dirigent::domain::ids::{CommitId, RunId, TicketKey};
+use dirigent::engine::permit::EffectKind;
 use dirigent::workspace::GcAction;
 
 use super::try_prepare;
-use crate::support::{Scratch, write_in};
+use crate::support::{Scratch, allowed, write_in};
 
 #[tokio::test]
 async fn gc_takes_what_is_old_and_nobodys() {
@@ -73,4 +75,29 @@ async fn what_a_killed_process_was_looking_with_is_swept_and_what_a_live_one_use
 fn outside() -> usize {
     let entries = std::fs::read_dir(std::env::temp_dir()).unwrap().flatten();
     entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("dirigent-index-")).count()
+}
+
+/// A gate's run is in no ledger and in no picture.
+#[tokio::test]
+async fn gc_leaves_what_a_gate_works_in_and_takes_what_a_dead_runner_left() {
+    let scratch = Scratch::new();
+    let workspaces = scratch.workspaces();
+    let (permit, head) = (allowed(EffectKind::RunGate), CommitId::new(scratch.head("main")));
+    let (run, key) = (RunId::from("gate-01"), TicketKey::from("ENG-1"));
+    let look = workspaces.prepare_detached(&permit, &run, &key, "dirigent/a", &head).await.unwrap();
+    let collect = async || {
+        let mut items = workspaces.gc(Duration::ZERO, false, &BTreeSet::new()).await.unwrap();
+        items.remove(0).action
+    };
+    let kept = collect().await;
+    assert!(matches!(&kept, GcAction::Kept { because } if because.contains("gate")), "{kept:?}");
+    assert!(look.path.exists());
+    // As the next life finds it. No process has the largest number.
+    let name = look.path.file_name().unwrap().to_string_lossy().into_owned();
+    let record = workspaces.root().join(format!(".records/{name}.json"));
+    let mut told: serde_json::Value = serde_json::from_slice(&std::fs::read(&record).unwrap()).unwrap();
+    told["made_by"] = i32::MAX.into();
+    std::fs::write(&record, told.to_string()).unwrap();
+    assert!(matches!(collect().await, GcAction::Removed { .. }));
+    assert!(!look.path.exists());
 }

@@ -164,3 +164,31 @@ async fn a_misleading_work_tree_setting_is_not_believed() {
     git_in(&dir, ["config", "core.worktree", &url]);
     assert!(kept_because(removed(&directories).await).contains("uncommitted work"));
 }
+
+#[tokio::test]
+async fn work_in_a_bare_repository_and_in_files_that_git_does_not_look_at_is_work() {
+    let scratch = Scratch::new();
+    let directories = Directories::open(&scratch.root()).unwrap();
+    let dir = filled(&directories).await;
+    let url = scratch.repo().display().to_string();
+    git_in(&dir, ["clone", "-q", &url, "code"]);
+    git_in(&dir, ["clone", "-q", "--bare", &url, "mirror.git"]);
+    let (code, mirror) = (dir.join("code"), dir.join("mirror.git"));
+    scratch.identify(&code);
+    git_in(&code, ["checkout", "-q", "-b", "work"]);
+    write_in(&code, "x", "x\n");
+    commit_in(&code, "work");
+    git_in(&code, ["push", "-q", &mirror.display().to_string(), "work"]);
+    git_in(&code, ["checkout", "-q", "main"]);
+    git_in(&code, ["branch", "-q", "-D", "work"]);
+    let because = kept_because(removed(&directories).await);
+    assert!(because.contains("mirror.git has commits on `work`"), "{because}");
+    git_in(&mirror, ["branch", "-q", "-D", "work"]);
+
+    git_in(&code, ["update-index", "--skip-worktree", "README"]);
+    write_in(&code, "README", "changed in hiding\n");
+    let because = kept_because(removed(&directories).await);
+    assert!(because.contains("not to look at README"), "{because}");
+    std::fs::remove_file(code.join("README")).unwrap();
+    assert_eq!(removed(&directories).await, DirectoryRemoval::Removed, "not checked out is not changed");
+}

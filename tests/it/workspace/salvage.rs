@@ -1,8 +1,10 @@
 use std::os::unix::fs::PermissionsExt;
 
+use dirigent::config::workspace::CommitSettings;
 use dirigent::domain::ids::RunId;
 use dirigent::engine::permit::EffectKind;
-use dirigent::workspace::{RestoreTo, WorkspaceError, Workspaces};
+use dirigent::workspace::commits::Commits;
+use dirigent::workspace::{RestoreTo, WorkspaceConfig, WorkspaceError, Workspaces};
 
 use super::prepare;
 use crate::support::{Scratch, allowed, commit_in, git_in, try_git_in, write_in};
@@ -151,10 +153,30 @@ async fn hidden_changes_are_found() {
     let scratch = Scratch::new();
     let workspaces = scratch.workspaces();
     let worktree = prepare(&workspaces, "01").await;
-    git_in(&worktree.path, ["update-index", "--assume-unchanged", "README"]);
-    write_in(&worktree.path, "README", "changed in hiding\n");
-    workspaces.salvage(&worktree.path, &worktree.run).await.unwrap().unwrap();
-    assert_eq!(scratch.git(["show", &format!("{REF}:README")]), "changed in hiding");
+    for (hide, text) in [("--assume-unchanged", "changed in hiding"), ("--skip-worktree", "changed once more")] {
+        git_in(&worktree.path, ["update-index", hide, "README"]);
+        write_in(&worktree.path, "README", &format!("{text}\n"));
+        workspaces.salvage(&worktree.path, &worktree.run).await.unwrap().unwrap();
+        assert_eq!(scratch.git(["show", &format!("{REF}:README")]), text, "{hide}");
+        git_in(&worktree.path, ["update-index", "--no-assume-unchanged", "README"]);
+    }
+}
+
+#[tokio::test]
+async fn what_is_restored_is_committed_as_the_file_says() {
+    let scratch = Scratch::new();
+    let style = CommitSettings { author: Some("Ada <ada@example.org>".to_owned()), signoff: true, sign: Some(false) };
+    let config = WorkspaceConfig { commits: Commits::new(&style), ..scratch.config() };
+    let workspaces = Workspaces::open(config).unwrap();
+    let worktree = prepare(&workspaces, "01").await;
+    write_in(&worktree.path, "new.txt", "n\n");
+    workspaces.remove(&worktree).await.unwrap();
+    for to in [RestoreTo::NewBranch("rescued".into()), RestoreTo::Branch(worktree.branch.clone())] {
+        let head = workspaces.salvage_restore(&allowed(EffectKind::CleanUp), &worktree.run, to).await.unwrap();
+        let format = "--format=%an <%ae>|%cn|%(trailers:key=Signed-off-by,valueonly,separator=%x2C)";
+        let made = scratch.git(["log", "-1", format, head.as_str()]);
+        assert_eq!(made, "Ada <ada@example.org>|Ada|Ada <ada@example.org>");
+    }
 }
 
 #[tokio::test]

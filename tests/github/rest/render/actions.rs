@@ -82,6 +82,7 @@ pub fn status(world: &World, repo: &Repo, status: &Status) -> Value {
 pub fn run(world: &World, home: usize, repo: &Repo, run: &Run) -> Value {
     let api = repository::api(world, repo);
     let url = format!("{api}/actions/runs/{}", run.id);
+    let workflow = 5001 + run.workflow.bytes().map(u64::from).sum::<u64>();
     json!({
         "id": run.id,
         "name": run.workflow,
@@ -96,7 +97,7 @@ pub fn run(world: &World, home: usize, repo: &Repo, run: &Run) -> Value {
         "event": run.event,
         "status": run.status,
         "conclusion": run.conclusion,
-        "workflow_id": 5001,
+        "workflow_id": workflow,
         "url": url,
         "html_url": format!("{}/actions/runs/{}", repository::html(world, repo), run.id),
         "pull_requests": pulls_of(world, repo, &run.sha),
@@ -109,7 +110,7 @@ pub fn run(world: &World, home: usize, repo: &Repo, run: &Run) -> Value {
         "artifacts_url": format!("{url}/artifacts"),
         "cancel_url": format!("{url}/cancel"),
         "rerun_url": format!("{url}/rerun"),
-        "workflow_url": format!("{api}/actions/workflows/5001"),
+        "workflow_url": format!("{api}/actions/workflows/{workflow}"),
         "head_commit": commit::simple(&git::show(&world.homes[home].git, &run.sha)),
         "repository": repository::minimal(world, repo),
         "head_repository": repository::minimal(world, repo),
