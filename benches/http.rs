@@ -65,6 +65,7 @@ fn main() {
         snapshots: Snapshots::new(seen),
         news: broadcast::channel(8).0,
         served_at: Arc::default(),
+        refresh_waits: Arc::default(),
         meters: Arc::default(),
         deliveries: Arc::default(),
     };
