@@ -86,7 +86,7 @@ impl Board {
 
     fn started(&mut self, run: RunId) {
         let process = ProcessMark { pid: 1, started_ticks: 1 };
-        self.play(Event::RunStarted { run, process, worktree: "/w".into(), base: None, head: None });
+        self.play(Event::RunStarted { run, process, worktree: "/w".into(), head: None });
     }
 
     /// How long it took, in microseconds.

@@ -186,12 +186,13 @@ fn whoever_is_needed_is_named_as_the_file_says() {
         dirigent::runtime::assembly::texts(&loaded).comment(job, said).unwrap()
     };
     let github = "{kind: github, provider: {repo: a/b}, required_labels: [agent]}";
-    let needed = Said::GaveUp { sentence: "five failures".into() };
+    let needed = Said::Waiting { head: "one".into(), sentence: "five failures".into(), next: "look".into() };
+    let shown = "**Waiting**: five failures.\n\nWhat would move it on: look.";
     job.ticket.author = Some(Author::new("ann", TrustLevel::Stranger));
-    assert_eq!(said(&job, github, "", &needed), "@ann **Gave up**: five failures.");
-    assert_eq!(said(&job, github, "orchestration: {mention: assignees}", &needed), "@bob **Gave up**: five failures.");
-    assert_eq!(said(&job, github, "orchestration: {mention: none}", &needed), "**Gave up**: five failures.");
-    assert_eq!(said(&job, "{kind: tk}", "", &needed), "**Gave up**: five failures.", "nobody would be told");
+    assert_eq!(said(&job, github, "", &needed), format!("@ann {shown}"));
+    assert_eq!(said(&job, github, "orchestration: {mention: assignees}", &needed), format!("@bob {shown}"));
+    assert_eq!(said(&job, github, "orchestration: {mention: none}", &needed), shown);
+    assert_eq!(said(&job, "{kind: tk}", "", &needed), shown, "nobody would be told");
     let news = Said::Done { commit: None, by_us: true, verification: None };
     assert_eq!(said(&job, github, "", &news), "**Done**: merged.", "nobody is needed");
     for author in [
@@ -201,7 +202,7 @@ fn whoever_is_needed_is_named_as_the_file_says() {
         Author::new("", TrustLevel::Admin),
     ] {
         job.ticket.author = Some(author);
-        assert_eq!(said(&job, github, "", &needed), "**Gave up**: five failures.");
+        assert_eq!(said(&job, github, "", &needed), shown);
     }
     let loaded = Desk::new().load("---\ntracker: {kind: tk}\norchestration: {mention: assignees}\n---\n").unwrap();
     assert!(loaded.warnings[0].message.contains("`orchestration.mention` is not in force"), "{}", loaded.warnings[0]);
