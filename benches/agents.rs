@@ -169,7 +169,7 @@ async fn open(
     let order = LaunchOrder { run, argv, cwd: dir.to_owned(), env, writable: Vec::new() };
     let opening = Opening { cwd: dir.to_owned(), ..Opening::default() };
     let limits = HandshakeLimits { start: Duration::from_secs(600), response: Duration::ZERO };
-    let transcript = Transcript::create(transcript, transcript::DEFAULT_CAP).unwrap();
+    let transcript = Transcript::open(transcript, transcript::DEFAULT_CAP).unwrap();
     let child = launcher.launch(&by_hand(), order).await.unwrap();
     Session::open(child, protocol, transcript, &opening, limits)
 }

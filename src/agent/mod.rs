@@ -58,6 +58,8 @@ pub trait Protocol: Send {
 pub struct Opening {
     pub cwd: PathBuf,
     pub resume: Option<SessionId>,
+    /// What the conversation to be resumed has used so far, where that was recorded.
+    pub used_before: Option<Usage>,
     /// The title of the conversation, for agents that support titles.
     pub title: Option<String>,
     pub model: Option<String>,

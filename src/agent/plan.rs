@@ -27,6 +27,10 @@ pub const ACP_PRESETS: [(&str, &str); 5] = [
     ("pi-acp", "pi-acp"),
 ];
 
+/// The flags that take Claude's tools for writing files away. Both kinds of its command take any number of them.
+const CLAUDE_READ_ONLY: [&str; 3] =
+    ["--disallowedTools=Edit", "--disallowedTools=Write", "--disallowedTools=NotebookEdit"];
+
 pub struct LaunchPlan {
     /// The command line for the shell.
     pub line: String,
@@ -157,7 +161,7 @@ pub fn claude(settings: &ClaudeSettings, place: &RunPlace) -> Result<LaunchPlan,
         flags.push(format!("--allowedTools=mcp__{}", DeskServer::NAME));
     }
     if place.read_only {
-        flags.extend(["Edit", "Write", "NotebookEdit"].map(|tool| format!("--disallowedTools={tool}")));
+        flags.extend(CLAUDE_READ_ONLY.map(str::to_owned));
     }
     flags.extend(settings.allowed_tools.iter().map(|tool| format!("--allowedTools={tool}")));
     Ok(LaunchPlan {
@@ -251,9 +255,13 @@ pub fn one_shot(command: &str, place: &RunPlace) -> Option<LaunchPlan> {
         // A login shell would read its profile and lose the `PATH` that `tk` is on.
         setting("allow_login_shell", "false");
     }
-    if protocol.is_codex() && command.contains("workspace-write") && !command.contains("writable_roots") {
+    let writes = command.contains("workspace-write") && !place.read_only;
+    if protocol.is_codex() && writes && !command.contains("writable_roots") {
         let roots = json!(git_roots(place.git_dir.as_deref(), place.git_common_dir.as_deref()));
         setting("sandbox_workspace_write.writable_roots", &roots.to_string());
+    }
+    if protocol.is_claude() && place.read_only {
+        flags.extend(CLAUDE_READ_ONLY.map(str::to_owned));
     }
     flags.extend(protocol.resume_flags(place.resume.as_ref()));
     let line = shell("exec", command, &flags).ok()?;
@@ -361,6 +369,22 @@ mod tests {
         assert!(sandboxed.contains("writable_roots=[\"/r/.git/worktrees/w\",\"/r/.git/objects\""), "{sandboxed}");
         assert!(sandboxed.ends_with(" resume abc -"), "{sandboxed}");
         assert!(!planned("codex exec --json --sandbox danger-full-access").contains("writable_roots"));
+    }
+
+    #[test]
+    fn a_one_shot_reviewer_gets_nothing_more_to_write() {
+        let place = RunPlace {
+            git_dir: Some("/r/.git/worktrees/w".into()),
+            git_common_dir: Some("/r/.git".into()),
+            read_only: true,
+            ..RunPlace::default()
+        };
+        let planned = |command: &str| line(one_shot(command, &place).unwrap());
+        let codex = planned("codex exec --json --sandbox workspace-write");
+        assert!(!codex.contains("writable_roots"), "{codex}");
+        let claude = planned("claude -p --output-format stream-json");
+        assert!(claude.contains("--disallowedTools=Edit --disallowedTools=Write"), "{claude}");
+        assert!(!planned("opencode run --format json").contains("disallowed"));
     }
 
     #[test]

@@ -28,7 +28,6 @@ pub struct OneShot {
     claude: Claude,
     pi: Pi,
     session: Option<String>,
-    resumed: bool,
     turn: Turn,
     meter: Meter,
     steps: Vec<String>,
@@ -60,7 +59,6 @@ impl OneShot {
             claude: Claude::default(),
             pi: Pi::default(),
             session: None,
-            resumed: false,
             turn: Turn::default(),
             meter: Meter::default(),
             steps: Vec::new(),
@@ -69,6 +67,10 @@ impl OneShot {
 
     pub fn is_codex(&self) -> bool {
         self.dialect == Dialect::Codex
+    }
+
+    pub fn is_claude(&self) -> bool {
+        self.dialect == Dialect::Claude
     }
 
     /// Returns the flags that resume an earlier session; the prompt still comes from stdin.
@@ -106,20 +108,19 @@ impl OneShot {
                 _ => {}
             },
             "error" => out.tell(Fault::of(None, text(message, "/message")).retrying().event()),
-            // The numbers are the thread's; those of a resumed thread include a past that was counted before.
+            // The numbers are the thread's; those of a resumed thread include its past, with which the meter begins. A past that nobody
+            // recorded is counted here: rather too much than nothing.
             "turn.completed" => {
-                if !self.resumed {
-                    let usage = &message["usage"];
-                    let cached = count(usage, "cached_input_tokens");
-                    let total = Usage {
-                        fresh_input: count(usage, "input_tokens").saturating_sub(cached),
-                        cached_input: cached,
-                        output: count(usage, "output_tokens"),
-                        reasoning: count(usage, "reasoning_output_tokens"),
-                        ..Usage::default()
-                    };
-                    self.meter.total(total, out);
-                }
+                let usage = &message["usage"];
+                let cached = count(usage, "cached_input_tokens");
+                let total = Usage {
+                    fresh_input: count(usage, "input_tokens").saturating_sub(cached),
+                    cached_input: cached,
+                    output: count(usage, "output_tokens"),
+                    reasoning: count(usage, "reasoning_output_tokens"),
+                    ..Usage::default()
+                };
+                self.meter.total(total, out);
                 self.turn.end(TurnEnd::Completed, out);
             }
             "turn.failed" => {
@@ -197,7 +198,9 @@ impl OneShot {
 
 impl Protocol for OneShot {
     fn open(&mut self, opening: &Opening) -> Reaction {
-        self.resumed = opening.resume.is_some();
+        if let (Dialect::Codex, Some(_), Some(before)) = (self.dialect, &opening.resume, opening.used_before) {
+            self.meter = Meter::starting_at(before);
+        }
         let _ = Self::heard(self.claude.open(opening));
         let _ = Self::heard(self.pi.open(opening));
         Reaction { events: vec![AgentEvent::Ready], send: Vec::new() }

@@ -1,10 +1,12 @@
 //! What a run has spent so far, in a small file beside its transcript. After the runner was killed, its next start reads there what the
-//! ledger had not been told.
+//! ledger had not been told. Files of the same form hold what conversations have used that are resumed by a new process.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use crate::domain::hash::stable_hash;
+use crate::domain::ids::SessionId;
 use crate::domain::usage::Usage;
 
 /// The length of the one record in bytes. It is fixed, so that a new record overwrites the old one completely.
@@ -30,6 +32,11 @@ impl SpentFile {
         let text = serde_json::to_string(&self.total).map_err(std::io::Error::other)?;
         self.file.write_all_at(format!("{text:<width$}\n", width = LENGTH - 1).as_bytes(), 0)
     }
+}
+
+/// Returns the file of a conversation in the folder of these files. The agent chose the id, so it is no part of the path.
+pub fn of_conversation(folder: &Path, id: &SessionId) -> PathBuf {
+    folder.join(format!("{:016x}.json", stable_hash(&[id.as_str()])))
 }
 
 /// Returns what the file says; `None` if it is missing or cannot be read.

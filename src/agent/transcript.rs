@@ -68,10 +68,13 @@ enum Out {
 }
 
 impl Transcript {
-    pub fn create(path: &Path, cap: u64) -> Result<Self, TranscriptError> {
-        let file = File::create(path).map_err(|source| TranscriptError { path: path.into(), source })?;
+    /// Opens the transcript and continues after what an earlier process of the same run left in it.
+    pub fn open(path: &Path, cap: u64) -> Result<Self, TranscriptError> {
+        let file = OpenOptions::new().create(true).append(true).open(path);
+        let opened = file.and_then(|file| Ok((file.metadata()?.len(), file)));
+        let (written, file) = opened.map_err(|source| TranscriptError { path: path.into(), source })?;
         let out = Out::Beginning(BufWriter::with_capacity(BUFFER, file));
-        Ok(Self { path: path.into(), cap, written: 0, out, broken: false })
+        Ok(Self { path: path.into(), cap, written, out, broken: false })
     }
 
     pub fn write(&mut self, at: Timestamp, stream: Stream, text: &[u8]) {
@@ -166,10 +169,21 @@ fn end_of(path: &Path, which: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Returns the file that holds the newest lines of a live run's transcript: once the beginning is full, they are in a file beside it.
+/// Returns the files that hold a run's transcript, oldest lines first. While the run is live, or after a crash, the end is in files beside
+/// the beginning once that is full.
+pub fn parts(path: &Path) -> Vec<PathBuf> {
+    let ends = [BEFORE, NEWEST].map(|which| end_of(path, which)).into_iter().filter(|end| end.is_file());
+    [path.to_owned()].into_iter().chain(ends).collect()
+}
+
+/// Whether lines may be missing before this part of the transcript. All lines between two other parts are there.
+pub fn may_follow_a_gap(path: &Path, part: &Path) -> bool {
+    part == end_of(path, BEFORE)
+}
+
+/// Returns the file that holds the newest lines of a live run's transcript.
 pub fn newest_part(path: &Path) -> PathBuf {
-    let newest = end_of(path, NEWEST);
-    if newest.is_file() { newest } else { path.to_owned() }
+    parts(path).pop().unwrap_or_else(|| path.to_owned())
 }
 
 #[cfg(test)]
@@ -179,7 +193,7 @@ mod tests {
     fn written(cap: u64, lines: u32) -> (String, usize) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("transcript.log");
-        let mut transcript = Transcript::create(&path, cap).unwrap();
+        let mut transcript = Transcript::open(&path, cap).unwrap();
         for number in 0..lines {
             transcript.write(Timestamp(7), Stream::Stdout, format!("line {number}").as_bytes());
         }
@@ -206,7 +220,7 @@ mod tests {
     fn the_newest_lines_are_found_wherever_they_are_written() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("transcript.log");
-        let mut transcript = Transcript::create(&path, 4000).unwrap();
+        let mut transcript = Transcript::open(&path, 4000).unwrap();
         for number in 0..600 {
             let line = format!("line {number}");
             transcript.write(Timestamp(7), Stream::Stdout, line.as_bytes());
@@ -217,6 +231,25 @@ mod tests {
         assert_ne!(newest_part(&path), path);
         transcript.finish();
         assert_eq!(newest_part(&path), path);
+    }
+
+    #[test]
+    fn a_second_process_of_the_run_continues_the_transcript_of_the_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("transcript.log");
+        for process in ["first", "second"] {
+            let mut transcript = Transcript::open(&path, 4000).unwrap();
+            for number in 0..1000 {
+                let line = format!("{process} {number}");
+                transcript.write(Timestamp(7), Stream::Stdout, line.as_bytes());
+            }
+            transcript.finish();
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let lines = ["first 0", "first 999", "second 999"].map(|line| text.find(&format!(" {line}\n")).unwrap());
+        assert!(lines.is_sorted(), "{lines:?}");
+        assert!(text.len() < 8000, "{}", text.len());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "no segment is left beside it");
     }
 
     #[test]

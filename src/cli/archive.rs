@@ -4,7 +4,7 @@ use crate::domain::job::Job;
 use crate::domain::snapshot::{JobView, Snapshot};
 use crate::engine;
 use crate::engine::state::State;
-use crate::runtime;
+use crate::runtime::{self, assembly};
 use crate::workflow::Loaded;
 
 use super::Failure;
@@ -39,5 +39,5 @@ pub fn add_all(snapshot: &mut Snapshot, loaded: &Loaded, place: &RunnerFolder) -
 
 fn views(loaded: &Loaded, jobs: Vec<Job>) -> Vec<JobView> {
     let state = State { jobs: jobs.into_iter().collect(), ..State::default() };
-    engine::snapshot(&state, &loaded.settings.policy(&loaded.hash, false), runtime::now()).jobs
+    engine::snapshot(&state, &assembly::policy_here(&loaded.settings, &loaded.hash, false), runtime::now()).jobs
 }

@@ -103,14 +103,7 @@ pub enum CliCommand {
         event: Option<String>,
     },
     /// For agents that speak MCP: the worker's `tk` as tools, on stdin and stdout
-    DeskMcp {
-        /// Offer follow-up tickets, too
-        #[arg(long)]
-        follow_ups: bool,
-        /// Offer only what a reviewer needs
-        #[arg(long)]
-        read_only: bool,
-    },
+    DeskMcp(DeskMcpArgs),
     /// Print the token that the API wants for anything that changes something
     Token,
     /// Show the effective configuration, or its schema
@@ -129,6 +122,19 @@ impl CliCommand {
         };
         port.map(|port| format!("server.port={port}"))
     }
+}
+
+#[derive(Debug, clap::Args)]
+pub struct DeskMcpArgs {
+    /// Offer follow-up tickets, too
+    #[arg(long)]
+    pub follow_ups: bool,
+    /// Offer only what a reviewer needs
+    #[arg(long)]
+    pub read_only: bool,
+    /// Offer the tracker's own API, as the tool with this name
+    #[arg(long, value_name = "TOOL", hide = true)]
+    pub api: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]

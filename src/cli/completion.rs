@@ -1,6 +1,7 @@
 //! `completion`: a completion script for the shell. The script contains commands and options. It gets ticket keys from the hidden command
 //! `__complete` each time Tab is pressed, so they are always up to date.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
@@ -23,7 +24,9 @@ const ONE: [&str; 7] = ["status", "explain", "message", "diff", "try", "undo", "
 /// Commands that take several tickets.
 const MANY: [&str; 6] = ["pause", "resume", "stop", "retry", "approve", "reject"];
 /// Global options that take a value; they may stand before a command or between its words.
-const WITH_VALUE: [&str; 3] = ["--workflow", "--set", "--color"];
+const WORKFLOW: &str = "--workflow";
+const SET: &str = "--set";
+const WITH_VALUE: [&str; 3] = [WORKFLOW, SET, "--color"];
 
 pub fn completion(shell: Shell) -> Result<(), Failure> {
     let mut script = Vec::new();
@@ -35,30 +38,63 @@ pub fn completion(shell: Shell) -> Result<(), Failure> {
 /// `__complete WORD...`: prints what the last word can become, one candidate per line, with the ticket's title after a tab. Prints
 /// nothing on errors, because an error message would disturb typing.
 pub fn complete(words: &[String]) -> ExitCode {
-    let arguments = command_words(words);
-    if let Some((first, rest)) = arguments.split_first()
+    let Some(line) = Typed::read(words) else { return ExitCode::SUCCESS };
+    if let Some((first, rest)) = line.words.split_first()
         && first == "tk"
     {
         let asked = ["tk", "__complete"].into_iter().map(str::to_owned).chain(rest.iter().cloned());
         return tk::run(asked.map(Into::into).collect());
     }
-    let told = Context::new(None, &[]).map(|context| candidates(&context, &arguments));
+    let told = Context::new(line.workflow, &line.overrides).map(|context| candidates(&context, &line.words));
     let _ = output::print_part(&told.unwrap_or_default());
     ExitCode::SUCCESS
 }
 
-/// Returns the words without global options and their values.
-fn command_words(words: &[String]) -> Vec<String> {
-    let mut left = words.iter();
-    let mut kept = Vec::new();
-    while let Some(word) = left.next() {
-        if WITH_VALUE.contains(&word.as_str()) {
-            left.next();
-        } else {
-            kept.push(word.clone());
+/// A command line that is being typed.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Typed {
+    workflow: Option<PathBuf>,
+    overrides: Vec<String>,
+    /// The words besides global options and their values. The last one is to be completed.
+    words: Vec<String>,
+}
+
+impl Typed {
+    /// Returns `None` if the last word belongs to a global option. The value of an option is the next word or follows `=`, which bash gives
+    /// as a word of its own.
+    fn read(words: &[String]) -> Option<Self> {
+        let mut line = Self::default();
+        let mut left = words.iter().map(String::as_str).peekable();
+        while let Some(word) = left.next() {
+            let (name, glued) = match word.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (word, None),
+            };
+            if !WITH_VALUE.contains(&name) {
+                line.words.push(word.to_owned());
+                continue;
+            }
+            let value = glued.or_else(|| {
+                left.next_if_eq(&"=");
+                left.next()
+            });
+            left.peek()?;
+            match (name, value) {
+                (WORKFLOW, Some(value)) => line.workflow = Some(in_home(value)),
+                (SET, Some(value)) => line.overrides.push(value.to_owned()),
+                _ => {}
+            }
         }
+        Some(line)
     }
-    kept
+}
+
+/// Returns the path with `~/` replaced, which a shell does only when the command is run.
+fn in_home(path: &str) -> PathBuf {
+    match (path.strip_prefix("~/"), std::env::home_dir()) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => path.into(),
+    }
 }
 
 fn candidates(context: &Context, words: &[String]) -> String {
@@ -151,3 +187,37 @@ const ZSH: &str = r#"_dirigent_tickets() {
 
 const FISH: &str = r#"complete -c dirigent -n "__fish_seen_subcommand_from {commands}" -f -a '(dirigent __complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
 "#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn typed(words: &[&str]) -> Option<(Option<String>, Vec<String>, Vec<String>)> {
+        let line = Typed::read(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())?;
+        Some((line.workflow.map(|path| path.display().to_string()), line.overrides, line.words))
+    }
+
+    #[test]
+    fn global_options_are_read_wherever_they_stand() {
+        let wanted = Some((Some("X".to_owned()), Vec::new(), vec!["retry".to_owned(), "t".to_owned()]));
+        for words in [
+            &["--workflow", "X", "retry", "t"][..],
+            &["--workflow=X", "retry", "t"],
+            &["--workflow", "=", "X", "retry", "t"],
+            &["retry", "--workflow", "X", "t"],
+            &["--color", "never", "--workflow", "X", "retry", "t"],
+        ] {
+            assert_eq!(typed(words), wanted, "{words:?}");
+        }
+        let (_, overrides, words) = typed(&["--set", "a.b=c", "--set=d=e", "stop", ""]).unwrap();
+        assert_eq!((overrides.join(" "), words.join(" ")), ("a.b=c d=e".to_owned(), "stop ".to_owned()));
+    }
+
+    #[test]
+    fn the_value_of_a_global_option_is_no_ticket() {
+        for words in [&["status", "t-1", "--workflow", "W"][..], &["retry", "--set", "a=b"], &["retry", "--color=al"]] {
+            assert_eq!(typed(words), None, "{words:?}");
+        }
+        assert_eq!(typed(&[]), Some((None, Vec::new(), Vec::new())));
+    }
+}

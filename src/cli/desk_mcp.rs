@@ -14,17 +14,12 @@ use rmcp::service::{RequestContext, RoleServer, ServiceExt};
 use rmcp::transport::stdio;
 use serde_json::Value;
 
+use super::Failure;
+use super::args::DeskMcpArgs;
 use super::tk::desk;
 use crate::tracker::api_tool;
 use crate::worker::desk_protocol::DeskResponse;
 use crate::worker::desk_tools;
-
-/// Option: also offers the tracker's own API, as the tool with this name.
-pub const API: &str = "--api=";
-/// Option: also offers to create follow-up tickets.
-pub const FOLLOW_UPS: &str = "--follow-ups";
-/// Option: offers only what a reviewer needs.
-pub const READ_ONLY: &str = "--read-only";
 
 struct DeskServer {
     tools: Vec<Tool>,
@@ -32,18 +27,22 @@ struct DeskServer {
     token: String,
 }
 
-pub fn serve(options: &[String]) -> ExitCode {
-    let follow_ups = options.iter().any(|option| option == FOLLOW_UPS);
-    let read_only = options.iter().any(|option| option == READ_ONLY);
-    let api = options.iter().find_map(|option| option.strip_prefix(API)).and_then(api_tool);
+/// Serves until the agent closes the connection.
+pub fn serve(args: &DeskMcpArgs) -> Result<ExitCode, Failure> {
+    let api = match &args.api {
+        Some(name) => {
+            let unknown = || Failure::Usage(format!("desk-mcp: no tracker has an API tool named `{name}`"));
+            Some(api_tool(name).ok_or_else(unknown)?)
+        }
+        None => None,
+    };
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let (Some(socket), Some(token)) = (variable("DIRIGENT_SOCKET"), variable("DIRIGENT_TOKEN")) else {
-        eprintln!(
-            "dirigent desk-mcp: DIRIGENT_SOCKET and DIRIGENT_TOKEN are not set; it is started by a worker's agent"
-        );
-        return ExitCode::FAILURE;
+        return Err(Failure::plain(
+            "desk-mcp: DIRIGENT_SOCKET and DIRIGENT_TOKEN are not set; it is started by a worker's agent",
+        ));
     };
-    let tools = desk_tools::offered(read_only, follow_ups, api).into_iter().map(|tool| {
+    let tools = desk_tools::offered(args.read_only, args.follow_ups, api).into_iter().map(|tool| {
         let schema = tool.input_schema.as_object().cloned().unwrap_or_default();
         Tool::new(tool.name, tool.description, schema)
     });
@@ -56,13 +55,7 @@ pub fn serve(options: &[String]) -> ExitCode {
         Ok(runtime) => runtime.block_on(work),
         Err(error) => Err(error.to_string()),
     };
-    match served {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("dirigent desk-mcp: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    served.map(|()| ExitCode::SUCCESS).map_err(|error| Failure::plain(format!("desk-mcp: {error}")))
 }
 
 impl ServerHandler for DeskServer {

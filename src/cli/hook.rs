@@ -22,7 +22,8 @@ use super::context::Context;
 const INPUT_LIMIT: u64 = 4 << 20;
 const TASK_LIMIT: usize = 100;
 
-pub fn hook(event: &str) -> ExitCode {
+/// Handles one hook call. `context` tells where `agent-state.json` is; without it, a report from outside of a run is not recorded.
+pub fn hook(event: &str, context: Option<&Context>) -> ExitCode {
     let mut input = Vec::new();
     std::io::stdin().lock().take(INPUT_LIMIT).read_to_end(&mut input).ok();
     let said: Value = serde_json::from_slice(&input).unwrap_or(Value::Null);
@@ -33,7 +34,11 @@ pub fn hook(event: &str) -> ExitCode {
     if let Some(report) = report {
         match std::env::var_os("DIRIGENT_ARTIFACTS") {
             Some(directory) => append(Path::new(&directory), &report),
-            None => write_down(&report),
+            None => {
+                if let Some(context) = context {
+                    write_down(context, &report);
+                }
+            }
         }
     }
     ExitCode::SUCCESS
@@ -48,8 +53,7 @@ fn append(directory: &Path, report: &TeammateReport) {
 }
 
 /// Writes the report into `agent-state.json` of the repository that the agent works in, unless a runner owns the file.
-fn write_down(report: &TeammateReport) {
-    let Ok(context) = Context::new(None, &[]) else { return };
+fn write_down(context: &Context, report: &TeammateReport) {
     let (repo, path) = match context.load(None) {
         Ok(loaded) => {
             let observability = loaded.settings.observability;
@@ -61,7 +65,7 @@ fn write_down(report: &TeammateReport) {
             (repo, path)
         }
     };
-    if is_owned(&context, &repo) {
+    if is_owned(context, &repo) {
         return;
     }
     keep_out_of_git(&repo, Some(&path)).ok();

@@ -69,7 +69,7 @@ fn changes_something(command: &CliCommand) -> Option<&'static str> {
         | CliCommand::Replay(_)
         | CliCommand::Tk { .. }
         | CliCommand::Hook { .. }
-        | CliCommand::DeskMcp { .. }
+        | CliCommand::DeskMcp(_)
         | CliCommand::Config(_)
         | CliCommand::Completion { .. } => return None,
     })

@@ -3,17 +3,21 @@
 //! terminal is suspended.
 
 use std::io::{IsTerminal, Stdin, stdin};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crossterm::event::{self, Event, KeyCode, KeyEventKind};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
 use nix::unistd::{getpgrp, tcgetpgrp};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-const LOOK_EVERY: Duration = Duration::from_millis(150);
+const LOOK_EVERY_MS: u16 = 150;
+const LOOK_EVERY: Duration = Duration::from_millis(LOOK_EVERY_MS as u64);
+const ESCAPE: u8 = 0x1b;
 
 pub struct Keyboard {
     open: Option<OpenKeyboard>,
@@ -77,18 +81,36 @@ fn read(keys: &mpsc::Sender<char>, over: &AtomicBool) {
         }
         // After Ctrl-Z the shell may have set its own modes, so they are set again each time.
         single_keys();
-        let pressed = match event::poll(LOOK_EVERY) {
-            Ok(true) => event::read(),
-            Ok(false) => continue,
+        match typed() {
+            Ok(letters) => letters.into_iter().for_each(|letter| {
+                // A key that finds the channel full is dropped: nobody types that fast on purpose.
+                let _ = keys.try_send(letter);
+            }),
             Err(_) => return,
-        };
-        if let Ok(Event::Key(key)) = pressed
-            && key.kind != KeyEventKind::Release
-            && let KeyCode::Char(letter) = key.code
-        {
-            // When the queue is full, the key is dropped.
-            let _ = keys.try_send(letter);
         }
+    }
+}
+
+/// Returns the letters that are typed within `LOOK_EVERY`, or an error if the terminal is gone. This does not go through crossterm, whose
+/// reader spins and never returns once the terminal is gone.
+fn typed() -> nix::Result<Vec<char>> {
+    let input = stdin();
+    let mut waiting = [PollFd::new(input.as_fd(), PollFlags::POLLIN)];
+    match poll(&mut waiting, LOOK_EVERY_MS) {
+        Ok(0) | Err(Errno::EINTR) => return Ok(Vec::new()),
+        Ok(_) => {}
+        Err(error) => return Err(error),
+    }
+    let mut bytes = [0; 64];
+    match nix::unistd::read(&input, &mut bytes) {
+        Ok(0) => Err(Errno::EIO),
+        Err(Errno::EINTR | Errno::EAGAIN) => Ok(Vec::new()),
+        // The bytes of an arrow or a function key, in which letters mean something else.
+        Ok(_) if bytes[0] == ESCAPE => Ok(Vec::new()),
+        Ok(count) => {
+            Ok(bytes[..count].iter().filter(|byte| byte.is_ascii_graphic()).map(|byte| char::from(*byte)).collect())
+        }
+        Err(error) => Err(error),
     }
 }
 

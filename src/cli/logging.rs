@@ -248,8 +248,14 @@ impl RotatingFile {
             let _ = std::fs::rename(self.numbered(number), self.numbered(number + 1));
         }
         let _ = std::fs::rename(&self.path, self.numbered(1));
+        self.reopen(open);
+    }
+
+    fn reopen(&self, open: &mut OpenLog) {
         open.file = OpenOptions::new().create(true).append(true).open(&self.path).ok();
-        open.written = 0;
+        let length = open.file.as_ref().and_then(|file| file.metadata().ok()).map_or(0, |found| found.len());
+        // A file that could not be renamed is full already. It grows by as much again before that is tried once more.
+        open.written = if length >= LARGEST / 2 { 0 } else { length };
     }
 
     /// Appends a line. A line that cannot be written is lost, without an error.
@@ -258,10 +264,12 @@ impl RotatingFile {
         if open.written + line.len() as u64 > LARGEST && open.written > 0 {
             self.rotate(&mut open);
         }
-        if let Some(file) = &mut open.file {
-            let _ = file.write_all(line);
+        if open.file.is_none() {
+            self.reopen(&mut open);
         }
-        open.written += line.len() as u64;
+        let OpenLog { file: Some(file), written } = &mut *open else { return };
+        let _ = file.write_all(line);
+        *written += line.len() as u64;
     }
 }
 
@@ -348,5 +356,18 @@ mod tests {
             ["dirigent.log", "dirigent.log.1", "dirigent.log.2", "dirigent.log.3", "dirigent.log.4", "dirigent.log.5"]
         );
         assert!(names.iter().all(|name| std::fs::metadata(folder.path().join(name)).unwrap().len() <= LARGEST));
+    }
+
+    #[test]
+    fn a_file_that_could_not_be_opened_after_a_rotation_is_tried_again_with_the_next_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("state");
+        let log = RotatingFile::open(&place.join(FILE)).unwrap();
+        log.append(&vec![b'x'; LARGEST as usize]);
+        std::fs::remove_dir_all(&place).unwrap();
+        log.append(b"lost\n");
+        std::fs::create_dir(&place).unwrap();
+        log.append(b"kept\n");
+        assert_eq!(std::fs::read_to_string(place.join(FILE)).unwrap(), "kept\n");
     }
 }

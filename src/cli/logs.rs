@@ -1,6 +1,6 @@
 //! `logs`: prints the transcript of a run, which records what its agent printed.
 
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use super::args::LogsArgs;
 use super::context::Context;
 use super::output;
 use super::snapshot_source;
+use super::transcript_reader::TranscriptReader;
 use super::transcript_view::TranscriptView;
 
 pub fn logs(context: &Context, args: &LogsArgs) -> Result<(), Failure> {
@@ -26,38 +27,27 @@ pub fn logs(context: &Context, args: &LogsArgs) -> Result<(), Failure> {
         None => newest_run(&place)?,
     };
     let path = transcript_path(&place.state_dir, &run);
-    let mut file = std::fs::File::open(&path)
+    let mut reader = TranscriptReader::from_beginning(&path)
         .map_err(|error| Failure::NotFound(format!("run {run} has no transcript at {} ({error})", path.display())))?;
     output::complain(&format!("run {run}"));
     let mut page = view_of(&loaded, &place, &run, TranscriptView::new(args.verbose, args.json, secrets(&loaded)));
-    copy(&mut file, &mut page)?;
+    copy(&mut reader, &mut page)?;
     while args.follow && is_live(&loaded, &place, &run)? {
         std::thread::sleep(Duration::from_millis(300));
-        copy(&mut file, &mut page)?;
+        copy(&mut reader, &mut page)?;
     }
-    copy(&mut file, &mut page)?;
+    copy(&mut reader, &mut page)?;
     let rest = page.end();
     if rest.is_empty() { Ok(()) } else { output::print(rest.trim_end()) }
 }
 
-/// Prints what was added to the file since the last call.
-fn copy(file: &mut std::fs::File, page: &mut TranscriptView) -> Result<(), Failure> {
-    // A file that is shorter than before was truncated: continue at its end.
-    let (position, length) = (file.stream_position()?, file.metadata()?.len());
-    if length < position {
-        file.seek(SeekFrom::End(0))?;
-    }
-    let mut buffer = vec![0; 64 * 1024];
+/// Prints what was added to the transcript since the last call.
+fn copy(reader: &mut TranscriptReader, page: &mut TranscriptView) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
-    loop {
-        let read = file.read(&mut buffer)?;
-        if read == 0 {
-            return Ok(out.flush()?);
-        }
-        match out.write_all(page.take(&buffer[..read]).as_bytes()) {
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(()),
-            other => other?,
-        }
+    let printed = reader.read(|piece| out.write_all(page.take(piece).as_bytes()));
+    match printed.and_then(|()| out.flush()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        other => Ok(other?),
     }
 }
 

@@ -18,22 +18,20 @@ pub enum Many<'a> {
 }
 
 impl<'a> Many<'a> {
-    /// Returns which tickets are meant: the named ones, else the selection. `None` if neither is given.
-    pub fn of(tickets: &'a [String], selection: &'a Selection) -> Option<Self> {
+    /// Returns which tickets are meant: the named ones or the selection. `None` if neither is given; both together are an error.
+    pub fn of(tickets: &'a [String], selection: &'a Selection) -> Result<Option<Self>, Failure> {
         let selects = selection.all || selection.phase.is_some() || selection.cause.is_some();
         match (tickets.is_empty(), selects) {
-            (true, true) => Some(Self::Selected(selection)),
-            (false, _) => Some(Self::Named(tickets)),
-            (true, false) => None,
+            (true, true) => Ok(Some(Self::Selected(selection))),
+            (false, false) => Ok(Some(Self::Named(tickets))),
+            (true, false) => Ok(None),
+            (false, true) => Err(Failure::Usage("name tickets, or say --all, --phase or --cause; not both".into())),
         }
     }
 
-    /// Like [`Many::of`], for commands that need tickets: nothing at all, or names together with a selection, is an error.
+    /// Like [`Many::of`], for commands that need tickets: nothing at all is an error.
     pub fn wanted(tickets: &'a [String], selection: &'a Selection) -> Result<Self, Failure> {
-        if !tickets.is_empty() && (selection.all || selection.phase.is_some() || selection.cause.is_some()) {
-            return Err(Failure::Usage("name tickets, or say --all, --phase or --cause; not both".into()));
-        }
-        Self::of(tickets, selection)
+        Self::of(tickets, selection)?
             .ok_or_else(|| Failure::Usage("name a ticket, or say --all, --phase PHASE or --cause REASON".into()))
     }
 

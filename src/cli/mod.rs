@@ -44,6 +44,7 @@ mod status;
 pub mod tk;
 mod token;
 mod top;
+mod transcript_reader;
 mod transcript_view;
 mod undo;
 mod unseen;
@@ -73,11 +74,10 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
     }
     if arguments.get(1).is_some_and(|word| word == "hook") && arguments.get(2).is_none_or(|word| word != "--help") {
         let event = arguments.get(2).map(|event| event.to_string_lossy()).unwrap_or_default();
-        return hook::hook(&event);
+        return hook::hook(&event, context::Context::new(None, &[]).ok().as_ref());
     }
-    if arguments.get(1).is_some_and(|word| word == "desk-mcp") && arguments.get(2).is_none_or(|word| word != "--help") {
-        let options: Vec<String> = arguments.iter().skip(2).map(|word| word.to_string_lossy().into_owned()).collect();
-        return desk_mcp::serve(&options);
+    if let Some(rest) = arguments_of_plugin(&arguments) {
+        return tk::run(rest);
     }
     if arguments.get(1).is_some_and(|word| word == completion::COMMAND) {
         let words: Vec<String> = arguments.iter().skip(2).map(|word| word.to_string_lossy().into_owned()).collect();
@@ -92,7 +92,7 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
         }
     };
     match dispatch(args) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(failure) => {
             failure.print();
             ExitCode::from(failure.exit_code())
@@ -129,8 +129,58 @@ fn tk_arguments(arguments: &[OsString]) -> Option<Vec<OsString>> {
     (arguments.get(1)? == "tk").then(|| arguments[1..].to_vec())
 }
 
-fn dispatch(args: Args) -> Result<(), Failure> {
+/// Returns the same for a call by a plugin of `tk`, which has the path of this program in a variable. The runner's own helpers are started
+/// by the same path and may have inherited the variable.
+fn arguments_of_plugin(arguments: &[OsString]) -> Option<Vec<OsString>> {
+    let (called_as, rest) = arguments.split_first()?;
+    let by_plugin = std::env::var_os(tk::OWN_PATH).is_some_and(|path| path == *called_as);
+    let is_helper = rest.first().is_some_and(|word| word == "desk-mcp");
+    (by_plugin && !is_helper).then(|| [OsString::from("tk")].into_iter().chain(rest.iter().cloned()).collect())
+}
+
+/// Returns an error if options that choose or change the workflow were given to a command that reads no workflow file.
+fn refuse_workflow(args: &Args, command: &str) -> Result<(), Failure> {
+    let option = match (&args.workflow, args.overrides.is_empty()) {
+        (Some(_), _) => "--workflow",
+        (None, false) => "--set",
+        (None, true) => return Ok(()),
+    };
+    Err(Failure::Usage(format!(
+        "{option} has no effect on `dirigent {command}`, which reads no workflow file; leave it out"
+    )))
+}
+
+/// Carries out a command that exits in its own way. Returns `None` for any other command.
+fn with_own_exit(args: &Args) -> Result<Option<ExitCode>, Failure> {
+    match &args.command {
+        CliCommand::Tk { arguments } => {
+            refuse_workflow(args, "tk")?;
+            let called: Vec<OsString> = [OsString::from("tk")].into_iter().chain(arguments.iter().cloned()).collect();
+            Ok(Some(tk::run(called)))
+        }
+        CliCommand::Hook { event } => {
+            // A hook never fails: without a context it still answers the agent.
+            let context = context::Context::new(args.workflow.clone(), &args.overrides);
+            let context = context.inspect_err(Failure::print).ok();
+            Ok(Some(hook::hook(event.as_deref().unwrap_or_default(), context.as_ref())))
+        }
+        CliCommand::DeskMcp(desk) => {
+            refuse_workflow(args, "desk-mcp")?;
+            desk_mcp::serve(desk).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+fn dispatch(args: Args) -> Result<ExitCode, Failure> {
     output::choose_colour(args.color);
+    match with_own_exit(&args)? {
+        Some(code) => Ok(code),
+        None => usual_command(args).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+fn usual_command(args: Args) -> Result<(), Failure> {
     let overrides: Vec<String> = args.overrides.into_iter().chain(args.command.overrides()).collect();
     let context = context::Context::new(args.workflow, &overrides)?;
     inside::refuse_workers(&context, &args.command)?;
@@ -160,8 +210,8 @@ fn dispatch(args: Args) -> Result<(), Failure> {
         CliCommand::Replay(args) => replay::replay(&args),
         CliCommand::Token => token::token(&context),
         CliCommand::Config(args) => config::config(&context, &args),
-        // `main` handles these before it comes here.
-        CliCommand::Hook { .. } | CliCommand::DeskMcp { .. } | CliCommand::Tk { .. } => Ok(()),
+        // `with_own_exit` handles these before it comes here.
+        CliCommand::Hook { .. } | CliCommand::DeskMcp(_) | CliCommand::Tk { .. } => Ok(()),
         CliCommand::Completion { shell } => completion::completion(shell),
     }
 }

@@ -7,6 +7,7 @@ use crate::domain::job::SwitchSource;
 use crate::domain::phase::Phase;
 use crate::domain::snapshot::{JobView, Snapshot, SwitchView};
 use crate::engine::event::{Event, OperatorCommand};
+use crate::engine::permit::EffectKind;
 use crate::engine::{holding, is_so_already, objection, step};
 use crate::ledger::{Holder, InstanceLock, LockError};
 use crate::runtime::{self, Reply, Request, RunnerFolder, find_ticket};
@@ -26,14 +27,14 @@ use crate::workflow::Loaded;
 const COMES_UP_WITHIN: Duration = Duration::from_secs(15);
 
 pub fn pause(context: &Context, args: &SwitchArgs) -> Result<(), Failure> {
-    match Many::of(&args.tickets, &args.selection) {
+    match Many::of(&args.tickets, &args.selection)? {
         Some(many) => many.tell(context, unfinished, |ticket| Request::Pause { ticket }),
         None => tell(context, &Request::PauseAll),
     }
 }
 
 pub fn resume(context: &Context, args: &SwitchArgs) -> Result<(), Failure> {
-    match Many::of(&args.tickets, &args.selection) {
+    match Many::of(&args.tickets, &args.selection)? {
         Some(many) => many.tell(context, is_paused, |ticket| Request::Resume { ticket })?,
         None => tell(context, &Request::ResumeAll)?,
     }
@@ -53,7 +54,7 @@ fn still_stopped(context: &Context) -> Result<(), Failure> {
 }
 
 pub fn stop(context: &Context, args: &SwitchArgs) -> Result<(), Failure> {
-    match Many::of(&args.tickets, &args.selection) {
+    match Many::of(&args.tickets, &args.selection)? {
         Some(many) => many.tell(context, |_, job| job.run.is_some(), |ticket| Request::Stop { ticket }),
         None => tell(context, &Request::Shutdown),
     }
@@ -76,7 +77,7 @@ pub fn approve(context: &Context, args: &ApproveArgs) -> Result<(), Failure> {
 }
 
 pub fn reject(context: &Context, args: &RejectArgs) -> Result<(), Failure> {
-    let selected = Many::of(&[], &args.selection);
+    let selected = Many::of(&[], &args.selection)?;
     let (many, text) = match (selected, &args.message, args.words.as_slice()) {
         (Some(many), None, words) => (many, words.join(" ")),
         (Some(many), Some(text), []) => (many, text.clone()),
@@ -199,10 +200,11 @@ fn write_down(loaded: &Loaded, place: &RunnerFolder, request: &Request) -> Resul
     let done = done(&command);
     // Nothing is started here, because the state has not been through recovery: the effects wait in the outbox for the next runner.
     let effects = step(&mut state, &policy, now, Event::Operator { command, by: "operator".into() });
-    let waiting = effects.len();
+    // Whether a comment on the ticket is due to be brought up to date depends on the hour, and is nothing that the command brought about.
+    let follows = effects.iter().any(|effect| effect.action.kind() != EffectKind::WriteWorkpad);
     let changes = state.take_changes();
     ledger.commit(&state, &changes)?;
-    let later = if waiting == 0 { String::new() } else { "; the rest follows with the next `dirigent run`".to_owned() };
+    let later = if follows { "; the rest follows with the next `dirigent run`" } else { "" };
     Ok(format!("{done}; written down (no runner is up){later}"))
 }
 

@@ -48,7 +48,7 @@ pub fn diff(context: &Context, args: &DiffArgs) -> Result<(), Failure> {
 pub fn try_out(context: &Context, args: &TicketArgs) -> Result<(), Failure> {
     let (loaded, job, head) = judged(context, &args.ticket)?;
     let tries = tries(&loaded.settings)?;
-    let run = RunId::new(format!("try-{}-{}", job.key, head.short()));
+    let run = RunId::new(format!("{}{}", try_prefix(&job.key), head.short()));
     let path = block_on(async {
         let there = tries.of_run(&run).await.map_err(Failure::plain)?;
         if let Some(there) = there.filter(|there| there.exists) {
@@ -66,6 +66,15 @@ pub fn try_out(context: &Context, args: &TicketArgs) -> Result<(), Failure> {
         at_hand(&job, &head)
     ));
     Ok(())
+}
+
+fn try_prefix(key: &str) -> String {
+    format!("try-{key}-")
+}
+
+/// Whether this is the id of a tree that `try` made of the ticket's head.
+pub fn is_try_of(run: &RunId, key: &str) -> bool {
+    run.as_str().strip_prefix(&try_prefix(key)).is_some_and(|head| !head.contains('-'))
 }
 
 /// Returns the workspaces for `try`. They are in a folder beside the runs' worktrees, so that no runner mistakes one for a run's.

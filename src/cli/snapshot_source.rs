@@ -9,7 +9,7 @@ use crate::domain::time::Timestamp;
 use crate::engine;
 use crate::engine::state::State;
 use crate::ledger::{Holder, LedgerReader};
-use crate::runtime::{self, Client, ControlError, Reply, Request, RunnerFolder, find_ticket};
+use crate::runtime::{self, Client, ControlError, Reply, Request, RunnerFolder, assembly, find_ticket};
 use crate::workflow::{Loaded, in_force};
 
 use super::Failure;
@@ -137,8 +137,7 @@ fn as_of_now(loaded: &Loaded, ledger: &dyn LedgerReader) -> Result<(State, Polic
     let mut state = ledger.load()?;
     // Counts the board as just read; otherwise tickets would be shown as waiting for a poll.
     state.tracker.last_ok = Some(runtime::now());
-    let checked = ledger.has_preflight(&loaded.hash)?;
-    let policy = loaded.settings.policy(&loaded.hash, !checked);
+    let policy = assembly::policy(loaded, ledger)?;
     unseen::take_in(&mut state, &policy, loaded, ledger);
     Ok((state, policy))
 }

@@ -1,14 +1,10 @@
 //! `top`: shows the board on the whole terminal, live, with keys to act on it. `tui` decides what keys mean and what is drawn.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, IsTerminal, Read, Seek, SeekFrom};
-use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 
-use crate::agent::transcript::newest_part;
 use crate::domain::ids::TicketId;
 use crate::runtime::assembly::secrets;
 use crate::tui::{TopAction, TopKey, TopState, Wish, draw};
@@ -20,6 +16,7 @@ use super::logs;
 use super::operate;
 use super::output;
 use super::snapshot_source;
+use super::transcript_reader::TranscriptReader;
 use super::transcript_view::TranscriptView;
 
 const PICTURE_EVERY: Duration = Duration::from_millis(500);
@@ -100,9 +97,7 @@ const BACK: u64 = 512 << 10;
 
 /// The transcript of a ticket's newest run.
 struct FollowedLog {
-    whole: PathBuf,
-    /// The part of the transcript that is followed now.
-    file: File,
+    reader: TranscriptReader,
     page: TranscriptView,
     /// The beginning of a line that is not complete yet.
     rest: String,
@@ -113,42 +108,20 @@ impl FollowedLog {
         let loaded = context.load(None)?;
         let place = context.place(&loaded);
         let run = logs::named_run(&loaded, &place, TicketId::new(ticket).as_str())?;
-        let whole = transcript_path(&place.state_dir, &run);
-        let mut file = File::open(newest_part(&whole))?;
-        let back = file.metadata()?.len().saturating_sub(BACK);
-        if back > 0 {
-            // Begins at the next whole line.
-            file.seek(SeekFrom::Start(back))?;
-            let mut line = BufReader::new(&file);
-            let cut = line.read_until(b'\n', &mut Vec::new())?;
-            file.seek(SeekFrom::Start(back + cut as u64))?;
-        }
+        let reader = TranscriptReader::from_end(&transcript_path(&place.state_dir, &run), BACK)?;
         let page = TranscriptView::new(false, false, secrets(&loaded));
-        Ok(Self { page: logs::view_of(&loaded, &place, &run, page), whole, file, rest: String::new() })
+        Ok(Self { reader, page: logs::view_of(&loaded, &place, &run, page), rest: String::new() })
     }
 
     fn more(&mut self) -> Option<Vec<String>> {
-        // The open file stays readable even if it has been renamed, so its rest is read before the next part is opened.
-        let newest = newest_part(&self.whole);
-        let is_another = |file: &File| Some(file.metadata().ok()?.ino() != newest.metadata().ok()?.ino());
-        let goes_on = newest != self.whole && is_another(&self.file).unwrap_or(false);
-        let mut bytes = self.unread()?;
-        if goes_on {
-            self.file = File::open(&newest).ok()?;
-            bytes.extend(self.unread()?);
-        }
-        if bytes.is_empty() {
-            return None;
-        }
-        self.rest.push_str(&self.page.take(&bytes));
-        let end = self.rest.rfind('\n')? + 1;
-        let whole: String = self.rest.drain(..end).collect();
+        let Self { reader, page, rest } = self;
+        let read = reader.read(|piece| {
+            rest.push_str(&page.take(piece));
+            Ok(())
+        });
+        read.ok()?;
+        let end = rest.rfind('\n')? + 1;
+        let whole: String = rest.drain(..end).collect();
         Some(whole.lines().map(str::to_owned).collect())
-    }
-
-    fn unread(&mut self) -> Option<Vec<u8>> {
-        let mut bytes = Vec::new();
-        self.file.read_to_end(&mut bytes).ok()?;
-        Some(bytes)
     }
 }

@@ -68,7 +68,8 @@ pub struct Settings {
 
 impl Settings {
     /// Returns what the engine sees. `content_hash` is the hash of the workflow file. `preflight_missing` says that `doctor` has not passed
-    /// for this content; it only matters when `rollout.preflight_required` is on.
+    /// for this content; it only matters when `rollout.preflight_required` is on. Which forge is in use and when a day begins is known to
+    /// `runtime::assembly` only, which completes this.
     pub fn policy(&self, content_hash: &str, preflight_missing: bool) -> Policy {
         let guards = self.guards_not_in_force();
         Policy {
@@ -294,6 +295,7 @@ impl Settings {
         problems.extend(self.merge.check());
         problems.extend(self.check_executor());
         problems.extend(self.check_whose());
+        problems.extend(self.check_approval_states());
         problems.extend(self.gates.check());
         problems.extend(self.observability.check());
         problems.extend(self.polling.check());
@@ -333,6 +335,19 @@ impl Settings {
         let message = "`rollout.mode` lets issues be worked on, and nothing says which: anybody can open one on GitHub";
         let help = "name a label in `tracker.required_labels` that only people with triage rights can put on, or say whose issues are meant with `tracker.authors` or `tracker.provider.assignee`";
         Some(Problem::new("rollout.mode", message).with_help(help).depending_on("tracker.kind"))
+    }
+
+    /// Checks that a state can approve. GitHub does not say who moved a card of a project.
+    fn check_approval_states(&self) -> Option<Problem> {
+        let tracker = &self.tracker;
+        let by_project = tracker.kind == TrackerKind::Github && tracker.provider.project.is_some();
+        if !by_project || self.merge.approval_states.is_empty() {
+            return None;
+        }
+        let message = "GitHub does not say who moved a card of a project, so moving one cannot approve anything";
+        let help = "leave `merge.approval_states` out and approve with `/dirigent approve` in a comment, with a review, or with `dirigent approve`; or take the states from labels (`tracker.provider.state_labels`)";
+        let problem = Problem::new("merge.approval_states", message).with_help(help);
+        Some(problem.depending_on("tracker.kind").depending_on("tracker.provider.project"))
     }
 
     fn check_commands(&self) -> Vec<Problem> {
@@ -387,6 +402,20 @@ mod tests {
         let problems = settings.check();
         assert_eq!(problems.len(), 1, "{problems:?}");
         assert!(problems[0].message.contains("`exec.command` is not set"));
+    }
+
+    #[test]
+    fn a_card_that_anybody_may_have_moved_approves_nothing() {
+        let mut settings = Settings::default();
+        settings.merge.approval_states = vec!["Approved".to_owned()];
+        assert_eq!(settings.check_approval_states(), None);
+        settings.tracker.kind = TrackerKind::Github;
+        assert_eq!(settings.check_approval_states(), None, "states from labels have events with names");
+        settings.tracker.provider.project = serde_json::from_value(serde_json::json!({"number": 7})).unwrap();
+        let problem = settings.check_approval_states().unwrap();
+        assert!(problem.path == "merge.approval_states" && problem.help.is_some(), "{problem:?}");
+        settings.merge.approval_states.clear();
+        assert_eq!(settings.check_approval_states(), None);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::problem::Problem;
 use super::wire;
+use crate::domain::loopback::is_loopback_authority;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -204,7 +205,7 @@ fn unfit_address(url: &str) -> Option<&'static str> {
     match scheme {
         "https" | "http" if authority.contains('@') => Some("it holds a user name or a password"),
         "https" => None,
-        "http" if authority.starts_with("127.0.0.1") || authority.starts_with("localhost") => None,
+        "http" if is_loopback_authority(authority) => None,
         "http" => Some("it is not encrypted"),
         "ssh" if authority.split('@').next().is_some_and(|user| user.contains(':')) => Some("it holds a password"),
         "ssh" | "file" => None,
@@ -227,4 +228,23 @@ fn bad_branch_prefix(prefix: &str) -> Option<&'static str> {
         return Some("git forbids spaces and any of ~^:?*[\\");
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_without_encryption_is_for_this_machine_only() {
+        for fit in
+            ["https://example.com/x.git", "http://localhost/x.git", "http://127.0.0.1:3000/x.git", "http://[::1]/x.git"]
+        {
+            assert_eq!(unfit_address(fit), None, "{fit}");
+        }
+        for unfit in
+            ["http://localhost.example.com/x.git", "http://127.0.0.1.example.com/x.git", "http://example.com/x.git"]
+        {
+            assert_eq!(unfit_address(unfit), Some("it is not encrypted"), "{unfit}");
+        }
+    }
 }

@@ -16,6 +16,7 @@ pub mod ids;
 pub mod instruction;
 pub mod job;
 pub mod lane;
+pub mod loopback;
 pub mod permit;
 pub mod phase;
 pub mod pr;

@@ -196,6 +196,9 @@ pub struct Totals {
     /// How much of the day's budget is spent.
     #[serde(default)]
     pub daily_budget: Vec<CapView>,
+    /// When the day is over and its budget starts anew: local midnight.
+    #[serde(default)]
+    pub day_ends_at: Timestamp,
     /// Run time of all ended runs, plus that of the live ones until `at`.
     pub seconds_running: u64,
 }

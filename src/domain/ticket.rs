@@ -43,8 +43,10 @@ pub struct Ticket {
 /// When the ticket came into its state, and who moved it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateChange {
+    /// Zero if the tracker reports no time for this move.
     pub at: Timestamp,
-    /// `None` where the tracker reports when the move was made but not who made it.
+    /// `None` where the tracker never reports who made a move. Where it usually does and does not for this move, an author whose
+    /// words do not count.
     pub by: Option<Author>,
 }
 

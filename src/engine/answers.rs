@@ -3,6 +3,7 @@
 use super::decided::Decided;
 use super::effect::{Action, Said};
 use crate::config::policy::ForgeKind;
+use crate::domain::ids::RunId;
 use crate::domain::job::Job;
 use crate::domain::pr::PrState;
 use crate::domain::remark::{Remark, RemarkKind, RemarkStatus};
@@ -18,7 +19,7 @@ pub fn tell(job: &mut Job, out: &mut Decided<'_>) {
             RemarkKind::Thread => Action::AnswerThread {
                 number,
                 thread: remark.key.id.clone(),
-                key: format!("answer:{run}"),
+                key: answer_key(run),
                 resolve: out.policy.pr.resolve_answered && matches!(remark.status, RemarkStatus::Answered { .. }),
                 said,
             },
@@ -31,6 +32,11 @@ pub fn tell(job: &mut Job, out: &mut Decided<'_>) {
     for action in actions {
         out.act(action);
     }
+}
+
+/// Returns the key of a run's answer in a conversation.
+pub fn answer_key(run: &RunId) -> String {
+    format!("answer:{run}")
 }
 
 pub fn answer_of(remark: &Remark) -> Option<Said> {

@@ -16,11 +16,12 @@ use crate::domain::hash::stable_hash;
 use crate::domain::ids::TicketId;
 use crate::domain::job::{HumanWait, Job, Stage, TicketFacts};
 use crate::domain::pr::PrState;
-use crate::domain::ticket::{same_state, state_in};
+use crate::domain::ticket::{StateChange, same_state, state_in};
 use crate::domain::time::Timestamp;
 
 /// How far two clocks may differ unnoticed.
 const CLOCKS_APART: Duration = Duration::from_secs(10);
+
 impl Step<'_> {
     /// Handles a move of the ticket into an approval state. It approves the head that was visible before the move, and no other.
     pub(super) fn approved_by_state(&mut self, id: &TicketId) {
@@ -149,7 +150,8 @@ pub(super) fn whose_column(job: &Job, facts: &TicketFacts, basis: Basis, now: Ti
 
 /// Whether the tracker reports a move into the same state that is later than the known one.
 pub(super) fn moved_again(known: &TicketFacts, facts: &TicketFacts) -> bool {
-    let at = |facts: &TicketFacts| facts.state_changed.as_ref().map(|change| change.at);
+    let dated = |change: &StateChange| Some(change.at).filter(|at| *at > Timestamp::default());
+    let at = |facts: &TicketFacts| facts.state_changed.as_ref().and_then(dated);
     at(known).is_some_and(|known| at(facts).is_some_and(|at| at > known))
 }
 

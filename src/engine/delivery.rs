@@ -197,7 +197,9 @@ pub fn pr_opened(job: &mut Job, number: PrNumber, url: Option<String>, out: &mut
 }
 
 pub fn pr_assessed(job: &mut Job, assessment: Assessment, asked_in_turn: bool, out: &mut Decided<'_>) {
-    if !judges_pr(&job.stage) || is_no_way_out(job, &assessment) || landing::is_left_to_the_queue(job, &assessment) {
+    let is_in_line =
+        landing::is_left_to_the_queue(job, &assessment) || landing::keeps_its_place(job, &assessment, asked_in_turn);
+    if !judges_pr(&job.stage) || is_no_way_out(job, &assessment) || is_in_line {
         return;
     }
     match assessment {

@@ -1,9 +1,11 @@
 //! Instructions that people give in comments: each is carried out once, by the same rules as a command at the terminal, and answered in the
 //! same place.
 
+use super::answers::answer_key;
 use super::effect::{Action, Said, ToldIn};
 use super::event::OperatorCommand;
 use super::people::{holding, is_so_already, objection, where_it_stands};
+use super::provenance::proven_key;
 use super::reconcile::is_starting;
 use super::remarks::{self, from_comment};
 use super::select;
@@ -12,9 +14,10 @@ use super::view;
 use crate::config::policy::Policy;
 use crate::domain::comment::{Acknowledgement, Comment};
 use crate::domain::hash::stable_hash;
-use crate::domain::ids::{CommitId, PrNumber, TicketId};
+use crate::domain::ids::{CommentId, CommitId, PrNumber, TicketId};
 use crate::domain::instruction::{self, Instruction};
 use crate::domain::job::{Job, NamedHead, Stage};
+use crate::domain::pr::ReviewThread;
 use crate::domain::remark::{Remark, RemarkEffect, RemarkKey, RemarkKind};
 use crate::domain::time::Timestamp;
 
@@ -27,6 +30,8 @@ pub struct Told {
     pub pr: Option<PrNumber>,
     /// The head that the runner's last comment before this one names.
     pub sees: Option<CommitId>,
+    /// Conversations on the pull request in which the runner had answered before this comment, each with the key of the answer.
+    pub answered: Vec<(CommentId, String)>,
 }
 
 /// Returns the instructions of a comment, or `None` if it has none.
@@ -37,6 +42,7 @@ pub fn told_in(comment: &Comment, kind: RemarkKind, policy: &Policy, now: Timest
         comment: from_comment(kind, comment, policy, now),
         pr: None,
         sees: None,
+        answered: Vec::new(),
     })
 }
 
@@ -45,6 +51,24 @@ pub fn seen_before(comment: &Comment, all: &[Comment], place: RemarkKind, named:
     let named = named.iter().find(|named| named.place == place)?;
     let mut before = all.iter().take_while(|other| other.id != comment.id);
     before.any(|other| other.id == named.comment).then(|| named.head.clone())
+}
+
+/// Returns the conversations in which the author of `comment` could read an answer of the runner, each with the answer's key. All of them are
+/// dated by the same forge.
+pub fn answered_before(
+    comment: &Comment,
+    threads: &[ReviewThread],
+    secret: &str,
+    ticket: &TicketId,
+) -> Vec<(CommentId, String)> {
+    let Some(written) = comment.updated_at.or(comment.created_at) else { return Vec::new() };
+    let mut found = Vec::new();
+    for thread in threads {
+        let before = thread.comments.iter().filter(|answer| answer.created_at.is_some_and(|at| at < written));
+        let keys = before.filter_map(|answer| proven_key(secret, ticket, &answer.body));
+        found.extend(keys.map(|key| (thread.id.clone(), key.to_owned())));
+    }
+    found
 }
 
 /// Whether the comment says anything besides instructions. A rejection counts as saying something.
@@ -180,7 +204,7 @@ impl Step<'_> {
     }
 
     /// Checks that the person has seen what they approve. An approval without a head is about the one that the runner's last comment before
-    /// it names. And a person who wrote before the runner reported how remarks were dealt with has not seen that.
+    /// it names. And a person who wrote before it could be known how remarks were dealt with has not seen that.
     fn saw_it(&self, id: &TicketId, told: &Told, names_it: bool, overrule: &[RemarkKey]) -> Result<(), String> {
         let Some(job) = self.state.jobs.get(id) else { return Ok(()) };
         let Some(head) = job.current_head().filter(|head| told.sees.as_ref() != Some(head)) else { return Ok(()) };
@@ -190,7 +214,8 @@ impl Step<'_> {
                 "it names no commit, and no words of ours before it name {short}, which is the head now; look at it, then say `/{name} approve {short}`"
             ));
         }
-        match job.people.dealt_with().find(|remark| !overrule.contains(&remark.key)) {
+        let unknown = |remark: &&Remark| !overrule.contains(&remark.key) && !is_known(job, head, told, remark);
+        match job.people.dealt_with().find(unknown) {
             Some(remark) => Err(format!(
                 "a run has dealt with what {} wrote, and nothing of ours before your words tells that; look at {short}, then say `/{name} approve {short}` again",
                 remark.author
@@ -252,6 +277,18 @@ impl Step<'_> {
         let said = Said::Reply { to: told.comment.author.clone(), text, head };
         self.emit(Some(id), Action::Acknowledge { told: told.place(), how, aloud, key, said });
     }
+}
+
+/// Whether a person who names this head has seen how the remark was dealt with: the run that did it made this very head, whose name nobody
+/// knew before, or its answer stands in the remark's conversation, above their words.
+fn is_known(job: &Job, head: &CommitId, told: &Told, remark: &Remark) -> bool {
+    let Some(run) = remark.dealt_with_by() else { return false };
+    let delivery = &job.delivery;
+    let made_it = delivery.made_by.as_ref() == Some(run)
+        && delivery.pushed_head.as_ref() == Some(head)
+        && !delivery.unpublished.contains(run);
+    let is_answer = |(thread, key): &(CommentId, String)| *thread == remark.key.id && *key == answer_key(run);
+    made_it || (remark.key.kind == RemarkKind::Thread && told.answered.iter().any(is_answer))
 }
 
 impl Told {

@@ -113,6 +113,18 @@ pub fn queued(job: &mut Job, out: &mut Decided<'_>) {
     }
 }
 
+/// Whether a job in line stays there although the forge works out anew what can be merged, as it does after every merge. Only the look
+/// of the job's own turn shows whether it has to leave; leaving the line for an older look would let others overtake it.
+pub fn keeps_its_place(job: &Job, assessment: &Assessment, asked_in_turn: bool) -> bool {
+    match (&job.stage, assessment) {
+        (
+            Stage::ReadyToMerge { head, hold: MergeHold::Queue, .. },
+            Assessment::Checks(CheckWait::Mergeability { head: on }),
+        ) => head == on && !asked_in_turn,
+        _ => false,
+    }
+}
+
 /// Whether an assessment is ignored because the pull request is in the forge's merge queue. Only what stands against the merge counts then;
 /// the queue takes care of the rest.
 pub fn is_left_to_the_queue(job: &Job, assessment: &Assessment) -> bool {

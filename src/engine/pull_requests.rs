@@ -7,7 +7,7 @@ use super::assess;
 use super::conditions;
 use super::delivery;
 use super::effect::Action;
-use super::instructions::{Told, seen_before, told_in};
+use super::instructions::{Told, answered_before, seen_before, told_in};
 use super::landing;
 use super::people;
 use super::phases::{self, Observation};
@@ -239,7 +239,8 @@ impl Step<'_> {
             let Some(mut told) = told_in(comment, RemarkKind::PrComment, self.policy, self.now) else { continue };
             told.instructions.retain(&wanted);
             let sees = seen_before(comment, comments, RemarkKind::PrComment, &job.people.named);
-            let told = Told { pr: Some(pr.number), sees, ..told };
+            let answered = answered_before(comment, pr.threads.as_deref().unwrap_or_default(), &secret, ticket);
+            let told = Told { pr: Some(pr.number), sees, answered, ..told };
             self.told(ticket, &told, is_trusted(&comment.author, self.policy));
         }
     }

@@ -341,7 +341,15 @@ impl Step<'_> {
         }
         let moving = self.is_moving(&id);
         let Some(job) = self.state.jobs.get(&id) else { return };
-        let column = whose_column(job, &facts, basis, self.now);
+        let mut column = whose_column(job, &facts, basis, self.now);
+        let is_new = matches!(column, Column::Plain | Column::Taken) && !same_state(&facts.state, &job.ticket.state);
+        let is_undated = facts.state_changed.as_ref().is_some_and(|change| change.at == Timestamp::default());
+        let approves = state_in(&facts.state, &self.policy.merge.approval_states);
+        // The board's history may show a move a little later than the ticket does.
+        if is_new && approves && is_undated && !self.has_lasted(&id, basis) {
+            column = Column::Unsettled;
+        }
+        let Some(job) = self.state.jobs.get(&id) else { return };
         // A list may show that a ticket was moved, and not by whom.
         let names_movers = ticket.comments.is_some() || facts.state_changed.is_some();
         let mut mover = Mover::Nobody;

@@ -35,6 +35,7 @@ pub fn general(state: &State, policy: &Policy, now: Timestamp) -> Snapshot {
             usage: state.meta.total,
             today: today(state, policy, now).usage,
             daily_budget: daily_budget(state, policy, now),
+            day_ends_at: policy.budget.days.end_of(policy.budget.days.day(now).max(state.meta.daily.day)),
             seconds_running: seconds_running(state, now),
         },
         pools: state

@@ -22,6 +22,18 @@ pub fn contradicted(evidence: &[Evidence], changes: &[Changed<'_>]) -> Vec<Strin
         .collect()
 }
 
+/// Returns the same where git cannot tell what the branch changes: what contradicts itself, and that claims about files were not checked.
+pub fn contradicted_without_changes(evidence: &[Evidence], why: &str) -> Vec<String> {
+    let is_file = |evidence: &Evidence| matches!(evidence.kind, EvidenceKind::File { .. });
+    let (files, others): (Vec<Evidence>, Vec<Evidence>) = evidence.iter().cloned().partition(is_file);
+    let mut found = contradicted(&others, &[]);
+    if !files.is_empty() {
+        let claims = count(files.len(), "claim about a file", "claims about files");
+        found.push(format!("{claims} could not be checked: {why}"));
+    }
+    found
+}
+
 fn contradiction(claim: &EvidenceKind, changes: &[Changed<'_>]) -> Option<String> {
     match claim {
         EvidenceKind::File { action, path } => {
@@ -79,6 +91,21 @@ mod tests {
         assert_eq!(says(file(FileAction::Deleted, "new.rs")), 1);
         assert_eq!(says(file(FileAction::Created, "gone.rs")), 1);
         assert_eq!(says(file(FileAction::Modified, "never.rs")), 1);
+    }
+
+    #[test]
+    fn claims_about_files_that_cannot_be_checked_are_not_taken_for_true() {
+        let record = |kind| Evidence { kind, timestamp: Timestamp(0) };
+        let note = record(EvidenceKind::Note { text: "x".into() });
+        assert!(contradicted_without_changes(std::slice::from_ref(&note), "no head").is_empty());
+        let evidence = [
+            note,
+            record(file(FileAction::Created, "new.rs")),
+            record(file(FileAction::Deleted, "gone.rs")),
+            record(EvidenceKind::Test { passed: 3, failed: 1 }),
+        ];
+        let found = contradicted_without_changes(&evidence, "no head");
+        assert_eq!(found, ["by its own evidence 1 test fails", "2 claims about files could not be checked: no head"]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use secrecy::SecretString;
 
 use super::PATIENCE;
 use super::error::GithubError;
+use crate::domain::loopback::is_loopback;
 
 /// The API of github.com.
 const PUBLIC: &str = "https://api.github.com";
@@ -53,7 +54,7 @@ impl Addresses {
         let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
             return Err(wrong("has no scheme and host"));
         };
-        let loopback = uri.host().is_some_and(|host| matches!(host, "127.0.0.1" | "localhost" | "[::1]"));
+        let loopback = uri.host().is_some_and(is_loopback);
         if scheme != "https" && !(scheme == "http" && loopback) {
             return Err(wrong("is not https: the token would be read on its way"));
         }
@@ -108,7 +109,14 @@ mod tests {
 
     #[test]
     fn an_address_that_would_give_the_token_away_is_refused() {
-        for wrong in ["http://git.example.com", "git.example.com", "https://me@git.example.com", "", "file:///etc"] {
+        for wrong in [
+            "http://git.example.com",
+            "http://localhost.example.com",
+            "git.example.com",
+            "https://me@git.example.com",
+            "",
+            "file:///etc",
+        ] {
             let refused = Addresses::of(Some(wrong)).unwrap_err();
             assert!(refused.to_string().contains("api_url"), "{wrong}: {refused}");
         }

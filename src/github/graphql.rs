@@ -39,6 +39,13 @@ pub struct GraphqlFault {
     pub path: Vec<String>,
 }
 
+impl GraphqlFault {
+    /// Whether GitHub does not show that part to this credential, or has nothing there. Other faults may pass.
+    pub fn is_about_something_hidden(&self) -> bool {
+        matches!(self.kind.as_str(), "NOT_FOUND" | "FORBIDDEN")
+    }
+}
+
 impl Display for GraphqlFault {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.message)
@@ -120,8 +127,24 @@ fn failed(faults: &[GraphqlFault], mutates: bool) -> GithubError {
     match first.kind.as_str() {
         "NOT_FOUND" => GithubError::NotFound(message),
         "FORBIDDEN" | "INSUFFICIENT_SCOPES" => refusal(403),
-        "" if mutates => GithubError::MaybeDone(message),
+        "" | "INTERNAL" | "SERVICE_UNAVAILABLE" | "TIMEOUT" if mutates => GithubError::MaybeDone(message),
         "" | "INTERNAL" | "SERVICE_UNAVAILABLE" | "TIMEOUT" => GithubError::Server { status: 502, detail: message },
         _ => refusal(422),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_that_failed_inside_the_server_may_have_been_made() {
+        for kind in ["", "INTERNAL", "SERVICE_UNAVAILABLE", "TIMEOUT"] {
+            let fault = || GraphqlFault { kind: kind.to_owned(), ..GraphqlFault::default() };
+            assert!(matches!(failed(&[fault()], true), GithubError::MaybeDone(_)), "{kind}");
+            assert!(matches!(failed(&[fault()], false), GithubError::Server { .. }), "{kind}");
+        }
+        let fault = GraphqlFault { kind: "UNPROCESSABLE".to_owned(), ..GraphqlFault::default() };
+        assert!(matches!(failed(&[fault], true), GithubError::Refused(_)));
     }
 }

@@ -197,11 +197,6 @@ impl Github {
         self.parts.pace.spent()
     }
 
-    /// Whether GitHub requested a pause (a secondary limit) that is not over yet.
-    pub fn is_paused(&self) -> bool {
-        self.parts.pace.is_paused()
-    }
-
     async fn get_cached(&self, purpose: Purpose, path: &str) -> Result<Fetched, GithubError> {
         let known = self.parts.etags.find(path);
         let etag = known.as_ref().and_then(|known| known.etag.clone());

@@ -122,14 +122,10 @@ impl Pace {
         Spent { rest_left: left(known.rest), graphql_left: left(known.graphql), ..known.spent.clone() }
     }
 
-    pub fn is_paused(&self) -> bool {
-        self.known().paused_until.is_some_and(|until| until > Instant::now())
-    }
-
-    /// Returns the time until GraphQL's current hour ends. `None` if GitHub has not reported it yet.
+    /// Returns the time until GraphQL's current hour ends. `None` if GitHub has not reported an hour that is not over yet.
     pub fn graphql_wait(&self) -> Option<Duration> {
         let window = self.known().graphql?;
-        Some(window.ends.saturating_duration_since(Instant::now()))
+        Some(window.ends.saturating_duration_since(Instant::now())).filter(|wait| !wait.is_zero())
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -263,6 +259,16 @@ mod tests {
         }
         let later = now + Duration::from_secs(1001);
         assert_eq!(known.ask(Purpose::Look, &read(), later), Ok(Duration::ZERO), "the hour is over");
+    }
+
+    #[test]
+    fn an_hour_that_is_over_says_nothing_about_the_wait() {
+        let pace = Pace::default();
+        assert_eq!(pace.graphql_wait(), None);
+        pace.known().graphql = Some(Window { limit: 5000, left: 0, ends: Instant::now() });
+        assert_eq!(pace.graphql_wait(), None);
+        pace.known().graphql = Some(Window { limit: 5000, left: 0, ends: Instant::now() + Duration::from_secs(60) });
+        assert!(pace.graphql_wait().is_some_and(|wait| wait > Duration::from_secs(1)));
     }
 
     #[test]

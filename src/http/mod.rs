@@ -125,7 +125,7 @@ impl HttpServer {
         let records = RunRecords {
             ledger: folder.ledger.clone(),
             state_dir: folder.state_dir.clone(),
-            policy: Arc::new(settings.policy(hash, false)),
+            policy: Arc::new(assembly::policy_here(settings, hash, false)),
             workspaces: assembly::workspaces(settings)
                 .ok()
                 .filter(|_| settings.workspace.mode == WorkspaceMode::Worktree),

@@ -36,8 +36,7 @@ pub fn of(ledger: &Path) -> io::Result<(TempDir, PathBuf)> {
 }
 
 fn is_ours(ledger: &Path) -> bool {
-    let holder = ledger.parent().and_then(Holder::named_in);
-    holder.is_some_and(|holder| holder.pid == std::process::id())
+    ledger.parent().and_then(Holder::named_in).is_some_and(|holder| holder.is_this_process())
 }
 
 /// A value that changes when a copy may be torn. As long as the log keeps the same header it only grows, and it holds every page

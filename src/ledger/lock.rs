@@ -1,9 +1,12 @@
 //! Locks that allow one runner per ledger, per workspace root and per ticket store. A second runner learns which process holds the
 //! lock.
 
+use std::collections::hash_map::RandomState;
 use std::fs::{File, OpenOptions};
+use std::hash::BuildHasher;
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use nix::fcntl::{Flock, FlockArg};
@@ -26,9 +29,17 @@ pub struct Holder {
     /// Whether the lock is held by a command that only writes something down, and not by a runner.
     #[serde(default)]
     pub brief: bool,
+    /// A random number of the process. Two processes may have the same pid in two containers that share a folder. Zero if an older
+    /// version wrote the lock file.
+    #[serde(default)]
+    pub process: u64,
 }
 
 impl Holder {
+    pub fn is_this_process(&self) -> bool {
+        self.pid == std::process::id() && self.process == own_number()
+    }
+
     /// Returns the process that took the lock of this folder last. It may have exited since. `None` if the lock file does not say.
     pub fn named_in(place: &Path) -> Option<Self> {
         serde_json::from_str(&std::fs::read_to_string(place.join(NAME)).ok()?).ok()
@@ -36,13 +47,19 @@ impl Holder {
 
     /// Returns this process as the holder of a lock.
     pub fn this_process(started_at: Timestamp, brief: bool) -> Self {
-        Self { pid: std::process::id(), started_at, brief }
+        Self { pid: std::process::id(), started_at, brief, process: own_number() }
     }
 
     fn is_gone(&self) -> bool {
         let pid = i32::try_from(self.pid).map(nix::unistd::Pid::from_raw);
         pid.is_ok_and(|pid| nix::sys::signal::kill(pid, None) == Err(nix::errno::Errno::ESRCH))
     }
+}
+
+/// Returns the random number of this process.
+fn own_number() -> u64 {
+    static NUMBER: OnceLock<u64> = OnceLock::new();
+    *NUMBER.get_or_init(|| RandomState::new().hash_one(std::process::id()).max(1))
 }
 
 impl LockError {
@@ -111,7 +128,7 @@ fn lock_one(place: &Path, holder: &Holder) -> Result<Flock<File>, LockError> {
 fn patience(holder: Option<&Holder>) -> Duration {
     match holder {
         Some(holder) if holder.is_gone() => LAST_MOMENTS,
-        Some(holder) if holder.brief && holder.pid != std::process::id() => A_COMMAND,
+        Some(holder) if holder.brief && !holder.is_this_process() => A_COMMAND,
         Some(_) => Duration::ZERO,
         None => LAST_MOMENTS,
     }

@@ -19,6 +19,11 @@ pub(super) const LIVE_JOBS: &str = "SELECT json FROM jobs INDEXED BY jobs_live W
 pub(super) const LIVE_RUNS: &str = "SELECT json FROM runs INDEXED BY runs_live WHERE ended_at IS NULL";
 pub(super) const JOBS_BY_ID: &str = "SELECT json FROM jobs WHERE ticket IN (SELECT value FROM json_each(?1))";
 const OUTBOX: &str = "SELECT json FROM outbox ORDER BY id";
+const OLD_PREFLIGHTS: &str =
+    "DELETE FROM preflight WHERE hash NOT IN (SELECT hash FROM preflight ORDER BY at DESC LIMIT ?1)";
+
+/// The number of versions of WORKFLOW.md for which it is known that `doctor` passed.
+const KEPT_PREFLIGHTS: i64 = 100;
 
 /// The most archived jobs that are offered when a name matches several.
 const SIMILAR: usize = 9;
@@ -175,6 +180,7 @@ impl Ledger for SqliteLedger {
         self.database
             .db
             .execute("INSERT OR REPLACE INTO preflight (hash, at) VALUES (?1, ?2)", params![hash, at.0])
+            .and_then(|_| self.database.db.execute(OLD_PREFLIGHTS, params![KEPT_PREFLIGHTS]))
             .map(|_| ())
             .map_err(|source| self.database.sql("written", source))
     }

@@ -134,7 +134,7 @@ fn each<T: DeserializeOwned>(database: &Database, sql: &str) -> Result<(), Ledge
 }
 
 /// Writes the engine's metadata with a random seed, the only random number of the ledger's life.
-pub fn initialise(database: &Database) -> Result<(), LedgerError> {
+fn initialise(database: &Database) -> Result<(), LedgerError> {
     let random: i64 = database
         .db
         .query_row("SELECT random()", [], |row| row.get(0))
@@ -150,7 +150,7 @@ fn alone(ledger: &Path) -> Result<Option<InstanceLock>, LockError> {
     let ourselves = Holder::this_process(now, true);
     match InstanceLock::take(&[folder], &ourselves) {
         Ok(lock) => Ok(Some(lock)),
-        Err(LockError::Held { holder: Some(holder), .. }) if holder.pid == ourselves.pid => Ok(None),
+        Err(LockError::Held { holder: Some(holder), .. }) if holder.is_this_process() => Ok(None),
         Err(error) => Err(error),
     }
 }

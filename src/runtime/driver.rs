@@ -288,7 +288,7 @@ impl Driver {
             }
             Message::Reload(in_force) => self.reload(*in_force),
             Message::ReloadFailed { error } => {
-                self.reload_error = error;
+                self.reload_error = Some(error);
                 self.stale_since.get_or_insert_with(Instant::now);
             }
             Message::Command { command, by, reply } => {

@@ -32,9 +32,9 @@ pub enum Message {
     },
     /// Another workflow is in force.
     Reload(Box<InForce>),
-    /// The workflow file, as it is now, could not be put in force. `None` clears the error.
+    /// The workflow file, as it is now, could not be put in force.
     ReloadFailed {
-        error: Option<String>,
+        error: String,
     },
     Command {
         command: Command,

@@ -127,7 +127,10 @@ impl Worker {
             }
             .map(WorkspaceInUse::Worktree),
             Workplace::Directories(directories) => {
-                directories.prepare(permit, &order.ticket.key).await.map(WorkspaceInUse::Directory)
+                let key = &order.ticket.key;
+                let vacated = self.vacate(directories, key).await;
+                vacated.map_err(|detail| RunFailure::Workspace { detail, permanent: false })?;
+                directories.prepare(permit, key).await.map(WorkspaceInUse::Directory)
             }
         };
         let place = prepared.map_err(|error| workspace_failure(&error))?;

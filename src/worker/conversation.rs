@@ -38,7 +38,7 @@ const TRACKER_LIMIT: Duration = Duration::from_secs(60);
 const LONGEST_LAST_LINE: usize = 200;
 
 /// The pending read of the ticket between two turns.
-type TicketAnswer = Pin<Box<dyn Future<Output = Result<Option<Ticket>, String>> + Send>>;
+pub(super) type TicketAnswer = Pin<Box<dyn Future<Output = Result<Option<Ticket>, String>> + Send>>;
 
 /// How the conversation ended.
 #[derive(Debug)]
@@ -99,7 +99,8 @@ pub(super) struct ConversationState {
     pub parked: VecDeque<Parked>,
     pub stopping: Option<Stopping>,
     pub tools: JoinSet<(String, DeskResponse)>,
-    asking: Option<TicketAnswer>,
+    /// Set between two turns, while nothing can be said to the agent.
+    pub asking: Option<TicketAnswer>,
 }
 
 #[derive(Default)]
@@ -204,12 +205,18 @@ impl Conversation<'_> {
             SessionEvent::Asked { ask, question } => self.asked(state, ask, question),
             // A nudge that came too late is not needed: the agent has been heard from meanwhile.
             SessionEvent::SteerFailed { text } if text == guidance::NUDGE => None,
+            SessionEvent::SteerFailed { text } if text == guidance::WRAP_UP => {
+                state.wrap_up = WrapUp::ToSay;
+                None
+            }
             SessionEvent::SteerFailed { text } => {
                 let told =
                     state.steered.iter().position(|message| guidance::words(std::slice::from_ref(message)) == text);
                 match told.map(|at| state.steered.remove(at)) {
                     Some(message) => {
-                        self.tell(Activity::NotDelivered { remarks: message.key.clone().into_iter().collect() });
+                        let remarks: Vec<RemarkKey> = message.key.clone().into_iter().collect();
+                        self.desk.not_delivered(&remarks);
+                        self.tell(Activity::NotDelivered { remarks });
                         state.words.push(message);
                     }
                     None => state.words.push(HumanMessage {
@@ -317,8 +324,7 @@ impl Conversation<'_> {
         match state.wrap_up {
             WrapUp::No => {}
             WrapUp::ToSay => {
-                state.wrap_up = WrapUp::Said;
-                self.session.prompt(guidance::WRAP_UP);
+                self.say_to_wrap_up(state);
                 return None;
             }
             WrapUp::Said => return Some(End::TurnsOver),
@@ -336,6 +342,13 @@ impl Conversation<'_> {
         None
     }
 
+    /// Starts a turn that only wraps up. What people said meanwhile is left for the next run.
+    fn say_to_wrap_up(&mut self, state: &mut ConversationState) {
+        state.wrap_up = WrapUp::Said;
+        self.session.prompt(guidance::WRAP_UP);
+        self.log("turn started");
+    }
+
     /// Takes in the ticket as read between two turns. The conversation goes on only while the ticket is still to be worked on.
     fn board_answered(&mut self, state: &mut ConversationState, answer: Result<Option<Ticket>, String>) -> Option<End> {
         state.asking = None;
@@ -351,6 +364,10 @@ impl Conversation<'_> {
         self.summary.ticket = Some(ticket.clone());
         if !goes_on {
             return Some(End::TurnsOver);
+        }
+        if matches!(state.wrap_up, WrapUp::ToSay) {
+            self.say_to_wrap_up(state);
+            return None;
         }
         self.go_on(state, &ticket)
     }

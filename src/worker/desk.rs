@@ -121,6 +121,11 @@ impl Desk {
         self.counter.delivered(remarks);
     }
 
+    /// Takes that back: these remarks did not reach the agent after all.
+    pub fn not_delivered(&self, remarks: &[RemarkKey]) {
+        self.counter.not_delivered(remarks);
+    }
+
     /// Carries out a verb of an agent that calls it as a tool instead of over the socket.
     pub fn serve(&self, verb: DeskVerb) -> impl Future<Output = DeskResponse> + Send + use<> {
         let counter = Arc::clone(&self.counter);

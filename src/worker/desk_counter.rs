@@ -58,6 +58,8 @@ struct Book {
     remarks: BTreeMap<String, DeliveredRemark>,
     messages: usize,
     bytes: usize,
+    /// How many follow-ups the worker asked for.
+    follow_ups: usize,
     looks: Looks,
     /// Requests to the tracker's own API, limited like reads of the ticket.
     requests: Looks,
@@ -129,15 +131,20 @@ impl Counter {
     }
 
     /// Records that remarks have reached the agent, and the branch's head at this time: only a later commit can answer them with `fixed`.
+    /// A remark that reaches it again in the same version keeps the head of the first time.
     pub fn delivered(self: &Arc<Self>, remarks: &[RemarkKey]) {
-        if remarks.is_empty() {
-            return;
-        }
         let mut book = self.book();
+        let mut any_new = false;
         for key in remarks {
-            book.remarks.insert(key.handle(), DeliveredRemark { key: key.clone(), head: HeadThen::NotYetKnown });
+            if book.remarks.get(&key.handle()).is_none_or(|before| before.key != *key) {
+                book.remarks.insert(key.handle(), DeliveredRemark { key: key.clone(), head: HeadThen::NotYetKnown });
+                any_new = true;
+            }
         }
         drop(book);
+        if !any_new {
+            return;
+        }
         let counter = Arc::clone(self);
         tokio::spawn(async move {
             let head = counter.head().await;
@@ -145,6 +152,11 @@ impl Counter {
                 remark.head = HeadThen::Known(head.clone());
             }
         });
+    }
+
+    /// Forgets that remarks have reached the agent, because they did not.
+    pub fn not_delivered(&self, remarks: &[RemarkKey]) {
+        self.book().remarks.retain(|_, delivered| !remarks.contains(&delivered.key));
     }
 
     async fn head(&self) -> Option<CommitId> {
@@ -341,7 +353,12 @@ impl Counter {
         if ticket.title.is_empty() {
             return DeskResponse::refused("bad_request", "the ticket has no title");
         }
-        let key = format!("{}-followup-{}", self.order.run, self.book().messages);
+        let number = {
+            let mut book = self.book();
+            book.follow_ups += 1;
+            book.follow_ups
+        };
+        let key = format!("{}-followup-{number}", self.order.run);
         let title = ticket.title.clone();
         self.tell(Activity::FollowUp { ticket, key });
         DeskResponse::done(format!("the follow-up `{title}` will be created"))

@@ -204,7 +204,7 @@ pub struct DeskResponse {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeskError {
     /// A stable code for scripts: `bad_token`, `bad_request`, `version`, `other_ticket`, `not_allowed`, `no_such_remark`, `no_commit`,
-    /// `over`, `tracker`, `api`.
+    /// `over`, `api`.
     pub code: String,
     /// One sentence for the person or agent at the other end.
     pub message: String,

@@ -91,7 +91,7 @@ impl Conversation<'_> {
             Control::Steer(word) => self.steer(state, word),
             Control::WrapUp => {
                 state.wrap_up = WrapUp::Said;
-                if !self.session.steer(guidance::WRAP_UP) {
+                if state.asking.is_some() || !self.session.steer(guidance::WRAP_UP) {
                     state.wrap_up = WrapUp::ToSay;
                     let text = guidance::WRAP_UP.to_owned();
                     self.desk.hear(HumanMessage { key: None, from: "dirigent".into(), text, at: now(), urgent: true });
@@ -141,8 +141,10 @@ impl Conversation<'_> {
         if word.key.as_ref().is_some_and(|key| self.carried.contains(key)) {
             return;
         }
-        let urgent_stop = word.urgent && state.prompted && self.session.interrupt();
-        if urgent_stop || !self.session.steer(&guidance::words(std::slice::from_ref(&word))) {
+        // Between two turns it belongs into the next prompt.
+        let between = state.asking.is_some();
+        let urgent_stop = !between && word.urgent && state.prompted && self.session.interrupt();
+        if between || urgent_stop || !self.session.steer(&guidance::words(std::slice::from_ref(&word))) {
             state.words.push(word.clone());
             self.desk.hear(word);
         } else {

@@ -13,7 +13,7 @@ use crate::agent::codex;
 use crate::agent::exec::Exec;
 use crate::agent::plan::{self, LaunchPlan, PlanError, RunPlace};
 use crate::agent::session::{HandshakeLimits, Session};
-use crate::agent::spent_file::SpentFile;
+use crate::agent::spent_file::{self, SpentFile};
 use crate::agent::transcript::{self, Transcript};
 use crate::agent::{DeskServer, Opening, Protocol};
 use crate::config::tracker::AgentTool;
@@ -59,12 +59,16 @@ impl Worker {
         fs::create_dir_all(&agents)
             .map_err(|error| RunFailure::Workspace { detail: error.to_string(), permanent: false })?;
         launch.writable = vec![agents, variables.artifacts.clone()];
-        let transcript = Transcript::create(&transcript_path(&self.state_dir, &variables.run), transcript::DEFAULT_CAP)
+        let transcript = Transcript::open(&transcript_path(&self.state_dir, &variables.run), transcript::DEFAULT_CAP)
             .map_err(|error| RunFailure::Workspace { detail: error.to_string(), permanent: false })?;
         let child = self.launcher.launch(permit, launch).await.map_err(|error| launch_failure(&error))?;
+        let one_shot = planned.protocol.one_shot();
+        let conversations = self.state_dir.join("conversations");
+        let of_it = resume.as_ref().map(|id| spent_file::of_conversation(&conversations, id));
         let opening = Opening {
             cwd: place.path().into(),
             resume,
+            used_before: of_it.and_then(|path| spent_file::spent(&path)),
             title: Some(format!("{}: {}", order.ticket.key, order.ticket.title.trim())),
             model: chosen.model.clone(),
             model_provider: chosen.model_provider.clone(),
@@ -76,13 +80,16 @@ impl Worker {
                 self.api_tool(order),
             ),
         };
-        let one_shot = planned.protocol.one_shot();
         let response = self.settings.timeouts(chosen.runtime).read;
         let limits = HandshakeLimits { start: self.settings.agent.start_timeout, response };
         let mut session = Session::open(child, planned.protocol, transcript, &opening, limits);
         match SpentFile::open(&spent_path(&self.state_dir, &variables.run)) {
             Ok(file) => session.account_in(file),
             Err(error) => session.note(&format!("what is spent cannot be written down: {error}")),
+        }
+        // Every run of a one-shot command is a process of its own, and its totals may be those of the whole conversation.
+        if one_shot {
+            session.account_conversations_in(conversations);
         }
         // Claude reports its cost at the end of each turn. Adding a price to its tokens would count that cost twice.
         if chosen.runtime != Runtime::Claude {

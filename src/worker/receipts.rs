@@ -37,6 +37,18 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
     Ok(())
 }
 
+/// Keeps a receipt and its signature with a run. The signature of an earlier receipt goes first and the new one comes last, so that no
+/// receipt ever stands beside the signature of another one, wherever this is interrupted.
+fn keep(state_dir: &Path, run: &RunId, payload: &str, signed: Option<&str>) -> std::io::Result<()> {
+    let (receipt, signature) = receipt_files(state_dir, run);
+    match std::fs::remove_file(&signature) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    write(&receipt, payload)?;
+    signed.map_or(Ok(()), |signed| write(&signature, signed))
+}
+
 impl Worker {
     /// Signs a receipt with the user's key, if git has one, and keeps both with the run. Returns the signature, `None` if git has no key,
     /// or, as the inner error, why signing failed. A receipt that is already kept with a signature is not signed again.
@@ -56,12 +68,27 @@ impl Worker {
             Workplace::Directories(_) => Ok(None),
         };
         if let Some(run) = run {
-            let (receipt, signature) = receipt_files(&self.state_dir, run);
-            if let Ok(Some(signed)) = &signed {
-                write(&signature, signed)?;
-            }
-            write(&receipt, payload)?;
+            keep(&self.state_dir, run, payload, signed.as_ref().ok().and_then(Option::as_deref))?;
         }
         Ok(signed.map_err(|error| error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_receipt_that_could_not_be_signed_does_not_stand_beside_the_signature_of_the_one_before() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = RunId::new("r-1");
+        let kept = || kept_receipt(dir.path(), &run).unwrap();
+        assert_eq!(kept(), None);
+        keep(dir.path(), &run, "A", Some("signature of A")).unwrap();
+        assert_eq!(kept(), Some(("A".to_owned(), Some("signature of A".to_owned()))));
+        keep(dir.path(), &run, "B", None).unwrap();
+        assert_eq!(kept(), Some(("B".to_owned(), None)));
+        keep(dir.path(), &run, "B", Some("signature of B")).unwrap();
+        assert_eq!(kept(), Some(("B".to_owned(), Some("signature of B".to_owned()))));
     }
 }

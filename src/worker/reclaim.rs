@@ -44,9 +44,24 @@ impl Worker {
         let _ = std::fs::remove_file(super::desk::socket_of(&self.sockets, &order.run));
         let spent = spent_file::spent(&super::spent_path(&self.state_dir, &order.run));
         let mut reclaimed = Reclaimed { killed: swept.killed, spent, ..Reclaimed::default() };
-        let Workplace::Worktrees(workspaces) = &self.workplace else {
+        let workspaces = match &self.workplace {
+            Workplace::Worktrees(workspaces) => workspaces,
             // A ticket's directory lasts longer than its runs.
-            return Reclaimed { removed: true, ..reclaimed };
+            Workplace::Directories(directories) => {
+                reclaimed.removed = true;
+                if !swept.survivors.is_empty() {
+                    let path = directories.path_of(&order.key);
+                    let kept_in_mind = directories.occupy(&order.key, &order.run).err();
+                    let but = kept_in_mind.map(|error| format!(", and that cannot be noted: {error}"));
+                    reclaimed.trouble = Some(format!(
+                        "processes {:?} cannot be ended; {} waits for them{}",
+                        swept.survivors,
+                        path.display(),
+                        but.unwrap_or_default()
+                    ));
+                }
+                return reclaimed;
+            }
         };
         reclaimed.head = workspaces.branch_head(&order.branch).await.ok().flatten();
         // An earlier process may have saved the work and stopped before it could record that.

@@ -18,7 +18,7 @@ use crate::domain::usage::Usage;
 use crate::engine::select;
 use crate::gates::claims::{self, Changed};
 use crate::launcher::{Exit, Leftover};
-use crate::workspace::directory::DirectoryWorkspace;
+use crate::workspace::directory::{Directories, DirectoryWorkspace};
 use crate::workspace::hooks::Hook;
 use crate::workspace::{WorkStatus, Workspaces, Worktree};
 
@@ -147,6 +147,13 @@ pub async fn settle(worker: &Worker, order: &RunOrder, place: &WorkspaceInUse, r
             Settlement { worker, order, workspaces, worktree, alive }.write(result).await
         }
         (WorkspaceInUse::Directory(directory), Workplace::Directories(directories)) => {
+            if alive {
+                occupy(directories, order);
+                // What is still at work there may not be disturbed; the next run empties it once that is gone.
+                if directories.is_half_filled(&directory.path) {
+                    return result.bare_report();
+                }
+            }
             match directories.discard_half_filled(directory).await {
                 // The directory is gone, so `after_run` has nothing to run in.
                 Ok(true) => return result.bare_report(),
@@ -170,6 +177,13 @@ pub async fn settle(worker: &Worker, order: &RunOrder, place: &WorkspaceInUse, r
         | (WorkspaceInUse::Directory(_), Workplace::Worktrees(_)) => {
             RunReport { kept_worktree: Some(place.path().into()), ..result.bare_report() }
         }
+    }
+}
+
+/// Marks a directory in which processes of this run may still be at work.
+fn occupy(directories: &Directories, order: &RunOrder) {
+    if let Err(error) = directories.occupy(&order.ticket.key, &order.run) {
+        tracing::error!(run_id = %order.run, error = %error, "processes of the run are still there, and that cannot be kept in mind");
     }
 }
 
@@ -291,9 +305,14 @@ impl Settlement<'_> {
         })
     }
 
-    /// Returns the claims in the evidence that contradict what git shows.
+    /// Returns the claims in the evidence that contradict what git shows, or that cannot be checked with it.
     async fn contradicted(&self, report: &RunReport) -> Vec<String> {
-        let Some(head) = report.head.as_ref().filter(|_| !report.evidence.is_empty()) else { return Vec::new() };
+        if report.evidence.is_empty() {
+            return Vec::new();
+        }
+        let Some(head) = &report.head else {
+            return claims::contradicted_without_changes(&report.evidence, "git does not show the head of the branch");
+        };
         match self.workspaces.changes(&self.worktree.base, head).await {
             Ok(changes) => {
                 let changes: Vec<Changed<'_>> =
@@ -302,7 +321,7 @@ impl Settlement<'_> {
             }
             Err(error) => {
                 tracing::warn!(run_id = %self.order.run, error = %error, "the evidence could not be checked");
-                Vec::new()
+                claims::contradicted_without_changes(&report.evidence, &error.to_string())
             }
         }
     }

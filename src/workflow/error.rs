@@ -265,8 +265,9 @@ fn mask_secrets(text: &str) -> String {
 fn names_secret(before: &str) -> bool {
     let key = before.rsplit(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-')).next().unwrap_or_default();
     let key = key.to_lowercase();
-    key != "team_key"
-        && key.split(['_', '-']).any(|word| ["key", "token", "secret", "password", "passwd"].contains(&word))
+    key == "url"
+        || key != "team_key"
+            && key.split(['_', '-']).any(|word| ["key", "token", "secret", "password", "passwd"].contains(&word))
 }
 
 fn is_harmless(value: &str) -> bool {
@@ -286,10 +287,11 @@ mod tests {
     fn secrets_do_not_show_in_the_shown_source() {
         let text = "tracker:\n  token: ghp_abc\n  api_key: $KEY\r\n  team_key: SYM\n  private_key: \"x:y\"\n\
                     provider: {token: canary, repo: a/b}\nbudget: {max_tokens: 77}\n\
-                    private_key: |\n  BEGIN\n\n  KEYDATA\nnext: shown\nenv: {MY_TOKEN_X: hidden}\nsecret: {token: inner}\n";
+                    private_key: |\n  BEGIN\n\n  KEYDATA\nnext: shown\nenv: {MY_TOKEN_X: hidden}\nsecret: {token: inner}\n\
+                    notify: [{to: slack, url: \"https://hooks.example.com/T0\"}]\n";
         let masked = mask_secrets(text);
         assert_eq!(masked.len(), text.len());
-        for secret in ["ghp_abc", "x:y", "canary", "BEGIN", "KEYDATA", "hidden", "inner"] {
+        for secret in ["ghp_abc", "x:y", "canary", "BEGIN", "KEYDATA", "hidden", "inner", "hooks.example.com"] {
             assert!(!masked.contains(secret), "{secret}: {masked}");
         }
         for shown in ["$KEY", "SYM", "repo: a/b", "77", "next: shown"] {

@@ -1,9 +1,10 @@
 //! `--set key.path=value`: settings of one invocation, laid over the file before it is checked. They are checked like the file's own and
 //! are part of its hash. Secrets are refused, because every user of the machine can read a command line.
 
+use super::schema;
 use super::tree::{Entry, Node, Place, Value};
 
-/// The last words of keys that hold secrets.
+/// The last words of keys that hold secrets, in whatever spelling the rest is written.
 const SECRETS: [&str; 5] = ["token", "tokens", "api_key", "private_key", "secret"];
 
 /// The settings from `--set`, in the order of the command line.
@@ -82,7 +83,8 @@ impl Override {
 
 fn is_secret(path: &str) -> bool {
     let last = path.rsplit('.').next().unwrap_or(path);
-    SECRETS.contains(&last) || path == "worker.env" || path.starts_with("worker.env.") || path.contains(".tokens.")
+    let is_environment = path == "worker.env" || path.starts_with("worker.env.");
+    SECRETS.contains(&last) || is_environment || path.contains(".tokens.") || schema::holds_secret(path)
 }
 
 /// Sets the place of the value and of everything below it to the command line. Returns the first key in it that is a secret.

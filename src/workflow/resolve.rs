@@ -195,13 +195,13 @@ pub fn fill_defaults(data: Json, root: &Node, dir: &Path, env: &Env) -> (Json, D
         data.set("tracker", "provider", provider);
     }
     if kind == TrackerKind::Github {
-        github_token(&mut data, env, &mut derived);
+        github_token(&mut data, root, env, &mut derived);
     }
     if kind == TrackerKind::Linear {
-        linear_access(&mut data, env, &mut derived);
+        linear_access(&mut data, root, env, &mut derived);
         derived.agent_writes = agent_tool_by_dialect(&mut data, root);
     }
-    data.set("pr", "provider", forge_access(&data, kind, env));
+    data.set("pr", "provider", forge_access(&data, root, kind, env));
     data.fill("rollout", "kill_switch_file", || json!(home.join(".dirigent/pause")));
     data.fill("observability", "agent_state_file", || json!(home.join(".bkit/agent-state.json")));
 
@@ -216,11 +216,21 @@ pub fn fill_defaults(data: Json, root: &Node, dir: &Path, env: &Env) -> (Json, D
     (data.into_json(), derived)
 }
 
-/// Sets the board's token from the variables that GitHub's own tools read, if the workflow file configures no access.
-fn github_token(data: &mut Sections, env: &Env, derived: &mut Derived) {
+/// Whether the workflow file names a value for this key. A variable that is not set counts: whoever names an account does not want another
+/// one in its place.
+fn is_named(root: &Node, path: &str) -> bool {
+    root.at(path).is_some_and(|node| node.text().is_none_or(|text| !text.trim().is_empty()))
+}
+
+fn names_access(root: &Node, provider: &str) -> bool {
+    ["token", "app_id"].iter().any(|key| is_named(root, &format!("{provider}.{key}")))
+}
+
+/// Sets the board's token from the variables that GitHub's own tools read, if the workflow file names no access.
+fn github_token(data: &mut Sections, root: &Node, env: &Env, derived: &mut Derived) {
     let mut provider = data.get("tracker", "provider").cloned().unwrap_or_else(|| json!({}));
     let Some(known) = provider.as_object_mut() else { return };
-    if known.contains_key("token") || known.contains_key("app_id") {
+    if names_access(root, "tracker.provider") {
         return;
     }
     let found = ["GITHUB_TOKEN", "GH_TOKEN"].into_iter().find_map(|name| Some((name, env.get(name)?)));
@@ -231,15 +241,16 @@ fn github_token(data: &mut Sections, env: &Env, derived: &mut Derived) {
     }
 }
 
-/// Sets Linear's access from the variables that Symphony reads, where the workflow file does not set it, and expands `$NAME` in scope keys.
+/// Sets Linear's access from the variables that Symphony reads, where the workflow file does not name it, and expands `$NAME` in scope keys.
 /// A variable that is not set stays as it is written, so that a check finds it: a scope that silently vanished would widen what runs.
-fn linear_access(data: &mut Sections, env: &Env, derived: &mut Derived) {
+fn linear_access(data: &mut Sections, root: &Node, env: &Env, derived: &mut Derived) {
     let mut provider = data.get("tracker", "provider").cloned().unwrap_or_else(|| json!({}));
     let Some(known) = provider.as_object_mut() else { return };
     for (key, name) in [("api_key", "LINEAR_API_KEY"), ("assignee", "LINEAR_ASSIGNEE")] {
-        if let (false, Some(value)) = (known.contains_key(key), env.get(name)) {
+        let path = format!("tracker.provider.{key}");
+        if let (false, Some(value)) = (known.contains_key(key) || is_named(root, &path), env.get(name)) {
             known.insert(key.to_owned(), json!(value));
-            derived.taken_from.insert(format!("tracker.provider.{key}"), format!("${name}"));
+            derived.taken_from.insert(path, format!("${name}"));
         }
     }
     for key in ["team_key", "project_slug", "assignee", "endpoint"] {
@@ -252,12 +263,12 @@ fn linear_access(data: &mut Sections, env: &Env, derived: &mut Derived) {
     data.set("tracker", "provider", provider);
 }
 
-/// Returns the access to the forge: as written, else that of a board on GitHub, else from the environment.
-fn forge_access(data: &Sections, kind: TrackerKind, env: &Env) -> Json {
+/// Returns the access to the forge: as written, else that of a board on GitHub, else from the environment if the file names neither.
+fn forge_access(data: &Sections, root: &Node, kind: TrackerKind, env: &Env) -> Json {
     let mut access = data.get("pr", "provider").cloned().unwrap_or_else(|| json!({}));
     let Some(written) = access.as_object_mut() else { return access };
     let has = |written: &Map<String, Json>, key: &str| written.get(key).is_some_and(|value| !value.is_null());
-    let is_told = has(written, "token") || has(written, "app_id");
+    let is_told = names_access(root, "pr.provider");
     let board = data.get("tracker", "provider").and_then(Json::as_object).filter(|_| kind == TrackerKind::Github);
     for key in ["token", "app_id", "private_key", "installation_id", "api_url"] {
         if (!is_told || key == "api_url")
@@ -267,7 +278,10 @@ fn forge_access(data: &Sections, kind: TrackerKind, env: &Env) -> Json {
             written.insert(key.to_owned(), value.clone());
         }
     }
-    if !has(written, "token")
+    let board_is_told = kind == TrackerKind::Github && names_access(root, "tracker.provider");
+    if !is_told
+        && !board_is_told
+        && !has(written, "token")
         && !has(written, "app_id")
         && let Some(token) = env.get("GITHUB_TOKEN").or_else(|| env.get("GH_TOKEN"))
     {

@@ -1,6 +1,6 @@
 //! The texts that Dirigent writes: built in, each replaceable by a file in the repository's `.dirigent/templates/`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -178,19 +178,36 @@ fn parse(path: &Path, text: &str) -> Result<Template, TemplateFileError> {
 
 fn own_templates(directory: &Path) -> Result<BTreeMap<String, Template>, TemplateFileError> {
     let mut own = BTreeMap::new();
-    let entries = match std::fs::read_dir(directory) {
-        Ok(entries) => entries,
-        Err(source) if source.kind() == std::io::ErrorKind::NotFound => return Ok(own),
-        Err(source) => return Err(TemplateFileError::Unreadable { path: directory.to_owned(), source }),
-    };
-    for entry in entries {
-        let path = entry.map_err(|source| TemplateFileError::Unreadable { path: directory.to_owned(), source })?.path();
-        let name = path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned);
-        if let (Some(name), true) = (name, path.extension().is_some_and(|extension| extension == "md"))
-            && let Some((path, text)) = read(&path)?
-        {
+    for (name, path) in own_files(directory)? {
+        if let Some((path, text)) = read(&path)? {
             own.insert(name, parse(&path, &text)?);
         }
     }
     Ok(own)
+}
+
+/// Returns the template files in the directory itself, by name without extension.
+fn own_files(directory: &Path) -> Result<BTreeMap<String, PathBuf>, TemplateFileError> {
+    let unreadable = |source| TemplateFileError::Unreadable { path: directory.to_owned(), source };
+    let entries = match std::fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(source) if source.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(source) => return Err(unreadable(source)),
+    };
+    let mut files = BTreeMap::new();
+    for entry in entries {
+        let path = entry.map_err(unreadable)?.path();
+        let name = path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned);
+        if let (Some(name), true) = (name, path.extension().is_some_and(|extension| extension == "md")) {
+            files.insert(name, path);
+        }
+    }
+    Ok(files)
+}
+
+/// Returns every file that [`Templates::load`] reads in this directory, whether it is there or not.
+pub fn files(directory: &Path) -> BTreeSet<PathBuf> {
+    let named = TemplateName::ALL.iter().map(|name| directory.join(name.path()));
+    // Where the directory cannot be read, loading says so.
+    named.chain(own_files(directory).unwrap_or_default().into_values()).collect()
 }

@@ -23,8 +23,6 @@ pub struct Node {
     pub place: Place,
     /// The path it was written under, if a dialect spells it differently.
     pub written_as: Option<String>,
-    /// The variable that the value came from.
-    pub from_env: Option<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -47,7 +45,7 @@ pub struct Entry {
 
 impl Node {
     pub fn new(value: Value, place: Place) -> Self {
-        Self { value, place, written_as: None, from_env: None }
+        Self { value, place, written_as: None }
     }
 
     pub fn empty_map() -> Self {

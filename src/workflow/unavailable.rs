@@ -52,8 +52,9 @@ const UNSEEN_COST: &str = "a cap on cost with Codex, which names no cost, withou
 /// Whether some agent reports no cost and has no prices, so that a cap on cost would never be reached.
 fn costs_unseen(settings: &Settings) -> bool {
     let routed = settings.agent.routing.iter().filter_map(|route| route.runtime);
+    let reviewer = settings.review.runtime.filter(|_| settings.review.enabled);
     settings.budget.prices.is_empty()
-        && routed.chain([settings.worker.runtime]).any(|runtime| runtime == Runtime::Codex)
+        && routed.chain(reviewer).chain([settings.worker.runtime]).any(|runtime| runtime == Runtime::Codex)
 }
 
 /// Returns every feature that the settings use and that is not available yet.
@@ -78,6 +79,19 @@ pub fn refuses(key: &str) -> bool {
 mod tests {
     use super::*;
     use crate::workflow::schema::json_schema;
+
+    #[test]
+    fn a_cap_on_cost_needs_prices_for_a_reviewer_that_names_no_cost() {
+        let mut settings = Settings::default();
+        settings.worker.runtime = Runtime::Claude;
+        settings.budget.caps.max_cost_usd = Some(5.0);
+        let refused = |settings: &Settings| unavailable(settings, &Node::empty_map()).len();
+        assert_eq!(refused(&settings), 0);
+        settings.review.runtime = Some(Runtime::Codex);
+        assert_eq!(refused(&settings), 0, "there is no review");
+        settings.review.enabled = true;
+        assert_eq!(refused(&settings), 1);
+    }
 
     #[test]
     fn every_line_names_a_key_of_the_schema_and_is_off_by_default() {

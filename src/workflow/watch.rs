@@ -13,10 +13,9 @@ use thiserror::Error;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::hook_scripts;
-use super::templates::{TemplateName, templates_directory};
+use super::templates::{self, templates_directory};
 use super::{Env, Loaded, Overrides, WorkflowError, content_hash, front_matter, identity, load_with};
 use crate::config::Settings;
-use crate::config::tracker::TrackerKind;
 
 /// An edit is read when the file has been quiet for this long.
 const QUIET: Duration = Duration::from_millis(150);
@@ -92,7 +91,7 @@ impl Watch {
 struct Seen {
     /// `None` when it could not be read.
     file: Option<String>,
-    /// A hash of the files that replace built-in templates, and of which hook scripts exist.
+    /// A hash of the repository's own template files, and of which hook scripts exist.
     templates: String,
 }
 
@@ -147,10 +146,10 @@ impl Edits {
 }
 
 fn templates_hash(settings: &Settings) -> String {
-    let directory = templates_directory(settings);
     let mut content = Vec::new();
-    for name in TemplateName::ALL {
-        let text = std::fs::read(directory.join(name.path())).unwrap_or_default();
+    for path in templates::files(&templates_directory(settings)) {
+        let text = std::fs::read(&path).unwrap_or_default();
+        content.extend(path.as_os_str().as_encoded_bytes());
         content.extend(content_hash(&text).into_bytes());
     }
     content.extend(hook_scripts::mark(settings).into_bytes());
@@ -175,12 +174,6 @@ fn watcher(path: &Path, heard: mpsc::Sender<Signal>) -> Option<notify::Recommend
     .ok()?;
     watcher.watch(directory, RecursiveMode::NonRecursive).ok()?;
     Some(watcher)
-}
-
-/// Returns the settings that the GitHub tracker is made from, without its secrets.
-fn shown(settings: &Settings) -> serde_json::Value {
-    let tracker = &settings.tracker;
-    serde_json::json!([tracker.provider, tracker.on_done, tracker.active_states, tracker.terminal_states])
 }
 
 /// Returns who is notified, and of what. The addresses are secret and only compared.
@@ -209,12 +202,11 @@ fn webhook_secrets(settings: &Settings) -> [Option<String>; 2] {
         .map(|sender| exposed(sender.and_then(|sender| sender.secret.as_ref())))
 }
 
-/// Returns the keys whose change takes effect only after a restart.
+/// Returns the keys whose change takes effect only after a restart, apart from those that only adapters are built from.
 pub fn needs_restart(old: &Settings, new: &Settings) -> Vec<&'static str> {
     [
         ("tracker.kind", old.tracker.kind != new.tracker.kind),
         ("tracker.provider.dir", old.tracker.provider.dir != new.tracker.provider.dir),
-        ("tracker.provider", new.tracker.kind == TrackerKind::Github && shown(old) != shown(new)),
         ("workspace.mode", old.workspace.mode != new.workspace.mode),
         ("workspace.root", old.workspace.root != new.workspace.root),
         ("workspace.repo", old.workspace.repo != new.workspace.repo),
@@ -229,6 +221,10 @@ pub fn needs_restart(old: &Settings, new: &Settings) -> Vec<&'static str> {
         ("server.token", exposed(old.server.token.as_ref()) != exposed(new.server.token.as_ref())),
         ("server.tokens", tokens(old) != tokens(new)),
         ("polling.webhook", webhook_secrets(old) != webhook_secrets(new)),
+        ("observability.log", old.observability.log != new.observability.log),
+        ("observability.dashboard_enabled", old.observability.dashboard_enabled != new.observability.dashboard_enabled),
+        ("observability.refresh_ms", old.observability.refresh != new.observability.refresh),
+        ("observability.render_interval_ms", old.observability.render_interval != new.observability.render_interval),
         ("observability.metrics", old.observability.metrics != new.observability.metrics),
     ]
     .into_iter()

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -18,13 +19,15 @@ use super::path::{self, Occupant};
 use super::prepare::name_of;
 use super::remove;
 use super::unsaved::{Unsaved, history, unsaved_work};
-use crate::domain::ids::{CommitId, TicketKey};
+use crate::domain::ids::{CommitId, RunId, TicketKey};
 use crate::domain::permit::Permit;
 
 /// Time limit for listing the branches of a remote.
 const ASK_REMOTE: Duration = Duration::from_secs(30);
 /// The folder of the marks. The name of a ticket's directory never begins with a dot.
 const MARKS: &str = ".marks";
+/// The folder of the lists, by directory, of runs whose processes may still be at work in it.
+const OCCUPIED: &str = ".occupied";
 const FILLING: &str = "filling\n";
 const FILLED: &str = "filled\n";
 
@@ -214,6 +217,36 @@ impl Directories {
         Ok(DirectoryRemoval::Removed)
     }
 
+    /// Records that processes of a run may still be at work in the ticket's directory.
+    pub fn occupy(&self, key: &TicketKey, run: &RunId) -> Result<(), WorkspaceError> {
+        let mut runs = self.occupants(key)?;
+        if !runs.contains(run) {
+            runs.push(run.clone());
+        }
+        let list: String = runs.iter().map(|run| format!("{run}\n")).collect();
+        write_atomically(&self.occupants_of(key), &list)
+    }
+
+    /// Returns the runs whose processes may still be at work in the ticket's directory.
+    pub fn occupants(&self, key: &TicketKey) -> Result<Vec<RunId>, WorkspaceError> {
+        let list = self.occupants_of(key);
+        match fs::read_to_string(&list) {
+            Ok(text) => Ok(text.lines().map(RunId::new).collect()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+            Err(source) => Err(WorkspaceError::io("read", &list, source)),
+        }
+    }
+
+    /// Records that all of these processes are gone.
+    pub fn vacated(&self, key: &TicketKey) -> Result<(), WorkspaceError> {
+        let list = self.occupants_of(key);
+        fs::remove_file(&list).map_err(|source| WorkspaceError::io("remove", &list, source))
+    }
+
+    fn occupants_of(&self, key: &TicketKey) -> PathBuf {
+        self.root.join(OCCUPIED).join(name_of(&self.path_of(key)))
+    }
+
     fn lock_of(&self, path: &Path) -> Arc<tokio::sync::Mutex<()>> {
         let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
         locks.entry(name_of(path)).or_default().clone()
@@ -223,25 +256,29 @@ impl Directories {
         self.root.join(MARKS).join(name_of(path))
     }
 
-    fn is_half_filled(&self, path: &Path) -> bool {
+    /// Whether `after_create` has not succeeded in this directory.
+    pub fn is_half_filled(&self, path: &Path) -> bool {
         fs::read_to_string(self.mark_of(path)).is_ok_and(|mark| mark != FILLED)
     }
 
-    /// Writes a mark atomically.
     fn mark(&self, path: &Path, says: &str) -> Result<(), WorkspaceError> {
-        let mark = self.mark_of(path);
-        let marks = self.root.join(MARKS);
-        let written = fs::create_dir_all(&marks)
-            .and_then(|()| tempfile::NamedTempFile::new_in(&marks))
-            .and_then(|file| fs::write(file.path(), says).map(|()| file))
-            .and_then(|file| file.persist(&mark).map_err(|error| error.error));
-        written.map(drop).map_err(|source| WorkspaceError::io("write", &mark, source))
+        write_atomically(&self.mark_of(path), says)
     }
 
     fn forget(&self, path: &Path) {
         // A mark that is left has no meaning without its directory.
         let _ = fs::remove_file(self.mark_of(path));
     }
+}
+
+/// Writes a file atomically, in a folder that is made if it is missing.
+fn write_atomically(path: &Path, text: &str) -> Result<(), WorkspaceError> {
+    let folder = path.parent().unwrap_or(path);
+    let written = fs::create_dir_all(folder)
+        .and_then(|()| tempfile::NamedTempFile::new_in(folder))
+        .and_then(|file| fs::write(file.path(), text).map(|()| file))
+        .and_then(|file| file.persist(path).map_err(|error| error.error));
+    written.map(drop).map_err(|source| WorkspaceError::io("write", path, source))
 }
 
 async fn blocking<T: Send + 'static>(

@@ -67,6 +67,16 @@ impl Hub {
         })
     }
 
+    /// An issue of the repository that was added last, which everybody sees then: its number and its id.
+    pub fn add_issue_elsewhere(&self, who: &str, title: &str) -> (u64, u64) {
+        self.change(|world| {
+            let home = world.homes.len() - 1;
+            world.repo_mut(home).private = false;
+            let number = deeds::issues::open(world, home, who, title, None);
+            (number, world.repo(home).issue(number).unwrap().id)
+        })
+    }
+
     pub fn label(&self, who: &str, number: u64, name: &str) {
         self.change(|world| deeds::issues::label(world, HOME, number, who, name));
     }

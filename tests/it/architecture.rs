@@ -222,6 +222,19 @@ fn the_pure_rooms_have_no_clock_no_io_and_no_waiting() {
     }
 }
 
+/// The settings alone know neither the forge in use nor the local day: whoever judges or shows real tickets asks the assembly.
+#[test]
+fn only_the_assembly_makes_the_policy_of_real_tickets() {
+    // The words about the agents, and the board of a self test, depend on neither.
+    let known = ["runtime/assembly/adapters.rs", "workflow/in_force.rs", "cli/agents/self_test.rs"];
+    for (path, text) in sources() {
+        let name = path.display().to_string();
+        if room(&path) != "config" && !known.contains(&name.as_str()) {
+            assert!(!program(&text).contains("settings.policy("), "{name} makes a policy of its own");
+        }
+    }
+}
+
 #[test]
 fn only_the_gate_issues_permits_and_only_the_command_line_goes_without() {
     for (path, text) in sources() {

@@ -180,3 +180,23 @@ fn gc_names_branches_of_closed_tickets_and_removes_only_what_is_merged() {
     let left = board.scratch.git(["branch", "--list", "dirigent/*", "--format=%(refname:short)"]);
     assert_eq!(left.trim(), "dirigent/t-2-one", "{gc}");
 }
+
+/// A branch has its name from the title that the ticket had when its work began.
+#[test]
+fn gc_finds_the_branch_of_a_ticket_that_was_renamed() {
+    let board = Board::new(GOOD, MUTATE);
+    board.ticket("t-1", "One");
+    board.ok(&["run", "--once"]);
+    board.ticket("t-1", "Something else");
+    board.ok(&["run", "--once"]);
+    assert!(board.ok(&["status", "t-1"]).contains("Something else"));
+    board.ok(&["tk", "close", "t-1"]);
+    board.ok(&["run", "--once"]);
+    assert_eq!(board.phase("t-1"), "released", "{}", board.ok(&["explain", "t-1"]));
+    let kept = board.ok(&["gc", "--dry-run", "--max-age", "0s"]);
+    holds(&kept, &["branch dirigent/t-1-one", "kept: t-1 is closed, but 1 commit is not in main"]);
+    board.scratch.git(["checkout", "-q", "dirigent/t-1-one", "--", "t-1.txt"]);
+    board.scratch.git(["commit", "-qm", "by hand", "--", "t-1.txt"]);
+    board.ok(&["gc", "--max-age", "0s"]);
+    assert_eq!(board.scratch.git(["branch", "--list", "dirigent/*"]).trim(), "");
+}

@@ -127,12 +127,17 @@ fn notes_and_preflights_come_back() {
     ledger.commit(&state, &changes).unwrap();
     ledger.record_preflight("hash", Timestamp(5)).unwrap();
     drop(ledger);
-    let ledger = SqliteLedger::open(&path).unwrap();
+    let mut ledger = SqliteLedger::open(&path).unwrap();
     let newest: Vec<i64> = ledger.notes(Some(&TicketId::new("a")), 2).unwrap().iter().map(|note| note.at.0).collect();
     assert_eq!(newest, [3, 4]);
     assert_eq!(ledger.notes(None, 10).unwrap().len(), 4);
     assert!(ledger.has_preflight("hash").unwrap());
     assert!(!ledger.has_preflight("other").unwrap());
+    for number in 0..100 {
+        ledger.record_preflight(&format!("later {number}"), Timestamp(6 + number)).unwrap();
+    }
+    assert!(ledger.has_preflight("later 0").unwrap() && ledger.has_preflight("later 99").unwrap());
+    assert!(!ledger.has_preflight("hash").unwrap(), "versions of long ago are forgotten");
     assert!(ledger.load().unwrap().jobs.is_empty());
 }
 
@@ -140,9 +145,9 @@ fn notes_and_preflights_come_back() {
 fn a_place_is_locked_once_and_the_holder_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let (a, b) = (folder.path().join("a"), folder.path().join("b"));
-    let holder = Holder { pid: 4711, started_at: Timestamp(1_700_000_000_000), brief: false };
+    let holder = Holder { pid: 4711, started_at: Timestamp(1_700_000_000_000), brief: false, process: 0 };
     let lock = InstanceLock::take(&[&a, &b], &holder).unwrap();
-    let second = Holder { pid: 1, started_at: Timestamp(0), brief: false };
+    let second = Holder { pid: 1, started_at: Timestamp(0), brief: false, process: 0 };
     let error = InstanceLock::take(&[&b], &second).unwrap_err();
     assert!(matches!(&error, LockError::Held { holder: Some(found), .. } if *found == holder), "{error}");
     assert!(error.to_string().contains("pid 4711, started 2023-11-14T22:13:20Z"), "{error}");
@@ -156,7 +161,7 @@ fn a_command_that_writes_something_down_is_waited_for_and_a_runner_is_not() {
     let folder = tempfile::tempdir().unwrap();
     // A process that lives, and is not this one.
     let mut other = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-    let holder = |brief| Holder { pid: other.id(), started_at: Timestamp(0), brief };
+    let holder = |brief| Holder { pid: other.id(), started_at: Timestamp(0), brief, process: 0 };
     let runner = InstanceLock::take(&[folder.path()], &holder(false)).unwrap();
     let mine = Holder::this_process(Timestamp(0), false);
     assert!(matches!(InstanceLock::take(&[folder.path()], &mine), Err(LockError::Held { .. })));
@@ -177,7 +182,7 @@ fn a_command_that_writes_something_down_is_waited_for_and_a_runner_is_not() {
 fn the_lock_of_a_runner_that_is_no_more_is_waited_for() {
     let folder = tempfile::tempdir().unwrap();
     let mut gone = std::process::Command::new("true").spawn().unwrap();
-    let holder = Holder { pid: gone.id(), started_at: Timestamp(0), brief: false };
+    let holder = Holder { pid: gone.id(), started_at: Timestamp(0), brief: false, process: 0 };
     gone.wait().unwrap();
     let lock = InstanceLock::take(&[folder.path()], &holder).unwrap();
     std::thread::scope(|scope| {
@@ -185,6 +190,7 @@ fn the_lock_of_a_runner_that_is_no_more_is_waited_for() {
             std::thread::sleep(std::time::Duration::from_millis(100));
             drop(lock);
         });
-        InstanceLock::take(&[folder.path()], &Holder { pid: 1, started_at: Timestamp(0), brief: false }).unwrap();
+        InstanceLock::take(&[folder.path()], &Holder { pid: 1, started_at: Timestamp(0), brief: false, process: 0 })
+            .unwrap();
     });
 }

@@ -9,3 +9,4 @@ mod endings;
 mod floods;
 mod gates;
 mod launch_keys;
+mod occupied;

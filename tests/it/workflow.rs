@@ -238,6 +238,43 @@ fn spec_6_empty_secret_is_missing() {
 }
 
 #[test]
+fn an_account_that_the_file_names_is_not_replaced_by_another() {
+    let access = |settings: &Settings| {
+        let exposed =
+            |secret: &Option<secrecy::SecretString>| secret.as_ref().map(|one| one.expose_secret().to_owned());
+        let provider = &settings.tracker.provider;
+        [&provider.token, &provider.api_key, &settings.pr.provider.token].map(exposed)
+    };
+    let load = |text: &str| {
+        let desk = Desk::with([("HOME", HOME), ("GITHUB_TOKEN", "personal"), ("LINEAR_API_KEY", "personal")]);
+        access(&desk.load(&format!("---\ntracker: {text}\n---\n")).unwrap().settings)
+    };
+    let personal = || Some("personal".to_owned());
+    let github = "{kind: github, required_labels: [x], provider: {repo: a/b";
+    assert_eq!(load(&format!("{github}}}}}")), [personal(), None, personal()], "the file names none");
+    assert_eq!(load(&format!("{github}, token: ''}}}}")), [personal(), None, personal()], "nor does an empty one");
+    assert_eq!(load(&format!("{github}, token: $BOT_TOKEN}}}}")), [None, None, None]);
+    assert_eq!(load(&format!("{github}}}}}\npr: {{provider: {{token: $BOT_TOKEN}}}}")), [personal(), None, None]);
+    let linear = "{kind: linear, provider: {team_key: ENG";
+    assert_eq!(load(&format!("{linear}}}}}")), [None, personal(), personal()]);
+    assert_eq!(load(&format!("{linear}, api_key: $BOT_KEY}}}}")), [None, None, personal()]);
+}
+
+#[test]
+fn a_secret_that_is_written_in_the_file_is_pointed_out_wherever_it_stands() {
+    for text in [
+        "pr: {provider: {token: canary}}",
+        "observability: {notify: [{to: slack, when: [done], url: \"https://hooks.example.com/T0\"}]}",
+    ] {
+        let loaded = Desk::new().good(text);
+        let warned = loaded.warnings.iter().any(|warning| warning.message.contains("is written in the file itself"));
+        assert!(warned, "{text}: {:?}", loaded.warnings);
+    }
+    let for_the_worker = Desk::new().good("worker: {env: {NAME: value}}");
+    assert!(for_the_worker.warnings.is_empty(), "{:?}", for_the_worker.warnings);
+}
+
+#[test]
 fn spec_6_variables_expand_only_where_a_value_names_one() {
     let desk = Desk::with([("HOME", HOME), ("X", "/x"), ("KEY", "v")]);
     let settings = desk

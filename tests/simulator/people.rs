@@ -43,6 +43,11 @@ fn on_the_board(simulation: &mut Simulation, now: Timestamp, chance: &mut Chance
         0..=2 => {
             let states = ["Todo", "In Progress", "Backlog", "Rework", "Approved", "Approved", "Done"];
             let state = *chance.pick(&states);
+            // Where the board tells who moved a ticket, not everybody's move counts.
+            if state == "Approved" && simulation.world.dates_moves && chance.one_in(8) {
+                simulation.world.move_ticket(&ticket, state, Author::new("mallory", TrustLevel::Stranger), now);
+                return format!("a stranger moves {ticket} to {state}");
+            }
             if state == "Approved" {
                 approve(simulation, &ticket, &[]);
             }

@@ -59,7 +59,10 @@ impl Session {
                 self.handshake = None;
                 SessionEvent::Ready
             }
-            AgentEvent::SessionStarted { id } => SessionEvent::SessionStarted { id },
+            AgentEvent::SessionStarted { id } => {
+                self.conversation_began(&id);
+                SessionEvent::SessionStarted { id }
+            }
             AgentEvent::ResumeFailed { detail } => SessionEvent::ResumeFailed { detail },
             AgentEvent::TurnEnded(end) => {
                 self.usage_totals.turn_ended();

@@ -10,6 +10,7 @@ mod last_words;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
@@ -23,10 +24,11 @@ use self::handshake::Handshake;
 pub use self::handshake::HandshakeLimits;
 use self::last_words::LastWords;
 use super::framing::{Framer, LINE_LIMIT};
-use super::spent_file::SpentFile;
+use super::spent_file::{self, SpentFile};
 use super::transcript::{Stream, Transcript};
 use super::usage_totals::UsageTotals;
 use super::{Answer, Opening, Protocol, Reaction};
+use crate::domain::ids::SessionId;
 use crate::domain::run::ProcessMark;
 use crate::domain::usage::Usage;
 use crate::launcher::{Child, Exit, Orphans};
@@ -59,6 +61,9 @@ pub struct Session {
     usage_totals: UsageTotals,
     /// `None` if it was not requested or cannot be written.
     spent_file: Option<SpentFile>,
+    /// The folder for what each conversation has used, and the file of this one once it has begun.
+    conversations: Option<PathBuf>,
+    conversation_file: Option<SpentFile>,
     last_words: LastWords,
     heard: VecDeque<SessionEvent>,
     stderr_tail: Vec<u8>,
@@ -107,6 +112,8 @@ impl Session {
             transcript,
             usage_totals: UsageTotals::default(),
             spent_file: None,
+            conversations: None,
+            conversation_file: None,
             last_words: LastWords::default(),
             heard: VecDeque::new(),
             stderr_tail: Vec::new(),
@@ -255,7 +262,26 @@ impl Session {
         self.spent_file = Some(file);
     }
 
+    /// From now on also adds up what each conversation uses in a file of this folder, so that a later process that resumes it can tell
+    /// the earlier part of its totals.
+    pub fn account_conversations_in(&mut self, folder: PathBuf) {
+        self.conversations = Some(folder);
+    }
+
+    fn conversation_began(&mut self, id: &SessionId) {
+        let Some(folder) = &self.conversations else { return };
+        let path = spent_file::of_conversation(folder, id);
+        match std::fs::create_dir_all(folder).and_then(|()| SpentFile::open(&path)) {
+            Ok(file) => self.conversation_file = Some(file),
+            Err(error) => self.note(&format!("what the conversation uses cannot be written down: {error}")),
+        }
+    }
+
     fn write_down(&mut self, usage: Usage) {
+        if let Some(Err(error)) = self.conversation_file.as_mut().map(|file| file.add(usage)) {
+            self.conversation_file = None;
+            self.note(&format!("what the conversation uses cannot be written down any more: {error}"));
+        }
         let Some(file) = &mut self.spent_file else { return };
         if let Err(error) = file.add(usage) {
             self.spent_file = None;

@@ -61,6 +61,11 @@ impl Opt<'_> {
     }
 }
 
+/// Returns the tags of a comma-separated list; empty ones are left out.
+pub fn tags(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim).filter(|tag| !tag.is_empty())
+}
+
 /// Removes `--json` from the arguments. Returns whether it was there, and the other arguments.
 pub fn take_json(arguments: &[String]) -> (bool, Vec<String>) {
     let rest: Vec<String> = arguments.iter().filter(|argument| *argument != "--json").cloned().collect();

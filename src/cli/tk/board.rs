@@ -3,7 +3,7 @@
 use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::{Map, Value};
 
-use super::arguments::{Argument, Arguments};
+use super::arguments::{Argument, Arguments, tags};
 use super::failure::Failure;
 use super::json as typed;
 use super::lists::newest_first;
@@ -17,7 +17,7 @@ const MIN_WIDTH: u16 = 40;
 
 pub fn board(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
     let mut walk = Arguments::new(arguments);
-    let (mut as_json, mut tags) = (false, Vec::new());
+    let (mut as_json, mut wanted_tags) = (false, Vec::new());
     while let Some(argument) = walk.next() {
         match argument {
             Argument::Word(word) => return Err(Failure::UnknownOption(word.to_owned())),
@@ -26,14 +26,14 @@ pub fn board(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Fai
                     option.plain()?;
                     as_json = true;
                 }
-                "-T" | "-t" | "--tag" | "--tags" => tags.extend(walk.value(&option)?.split(',').map(str::trim)),
+                "-T" | "-t" | "--tag" | "--tags" => wanted_tags.extend(tags(walk.value(&option)?)),
                 _ => return Err(option.unknown()),
             },
         }
     }
     let store = session.store()?;
     let tickets = Tickets::load(session, &store)?;
-    let shown = |record: &&Record| tags.iter().all(|tag| record.tags.iter().any(|own| own == tag));
+    let shown = |record: &&Record| wanted_tags.iter().all(|tag| record.tags.iter().any(|own| own == tag));
     let column = |wanted: &dyn Fn(&Record) -> bool| -> Vec<&Record> {
         let mut records: Vec<&Record> = tickets.records.iter().filter(shown).filter(|record| wanted(record)).collect();
         records.sort_unstable_by(|a, b| by_priority(a, b));

@@ -1,6 +1,6 @@
 //! `claim`: takes a ticket for one assignee. Of several concurrent claims only one succeeds; the exit code tells how it went.
 
-use super::arguments::{Argument, Arguments};
+use super::arguments::{Argument, Arguments, tags};
 use super::failure::{CLAIM_LOST, CLAIM_NOT_READY, Failure};
 use super::session::{TkCall, TkOutput};
 use super::tickets::{Tickets, by_priority, shown_status};
@@ -9,13 +9,13 @@ use crate::tracker::tk::{LockedStore, Record, Store};
 /// `claim <id> [-a NAME]`, or `claim --next [-T TAG]` for the first ticket that is ready and free.
 pub fn claim(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
     let mut walk = Arguments::new(arguments);
-    let (mut wanted, mut who, mut next, mut tags) = (None, None, false, Vec::new());
+    let (mut wanted, mut who, mut next, mut wanted_tags) = (None, None, false, Vec::new());
     while let Some(argument) = walk.next() {
         match argument {
             Argument::Word(word) => wanted = Some(word),
             Argument::Option(option) => match option.name {
                 "-a" | "--assignee" => who = Some(walk.value(&option)?.to_owned()),
-                "-T" | "-t" | "--tag" | "--tags" => tags.extend(walk.value(&option)?.split(',').map(str::trim)),
+                "-T" | "-t" | "--tag" | "--tags" => wanted_tags.extend(tags(walk.value(&option)?)),
                 "--next" => {
                     option.plain()?;
                     next = true;
@@ -33,13 +33,13 @@ pub fn claim(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Fai
     }
     let store = session.store()?;
     match (wanted, next) {
-        (Some(id), false) => {
+        (Some(id), false) if wanted_tags.is_empty() => {
             let id = store.resolve(id)?;
             let locked = store.lock()?;
             let tickets = Tickets::load(session, &store)?;
             take(&locked, &tickets, &id, &who)
         }
-        (None, true) => take_next(session, &store, &tags, &who),
+        (None, true) => take_next(session, &store, &wanted_tags, &who),
         _ => Err(Failure::Usage(format!(
             "Usage: {0} claim <id> [-a NAME]\n       {0} claim --next [-T TAG] [-a NAME]",
             session.program

@@ -1,6 +1,6 @@
 //! `create`, and `add` of the second dialect: make a new ticket in one atomic step.
 
-use super::arguments::{Argument, Arguments};
+use super::arguments::{Argument, Arguments, tags};
 use super::failure::Failure;
 use super::session::{TkCall, TkOutput};
 use crate::tracker::tk::{Draft, NAMELESS, prefix_for, timestamp_now};
@@ -123,7 +123,7 @@ impl NewTicketArguments {
     }
 
     pub fn tag_list(&self) -> Vec<String> {
-        self.tags.split(',').map(str::trim).filter(|tag| !tag.is_empty()).map(str::to_owned).collect()
+        tags(&self.tags).map(str::to_owned).collect()
     }
 
     fn worker_tag(&self) -> Option<String> {

@@ -52,7 +52,7 @@ Writing:
   unlink <id> <target-id>  Remove a link
   import beads|github|linear-csv [FILE]
                            Import tickets (FILE or stdin); none is overwritten
-  migrate-beads            Import from .beads/issues.jsonl
+  migrate-beads [FILE]     Import from .beads/issues.jsonl
 
 Reading (each takes --json):
   ls|list [--status X] [-a X] [-T X]   All tickets

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 
-use super::arguments::{Argument, Arguments};
+use super::arguments::{Argument, Arguments, tags};
 use super::failure::Failure;
 use super::json;
 use super::session::{TkCall, TkOutput};
@@ -42,8 +42,7 @@ impl Filter {
             match option.name {
                 "-a" | "--assignee" => filter.assignee = Some(walk.value(&option)?.to_owned()),
                 "-T" | "-t" | "--tag" | "--tags" => {
-                    let tags = walk.value(&option)?.split(',').map(str::trim).filter(|tag| !tag.is_empty());
-                    filter.tags.extend(tags.map(str::to_owned));
+                    filter.tags.extend(tags(walk.value(&option)?).map(str::to_owned));
                 }
                 "--json" => {
                     option.plain()?;

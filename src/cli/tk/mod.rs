@@ -40,6 +40,9 @@ pub use session::{Successor, TkCall, TkOutput};
 
 use create::Dialect;
 
+/// The variable in which plugins get the path by which they can call this program.
+pub const OWN_PATH: &str = "TK_SCRIPT";
+
 /// Performs one call. `arguments` do not include the program's name. `own_path` is the program's path, by which plugins can call it.
 pub fn call(session: &TkCall<'_>, arguments: &[OsString], own_path: &Path) -> Result<TkOutput, Failure> {
     let (bypass, arguments) = match arguments.split_first() {

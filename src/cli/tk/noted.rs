@@ -6,6 +6,7 @@ use crate::config::policy::OnComment;
 use crate::domain::instruction;
 use crate::domain::phase::Phase;
 use crate::engine::provenance::{is_acknowledgement, is_addressed};
+use crate::runtime::assembly;
 
 /// Returns a message about the effect of the note. `None` if no runner has ever seen the ticket, or the note has no special effect.
 pub fn what_comes_of_it(id: &str, text: &str) -> Option<String> {
@@ -26,7 +27,7 @@ pub fn what_comes_of_it(id: &str, text: &str) -> Option<String> {
     if !told.is_empty() {
         return Some(format!("the runner reads {} and answers on the ticket", told.join(", ")));
     }
-    let policy = loaded.settings.policy(&loaded.hash, false);
+    let policy = assembly::policy_here(&loaded.settings, &loaded.hash, false);
     let waits = matches!(job.phase, Phase::WaitingForHuman | Phase::WaitingForChecks | Phase::ReadyToMerge);
     match job.phase {
         _ if waits && is_addressed(text, &policy) => {

@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use super::OWN_PATH;
 use super::failure::Failure;
 use super::session::{Successor, TkCall, TkOutput};
 use crate::tracker::tk::{StoreError, discovery};
@@ -32,7 +33,7 @@ pub fn run(
     arguments: &[OsString],
     own_path: &Path,
 ) -> Result<TkOutput, Failure> {
-    let mut variables = vec![("TK_SCRIPT", own_path.as_os_str().to_owned())];
+    let mut variables = vec![(OWN_PATH, own_path.as_os_str().to_owned())];
     match discovery::find(session.tickets_dir(), &session.cwd) {
         Ok(_) if session.tickets_dir().is_some() => {}
         Ok(dir) => variables.push(("TICKETS_DIR", dir.into_os_string())),

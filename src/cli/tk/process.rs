@@ -71,15 +71,19 @@ fn working_directory() -> PathBuf {
     }
 }
 
-/// Returns the path by which a plugin can call this program: that of the name under which it was called, if it can be found.
+/// Returns the path by which a plugin can call this program: that of the name under which it was called, if it leads here. Another program
+/// may have that name, and after `dirigent tk` there may be none.
 fn own_path(session: &TkCall<'_>, called_as: &OsStr) -> PathBuf {
+    let own = std::env::current_exe().ok();
+    let leads_here =
+        |path: &PathBuf| own.as_ref().is_none_or(|own| path.canonicalize().ok() == own.canonicalize().ok());
     let called = Path::new(called_as);
     let by_name = if called.components().count() > 1 {
         Some(session.cwd.join(called))
     } else {
         session.find_program(&called_as.to_string_lossy())
     };
-    by_name.or_else(|| std::env::current_exe().ok()).unwrap_or_else(|| called.to_path_buf())
+    by_name.filter(leads_here).or_else(|| own.clone()).unwrap_or_else(|| called.to_path_buf())
 }
 
 fn become_program(session: &TkCall<'_>, exec: Successor) -> ExitCode {

@@ -60,12 +60,12 @@ fn notice(job: &JobView, occasion: Occasion, mark: i64) -> Notice {
     }
 }
 
-/// Returns the notice that the day's budget is spent. It belongs to no ticket and is sent once per UTC day.
+/// Returns the notice that the day's budget is spent. It belongs to no ticket and is sent once for each day of the
+/// budget.
 fn spent_day(picture: &Snapshot) -> Option<Notice> {
     let waits = picture.jobs.iter().find(|job| job.reason == "daily_budget")?;
-    let day = picture.at.0.div_euclid(86_400_000);
     Some(Notice {
-        id: format!("budget:day:{day}"),
+        id: format!("budget:day:{}", picture.totals.day_ends_at.0),
         occasion: Occasion::Budget,
         ticket: None,
         key: None,
@@ -75,4 +75,35 @@ fn spent_day(picture: &Snapshot) -> Option<Notice> {
         url: None,
         at: picture.at,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Settings;
+    use crate::domain::job::{BranchName, Job, TicketFacts};
+    use crate::domain::time::LocalDays;
+    use crate::engine::state::State;
+
+    #[test]
+    fn a_spent_day_is_told_once_and_it_is_the_day_of_the_budget() {
+        const HOUR: i64 = 3_600_000;
+        let mut policy = Settings::default().policy("", false);
+        policy.budget.days = LocalDays::new(vec![(Timestamp(0), 9 * HOUR)]);
+        let mut state = State::default();
+        let branch = BranchName { name: "b".into(), generation: 0 };
+        let facts: TicketFacts = serde_json::from_value(serde_json::json!({
+            "id": "t1", "key": "T-1", "title": "One", "state": "open", "labels": [], "blocked_by": [], "dispatchable": {"is": "yes"}
+        }))
+        .unwrap();
+        state.jobs.insert(Job::new(facts, branch, Timestamp(1)));
+        let told_at = |hour: i64| {
+            let mut picture = crate::engine::snapshot(&state, &policy, Timestamp(hour * HOUR));
+            picture.jobs[0].reason = "daily_budget".into();
+            spent_day(&picture).expect("the day is spent").id
+        };
+        // Local midnight is at 15:00 UTC.
+        assert_eq!(told_at(16), told_at(30), "midnight in UTC lies between");
+        assert_ne!(told_at(14), told_at(16), "local midnight lies between");
+    }
 }

@@ -23,7 +23,8 @@ pub struct SentNotices {
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Known {
-    /// Fingerprints of all receivers that have been configured so far. A new receiver is not told what was already true when it was added.
+    /// What each receiver was to be told when the runner last started, as `fingerprint/occasion`. A new receiver, or one with a new occasion,
+    /// is not told what was already true when that was added. An entry without an occasion was written by an older version.
     receivers: BTreeSet<String>,
     sent: BTreeMap<String, Timestamp>,
 }
@@ -44,11 +45,18 @@ impl SentNotices {
         Self { path: path.to_owned(), known }
     }
 
-    /// Marks everything that is true now as told for receivers that are new. Drops old entries that are not true any more.
+    /// Marks what is true now as told, for receivers that are new and for occasions that are new to theirs. Drops old entries that are not
+    /// true any more.
     pub fn begin(&mut self, receivers: &[NotifySettings], true_now: &[Notice], now: Timestamp) {
+        let before = std::mem::take(&mut self.known.receivers);
         for receiver in receivers {
-            if self.known.receivers.insert(fingerprint(receiver)) {
-                self.known.sent.extend(true_now.iter().map(|notice| (id_of(receiver, notice), now)));
+            for occasion in &receiver.when {
+                let entry = format!("{}/{}", fingerprint(receiver), occasion.name());
+                if !before.contains(&entry) && !before.contains(&fingerprint(receiver)) {
+                    let present = true_now.iter().filter(|notice| notice.occasion == *occasion);
+                    self.known.sent.extend(present.map(|notice| (id_of(receiver, notice), now)));
+                }
+                self.known.receivers.insert(entry);
             }
         }
         let current: BTreeSet<String> =
@@ -79,5 +87,57 @@ impl SentNotices {
         if let Err(error) = written() {
             tracing::warn!(%error, "what was told in notifications could not be written down");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::notify::Occasion;
+
+    fn receiver(when: &[Occasion]) -> NotifySettings {
+        NotifySettings { when: when.to_vec(), command: Some("tell".into()), ..NotifySettings::default() }
+    }
+
+    fn notice(occasion: Occasion) -> Notice {
+        Notice {
+            id: format!("{}:t-1:7", occasion.name()),
+            occasion,
+            ticket: None,
+            key: None,
+            title: String::new(),
+            sentence: String::new(),
+            next: None,
+            url: None,
+            at: Timestamp(7),
+        }
+    }
+
+    #[test]
+    fn an_occasion_that_is_added_is_about_what_comes_then() {
+        let (old, both) = (receiver(&[Occasion::Blocked]), receiver(&[Occasion::Blocked, Occasion::Done]));
+        let (blocked, done) = (notice(Occasion::Blocked), notice(Occasion::Done));
+        let mut sent = SentNotices::default();
+        sent.begin(&[old.clone()], &[], Timestamp(1));
+        sent.begin(&[both.clone()], &[blocked.clone(), done.clone()], Timestamp(2));
+        assert!(sent.knows(&id_of(&both, &done)), "it was done before anybody wanted to know");
+        assert!(!sent.knows(&id_of(&both, &blocked)), "and this was wanted all along");
+        let later = Notice { id: "done:t-2:9".into(), ..done };
+        sent.begin(&[both.clone()], &[later.clone()], Timestamp(3));
+        assert!(!sent.knows(&id_of(&both, &later)));
+        // Taken out and put in again, it is new once more.
+        sent.begin(&[old], &[], Timestamp(4));
+        sent.begin(&[both.clone()], &[later.clone()], Timestamp(5));
+        assert!(sent.knows(&id_of(&both, &later)));
+    }
+
+    #[test]
+    fn a_record_of_an_older_version_makes_no_receiver_new() {
+        let receiver = receiver(&[Occasion::Done]);
+        let known = Known { receivers: [fingerprint(&receiver)].into(), ..Known::default() };
+        let mut sent = SentNotices { known, ..SentNotices::default() };
+        let done = notice(Occasion::Done);
+        sent.begin(&[receiver.clone()], &[done.clone()], Timestamp(1));
+        assert!(!sent.knows(&id_of(&receiver, &done)));
     }
 }

@@ -60,7 +60,8 @@ pub async fn clone_repository(settings: &Settings) -> Result<(), AssemblyError> 
     Ok(clone.fill(&workspace.base, remote.as_ref(), WorkspaceConfig::GIT_TIMEOUT).await?)
 }
 
-pub fn workspaces(settings: &Settings) -> Result<Workspaces, AssemblyError> {
+/// Returns what worktrees are made from, apart from the access to the remote.
+pub(super) fn workspace_config(settings: &Settings) -> WorkspaceConfig {
     let mut config =
         WorkspaceConfig::new(&settings.workspace.repo, &settings.workspace.root, settings.workspace.base.clone());
     config.branch_prefix.clone_from(&settings.workspace.branch_prefix);
@@ -69,6 +70,11 @@ pub fn workspaces(settings: &Settings) -> Result<Workspaces, AssemblyError> {
         ForgeKind::Local => BaseSide::Local,
         ForgeKind::Github | ForgeKind::None => BaseSide::Remote,
     };
+    config
+}
+
+pub fn workspaces(settings: &Settings) -> Result<Workspaces, AssemblyError> {
+    let mut config = workspace_config(settings);
     // Without access there is no remote here. That is enough to read worktrees; where access is needed, opening the forge reports the
     // error.
     config.remote = match forge_kind(settings) {
@@ -121,10 +127,14 @@ fn remote_of(settings: &Settings, github: &Github, repo: &Path) -> Result<Remote
 pub fn github_forge(settings: &Settings) -> Result<GithubForge, AssemblyError> {
     let github = github(&settings.pr.provider)?;
     let remote = remote(settings, &github)?;
+    Ok(GithubForge::new(github, github_settings(settings)?, remote))
+}
+
+/// Returns what the forge on GitHub is made from, apart from the access to it.
+pub(super) fn github_settings(settings: &Settings) -> Result<GithubSettings, AssemblyError> {
     let board = &settings.tracker;
     let own_account = board.kind == TrackerKind::Github && !board.provider.is_shared_account();
-    let forge = GithubSettings { slug: slug(settings)?, own_account, reuse: settings.pr.reuse_branch_pr };
-    Ok(GithubForge::new(github, forge, remote))
+    Ok(GithubSettings { slug: slug(settings)?, own_account, reuse: settings.pr.reuse_branch_pr })
 }
 
 pub fn tracker(settings: &Settings) -> Result<Arc<dyn Tracker>, AssemblyError> {
@@ -181,14 +191,20 @@ impl ForgeInUse {
 /// Returns the policy for the engine: with the forge that is really used, and with the result of the preflight that `doctor` recorded.
 pub fn policy(loaded: &Loaded, ledger: &dyn LedgerReader) -> Result<Policy, LedgerError> {
     let checked = ledger.has_preflight(&loaded.hash)?;
-    let mut policy = loaded.settings.policy(&loaded.hash, !checked);
-    policy.pr.forge = forge_kind(&loaded.settings);
+    Ok(policy_here(&loaded.settings, &loaded.hash, !checked))
+}
+
+/// Returns the policy as it is on this machine: with the forge that is really used, and with local days. For views of tickets that wait for
+/// no preflight, `preflight_missing` is false.
+pub fn policy_here(settings: &Settings, content_hash: &str, preflight_missing: bool) -> Policy {
+    let mut policy = settings.policy(content_hash, preflight_missing);
+    policy.pr.forge = forge_kind(settings);
     policy.budget.days = local_days(now());
     if policy.pr.forge == ForgeKind::Local {
         // The checks of the local forge are Dirigent's own gates: no check will appear later by itself.
         policy.merge.checks_grace = Duration::ZERO;
     }
-    Ok(policy)
+    policy
 }
 
 /// Returns the offsets of the machine's time zone from `now` on, for about ten years.

@@ -22,7 +22,7 @@ pub enum AssemblyError {
     #[error("tracker.kind {0} is not available in this version")]
     NoTracker(&'static str),
     #[error(
-        "the forge is GitHub, and there is no access to it\n  fix: set $GITHUB_TOKEN (or pr.provider.token, or pr.provider.app_id with private_key and installation_id), or choose pr.forge: local or none"
+        "the forge is GitHub, and there is no access to it\n  fix: set $GITHUB_TOKEN, or the variable that the file names in its place (pr.provider.token or tracker.provider.token, or pr.provider.app_id with private_key and installation_id), or choose pr.forge: local or none"
     )]
     NoGithubAccess,
     #[error(

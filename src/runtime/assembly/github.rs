@@ -30,7 +30,7 @@ pub fn github_access(provider: &Provider) -> Result<Access, AssemblyError> {
         _ if provider.asks_gh() => Credential::Token(gh_token(&host(provider)).map_err(|why| missing(&why))?),
         _ => {
             return Err(missing(
-                "no GitHub token\n  fix: set GITHUB_TOKEN or GH_TOKEN, or write `token: gh` under tracker.provider to use the login of `gh`",
+                "no GitHub token\n  fix: set GITHUB_TOKEN or GH_TOKEN (or the variable that tracker.provider.token names, if the file names one), or write `token: gh` under tracker.provider to use the login of `gh`",
             ));
         }
     };
@@ -70,6 +70,13 @@ pub fn github_repositories(settings: &Settings) -> GithubRepositories {
 
 /// Builds the tracker of one GitHub repository's issues.
 pub fn github_board(settings: &Settings) -> Result<GithubTracker, AssemblyError> {
+    let board = board_settings(settings)?;
+    let github = Github::in_step(github_access(&settings.tracker.provider)?).map_err(TrackerError::from)?;
+    Ok(GithubTracker::new(github, board))
+}
+
+/// Returns what the board of issues is made from, apart from the access to it.
+pub(super) fn board_settings(settings: &Settings) -> Result<GithubBoard, AssemblyError> {
     let (tracker, provider) = (&settings.tracker, &settings.tracker.provider);
     let slug = board_slug(settings).ok_or_else(|| {
         let words = "which repository?\n  fix: write `repo: owner/name` under tracker.provider";
@@ -90,7 +97,7 @@ pub fn github_board(settings: &Settings) -> Result<GithubTracker, AssemblyError>
         None => Columns::of_labels(provider.state_labels.clone(), &tracker.active_states, &tracker.terminal_states),
     };
     let on_done = &tracker.on_done;
-    let board = GithubBoard {
+    Ok(GithubBoard {
         owner: owner.to_owned(),
         name: name.to_owned(),
         columns,
@@ -104,7 +111,5 @@ pub fn github_board(settings: &Settings) -> Result<GithubTracker, AssemblyError>
             add_labels: on_done.add_labels.clone(),
             remove_labels: on_done.remove_labels.clone(),
         },
-    };
-    let github = Github::in_step(github_access(provider)?).map_err(TrackerError::from)?;
-    Ok(GithubTracker::new(github, board))
+    })
 }

@@ -8,6 +8,11 @@ use crate::tracker::TrackerError;
 use crate::tracker::linear::{Assignee, ENDPOINT, LinearConfig, LinearTracker, NamedStates, Scope};
 
 pub fn linear_board(settings: &Settings) -> Result<LinearTracker, TrackerError> {
+    LinearTracker::new(linear_config(settings)?)
+}
+
+/// Returns what the board is made from.
+pub(super) fn linear_config(settings: &Settings) -> Result<LinearConfig, TrackerError> {
     let (tracker, provider) = (&settings.tracker, &settings.tracker.provider);
     let api_key = provider.api_key.clone().filter(|key| !key.expose_secret().trim().is_empty());
     let api_key = api_key.ok_or_else(|| {
@@ -22,7 +27,7 @@ pub fn linear_board(settings: &Settings) -> Result<LinearTracker, TrackerError> 
     };
     let mut targets: Vec<String> = settings.orchestration.states.values().cloned().collect();
     targets.push(settings.completion_state().to_owned());
-    LinearTracker::new(LinearConfig {
+    Ok(LinearConfig {
         endpoint: provider.endpoint.clone().unwrap_or_else(|| ENDPOINT.to_owned()),
         states: NamedStates {
             active: tracker.active_states.clone(),

@@ -35,7 +35,9 @@ use crate::worker::{ReclaimOrder, Workplace};
 use crate::workflow::{Env, Loaded, Texts, in_force};
 use crate::workspace::Workspaces;
 
-pub use adapters::{clone_repository, forge_kind, github_forge, locked_places, policy, tracker, workspaces};
+pub use adapters::{
+    clone_repository, forge_kind, github_forge, locked_places, policy, policy_here, tracker, workspaces,
+};
 pub use error::AssemblyError;
 pub use github::{GithubRepositories, github_access, github_board, github_repositories};
 pub use parts::secrets;
@@ -71,7 +73,7 @@ impl Runner {
         let (lanes, lane_news) = Lanes::new(gate_limits);
         let lanes = Arc::new(lanes);
         let mut parts = WorkerParts::open(env, loaded, folder, lanes.clone())?;
-        parts.read_login(loaded).await;
+        let worker = parts.worker(loaded).await;
         if let Workplace::Worktrees(workspaces) = &parts.workplace {
             workspaces.try_signing().await?;
         }
@@ -93,7 +95,7 @@ impl Runner {
         }
         let moment = Arc::new(AtomicU64::new(state.moment().0));
         let forge = ForgeInUse::open(settings, folder)?;
-        let host = Arc::new(WorkflowHost::new(parts.worker(loaded), forge.local()));
+        let host = Arc::new(WorkflowHost::new(worker, forge.local()));
         let policy = Arc::new(policy(loaded, ledger.as_ref())?);
         let first = recovery::recover(&state, host.clone()).await;
         if let Ok(gates) = host.gates() {

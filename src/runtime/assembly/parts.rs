@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use secrecy::SecretString;
 use tokio::sync::Semaphore;
 
 use super::super::folder::RunnerFolder;
@@ -11,6 +12,7 @@ use super::super::ticket_source::TrackerTickets;
 use super::AssemblyError;
 use super::adapters::{forge_kind, tracker, workspaces};
 use super::github::host;
+use crate::config::Settings;
 use crate::config::policy::ForgeKind;
 use crate::config::tracker::TrackerKind;
 use crate::config::workspace::WorkspaceMode;
@@ -60,13 +62,15 @@ impl WorkerParts {
         })
     }
 
-    /// Reads the login environment. Called at the start and at every reload, not for every process that is started.
-    pub async fn read_login(&mut self, loaded: &Loaded) {
-        self.login.read(&secrets(loaded)).await;
-    }
-
-    /// Returns a worker for these settings. A reload makes a new worker; runs under way keep theirs.
-    pub fn worker(&self, loaded: &Loaded) -> Worker {
+    /// Returns a worker for these settings, with the login environment as it is now. A reload makes a new worker; runs under way keep
+    /// theirs.
+    pub async fn worker(&mut self, loaded: &Loaded) -> Worker {
+        let from_gh = match gh_host(&loaded.settings) {
+            Some(host) => tokio::task::spawn_blocking(move || gh_token(&host).ok()).await.ok().flatten(),
+            None => None,
+        };
+        let secrets = secrets_with(loaded, from_gh);
+        self.login.read(&secrets).await;
         Worker {
             settings: Arc::new(loaded.settings.clone()),
             workplace: self.workplace.clone(),
@@ -75,7 +79,7 @@ impl WorkerParts {
             tickets: Arc::new(TrackerTickets::new(self.tracker.clone(), self.lanes.tracker.clone())),
             preparing: self.preparing.clone(),
             environment: self.login.get(),
-            secrets: Arc::new(secrets(loaded)),
+            secrets: Arc::new(secrets),
             state_dir: self.state_dir.clone(),
             tools: self.tools.clone(),
             sockets: self.sockets.clone(),
@@ -83,14 +87,22 @@ impl WorkerParts {
     }
 }
 
-/// Returns the secrets that must never reach a worker, a gate or a hook: names of variables and values.
+/// Returns the secrets that must never reach a worker, a gate or a hook: names of variables and values. It may wait for `gh`.
 pub fn secrets(loaded: &Loaded) -> Secrets {
+    // If `gh` gives no token to the runner, it gives none to a worker either.
+    let from_gh = gh_host(&loaded.settings).and_then(|host| gh_token(&host).ok());
+    secrets_with(loaded, from_gh)
+}
+
+/// Returns the host that `gh` is asked about for the board's token. `None` if it is not asked.
+fn gh_host(settings: &Settings) -> Option<String> {
+    let (tracker, provider) = (&settings.tracker, &settings.tracker.provider);
+    (tracker.kind == TrackerKind::Github && provider.asks_gh()).then(|| host(provider))
+}
+
+fn secrets_with(loaded: &Loaded, from_gh: Option<SecretString>) -> Secrets {
     let mut values = loaded.settings.secrets();
-    let provider = &loaded.settings.tracker.provider;
-    if loaded.settings.tracker.kind == TrackerKind::Github && provider.asks_gh() {
-        // If `gh` gives no token to the runner, it gives none to a worker either.
-        values.extend(gh_token(&host(provider)).ok());
-    }
+    values.extend(from_gh);
     // Only the value is withheld, not the variable's name: the user's own hooks keep a token of theirs.
     if forge_kind(&loaded.settings) == ForgeKind::Github {
         values.extend(loaded.settings.pr.provider.token.clone());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::mpsc;
 
 use super::super::folder::RunnerFolder;
@@ -13,7 +13,7 @@ use super::host::WorkflowHost;
 use super::parts::WorkerParts;
 use super::{AssemblyError, texts};
 use crate::config::Settings;
-use crate::config::policy::Policy;
+use crate::config::policy::{ForgeKind, Policy};
 use crate::config::tracker::{TrackerKind, TrackerSettings};
 use crate::domain::hash::stable_hash;
 use crate::domain::words::each_once;
@@ -47,7 +47,7 @@ impl WorkflowFollower {
                     Ok(in_force) => Message::Reload(Box::new(in_force)),
                     Err(error) => {
                         tracing::error!(error, "WORKFLOW.md as it is now is not in force; the last good one stays");
-                        Message::ReloadFailed { error: Some(error) }
+                        Message::ReloadFailed { error }
                     }
                 };
                 if self.inbox.send(message).await.is_err() {
@@ -66,8 +66,7 @@ impl WorkflowFollower {
         for warning in &loaded.warnings {
             tracing::warn!("{warning}");
         }
-        self.parts.read_login(&loaded).await;
-        self.host.replace(self.parts.worker(&loaded));
+        self.host.replace(self.parts.worker(&loaded).await);
         Ok(InForce {
             policy: Arc::new(policy),
             kill_file: loaded.settings.rollout.kill_switch_file.clone(),
@@ -79,32 +78,51 @@ impl WorkflowFollower {
     }
 }
 
-/// Returns the settings that the adapters were built from, by key. If one of them changes, a restart is needed.
-fn adapters_of(settings: &Settings) -> [(&'static str, String); 8] {
-    let workspace = &settings.workspace;
-    [
-        ("pr.forge", format!("{:?}", forge_kind(settings))),
-        ("pr.repo_slug", format!("{:?}", settings.pr.repo_slug)),
-        ("pr.provider.api_url", format!("{:?}", settings.pr.provider.api_url)),
+/// Returns the settings that the adapters were built from, by key. If one of them changes, a restart is needed. A value is only compared;
+/// it is empty where this tracker or this forge does not use the key.
+fn adapters_of(settings: &Settings) -> Vec<(&'static str, String)> {
+    let Settings { workspace, tracker, pr, merge, .. } = settings;
+    let forge = forge_kind(settings);
+    let on_github = |value: String| if forge == ForgeKind::Github { value } else { String::new() };
+    let for_boards = |kinds: &[TrackerKind], value: String| match kinds.contains(&tracker.kind) {
+        true => value,
+        false => String::new(),
+    };
+    let github = [TrackerKind::Github];
+    let both = [TrackerKind::Github, TrackerKind::Linear];
+    vec![
+        ("pr.forge", format!("{forge:?}")),
+        ("pr.repo_slug", format!("{:?}", pr.repo_slug)),
+        ("pr.provider.api_url", format!("{:?}", pr.provider.api_url)),
+        ("pr.provider", on_github(access_of(&pr.provider, [&pr.provider.token, &pr.provider.private_key, &None]))),
+        ("pr.reuse_branch_pr", on_github(pr.reuse_branch_pr.to_string())),
         ("workspace.mode", workspace.mode.name().to_owned()),
         ("workspace.repo", workspace.repo.display().to_string()),
         ("workspace.commit", format!("{:?}", workspace.commit)),
-        ("tracker.provider.dir", format!("{:?}", settings.tracker.provider.dir)),
-        ("tracker.provider", board_of(&settings.tracker)),
+        ("workspace.branch_prefix", workspace.branch_prefix.clone()),
+        ("tracker.provider.dir", format!("{:?}", tracker.provider.dir)),
+        ("tracker.provider", board_of(tracker)),
+        ("tracker.required_labels", for_boards(&github, format!("{:?}", tracker.required_labels))),
+        ("tracker.on_done", for_boards(&github, format!("{:?}", tracker.on_done))),
+        ("tracker.active_states", for_boards(&both, format!("{:?}", tracker.active_states))),
+        ("tracker.terminal_states", for_boards(&both, format!("{:?}", tracker.terminal_states))),
+        ("merge.approval_states", for_boards(&both, format!("{:?}", merge.approval_states))),
+        ("merge.completion_state", for_boards(&both, settings.completion_state().to_owned())),
+        ("orchestration.states", for_boards(&[TrackerKind::Linear], format!("{:?}", settings.orchestration.states))),
     ]
 }
 
-/// Describes the settings that the board was built from. Secrets are included as a hash only.
+/// Describes the access that the board was built with.
 fn board_of(tracker: &TrackerSettings) -> String {
     let provider = &tracker.provider;
-    let secrets = [&provider.token, &provider.api_key, &provider.private_key];
+    access_of(provider, [&provider.token, &provider.api_key, &provider.private_key])
+}
+
+/// Describes settings that hold secrets. The secrets are included as a hash only.
+fn access_of(settings: &impl std::fmt::Debug, secrets: [&Option<SecretString>; 3]) -> String {
     let known: Vec<&str> =
-        secrets.into_iter().map(|secret| secret.as_ref().map_or("", |s| s.expose_secret())).collect();
-    let mut parts = vec![format!("{provider:?}"), stable_hash(&known).to_string()];
-    if tracker.kind == TrackerKind::Github {
-        parts.push(format!("{:?} {:?} {:?}", tracker.active_states, tracker.terminal_states, tracker.on_done));
-    }
-    parts.join(" ")
+        secrets.into_iter().map(|secret| secret.as_ref().map_or("", |secret| secret.expose_secret())).collect();
+    format!("{settings:?} {}", stable_hash(&known))
 }
 
 fn policy_of(
@@ -126,3 +144,7 @@ fn policy_of(
     let ledger = folder.read_ledger().map_err(unreadable)?;
     policy(loaded, ledger.as_ref()).map_err(unreadable)
 }
+
+#[cfg(test)]
+#[path = "reload_tests.rs"]
+mod tests;

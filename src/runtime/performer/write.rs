@@ -64,6 +64,15 @@ pub fn lane_of(action: &Action) -> Lane {
     }
 }
 
+/// Returns the lane in which an action is done with a forge that has no conversations on pull requests: there a review is told on the
+/// ticket, and what the board answers says nothing about the forge.
+fn lane_with(action: &Action, forge_converses: bool) -> Lane {
+    match action {
+        Action::ReviewComment { .. } if !forge_converses => Lane::Tracker,
+        action => lane_of(action),
+    }
+}
+
 fn priority_of(action: &Action) -> Priority {
     match action {
         Action::MergePr { .. } | Action::UpdateBranch { .. } | Action::Dequeue { .. } => Priority::Land,
@@ -123,7 +132,7 @@ struct Writing<'a> {
 
 impl Writing<'_> {
     async fn perform(self, action: Action) -> Result<EffectResult, EffectError> {
-        let lane = self.adapters.lanes.of(lane_of(&action));
+        let lane = self.adapters.lanes.of(lane_with(&action, self.forge_converses()));
         let slot = match self.halt.clone() {
             None => lane.enter(priority_of(&action)).await?,
             // A gate may wait for a long time, and must stop waiting when its result is no longer needed.
@@ -401,7 +410,7 @@ impl Writing<'_> {
             Action::ReviewComment { number, key } => {
                 let (body, key) = (self.adapters.texts.review(self.job()?).map_err(permanent)?, self.mark(&key));
                 let permit = self.permit()?;
-                if forge.capabilities().conversations {
+                if self.forge_converses() {
                     slot.call(lanes::WRITE, forge.upsert_comment(&permit, number, &key, &body)).await?;
                     self.note_on_lines(&slot, forge.as_ref(), number).await?;
                 } else {
@@ -447,6 +456,10 @@ impl Writing<'_> {
         self.adapters.forge.clone().ok_or_else(|| permanent("there is no forge (pr.forge: none)"))
     }
 
+    fn forge_converses(&self) -> bool {
+        self.adapters.forge.as_ref().is_none_or(|forge| forge.capabilities().conversations)
+    }
+
     fn job(&self) -> Result<&Job, EffectError> {
         self.job.as_deref().ok_or_else(|| permanent("the job is gone"))
     }
@@ -476,4 +489,18 @@ fn trailers(job: &Job) -> Vec<String> {
     let mut lines = vec![line("Ticket", job.ticket.key.as_str())];
     lines.extend(job.delivery.made_by.as_ref().map(|run| line("Dirigent-Run", run.as_str())));
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_review_that_is_told_on_the_ticket_takes_the_lane_of_the_board() {
+        let review = Action::ReviewComment { number: PrNumber(1), key: "review".to_owned() };
+        assert_eq!(lane_with(&review, true), Lane::Forge);
+        assert_eq!(lane_with(&review, false), Lane::Tracker);
+        let ask = Action::RequestReview { number: PrNumber(1), reviewer: "ada".to_owned() };
+        assert_eq!(lane_with(&ask, false), Lane::Forge);
+    }
 }

@@ -91,13 +91,9 @@ impl GithubTracker {
         let path = with_query(&self.issue_path(issue.number, "/dependencies/blocked_by"), &[("per_page", "100")]);
         let blocking = match self.github.list::<RestIssue>(Purpose::Watch, &path).await {
             Ok(blocking) => blocking,
-            // The issue existed a moment ago, so it is the dependencies that this server does not have.
-            Err(GithubError::NotFound(_)) if !self.dependencies.told_of.load(Ordering::Acquire) => {
-                self.dependencies.unheard_of.store(true, Ordering::Release);
-                return Ok(Vec::new());
-            }
+            Err(GithubError::NotFound(_)) => return self.why_no_dependencies(issue.number).await.map(|()| Vec::new()),
             // The issue disappeared meanwhile; nothing is started for it.
-            Err(GithubError::NotFound(_) | GithubError::Gone(_) | GithubError::Moved(_)) => return Ok(Vec::new()),
+            Err(GithubError::Gone(_) | GithubError::Moved(_)) => return Ok(Vec::new()),
             // Unknown blockers are not the same as no blockers.
             Err(error) => return Err(error),
         };
@@ -127,6 +123,29 @@ impl GithubTracker {
             self.blocker(issue.number, which, Some(state))
         });
         Ok(blockers.collect())
+    }
+
+    /// Finds out why the dependencies of an issue do not exist. An error if they should: then it is not known what the issue waits for.
+    async fn why_no_dependencies(&self, number: u64) -> Result<(), GithubError> {
+        let issue: RestIssue = match self.github.get(Purpose::Watch, &self.issue_path(number, "")).await {
+            Ok(issue) => issue,
+            // The issue disappeared meanwhile; nothing is started for it.
+            Err(GithubError::NotFound(_) | GithubError::Gone(_) | GithubError::Moved(_)) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        match issue.issue_dependencies_summary {
+            Some(summary) => self.dependencies.told(number, &issue.updated_at, summary.total_blocked_by),
+            // An older Enterprise Server: its issues have no dependencies.
+            None if !self.dependencies.told_of.load(Ordering::Acquire) => {
+                self.dependencies.unheard_of.store(true, Ordering::Release);
+                return Ok(());
+            }
+            None => {}
+        }
+        match self.dependencies.none_of(number, &issue.updated_at) {
+            true => Ok(()),
+            false => Err(GithubError::Unreadable(format!("it shows GH-{number}, and not what GH-{number} waits for"))),
+        }
     }
 
     fn blocker(&self, of: u64, which: IssueRef, state: Option<BlockerState>) -> Blocker {

@@ -7,6 +7,7 @@ pub const OPEN: &str = "open";
 pub const CLOSED: &str = "closed";
 
 /// The source of the board's states.
+#[derive(Debug, Clone)]
 pub enum Columns {
     OpenClosed,
     /// Labels, ordered by rank: an issue with several of them is in the state of the last one.

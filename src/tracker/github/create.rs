@@ -19,9 +19,19 @@ use crate::tracker::TrackerError;
 /// How far back a ticket with the same key is searched.
 const LOOKED_BACK_MS: i64 = 30 * 24 * 3_600_000;
 
+/// The issues to which a new ticket is related.
+struct Relations {
+    /// The parent, with its path.
+    parent: Option<(TicketId, String)>,
+    /// The blockers, with GitHub's own ids for them.
+    blockers: Vec<(TicketId, u64)>,
+}
+
 impl GithubTracker {
     pub(super) async fn create(&self, new: &NewTicket, key: &str) -> Result<TicketId, TrackerError> {
         let _writing = self.writing.lock().await;
+        // Looked up before the ticket is created, so that a ticket with an impossible relation is not created at all.
+        let relations = self.relations_of(new).await?;
         let made = match self.made_before(key).await? {
             Some(made) => made,
             None => {
@@ -41,7 +51,7 @@ impl GithubTracker {
                 self.move_in_project(&place, first).await?;
             }
         }
-        self.relate(&made, new).await?;
+        self.relate(&made, &relations).await?;
         Ok(IssueRef::here(made.number).id())
     }
 
@@ -70,26 +80,42 @@ impl GithubTracker {
         Ok(None)
     }
 
-    /// Adds the parent and the blockers that the issue does not have yet.
-    async fn relate(&self, made: &RestIssue, new: &NewTicket) -> Result<(), TrackerError> {
-        if let Some(parent) = new.parent.as_ref().filter(|_| made.parent_issue_url.is_none()) {
-            let number = Self::number(parent)?;
-            let body = json!({"sub_issue_id": made.id});
-            let path = self.issue_path(number, "/sub_issues");
-            self.write_relation(&path, &body, parent).await?;
+    /// Looks up the parent and the blockers of a new ticket. They may be in other repositories.
+    async fn relations_of(&self, new: &NewTicket) -> Result<Relations, TrackerError> {
+        let path = |id: &TicketId| {
+            let which = IssueRef::read(id).ok_or_else(|| TrackerError::NotFound(id.clone()))?;
+            Ok::<_, TrackerError>(match &which.elsewhere {
+                None => self.issue_path(which.number, ""),
+                Some((owner, name)) => format!("/repos/{owner}/{name}/issues/{}", which.number),
+            })
+        };
+        let parent = match &new.parent {
+            Some(parent) => Some((parent.clone(), path(parent)?)),
+            None => None,
+        };
+        let mut blockers = Vec::with_capacity(new.blocked_by.len());
+        for blocker in &new.blocked_by {
+            let issue = self.github.get::<RestIssue>(Purpose::Write, &path(blocker)?).await.map_err(about(blocker))?;
+            blockers.push((blocker.clone(), issue.id));
         }
-        let known = match (&new.blocked_by[..], &made.issue_dependencies_summary) {
+        Ok(Relations { parent, blockers })
+    }
+
+    /// Adds the parent and the blockers that the issue does not have yet.
+    async fn relate(&self, made: &RestIssue, relations: &Relations) -> Result<(), TrackerError> {
+        if let Some((parent, path)) = relations.parent.as_ref().filter(|_| made.parent_issue_url.is_none()) {
+            let body = json!({"sub_issue_id": made.id});
+            self.write_relation(&format!("{path}/sub_issues"), &body, parent).await?;
+        }
+        let known = match (&relations.blockers[..], &made.issue_dependencies_summary) {
             ([], _) => return Ok(()),
             (_, Some(summary)) if summary.total_blocked_by == 0 => Vec::new(),
             _ => self.blocking_ids(made.number).await?,
         };
-        for blocker in &new.blocked_by {
-            let number = Self::number(blocker)?;
-            let issue: RestIssue =
-                self.github.get(Purpose::Write, &self.issue_path(number, "")).await.map_err(about(blocker))?;
-            if !known.contains(&issue.id) {
+        for (blocker, id) in &relations.blockers {
+            if !known.contains(id) {
                 let path = self.issue_path(made.number, "/dependencies/blocked_by");
-                self.write_relation(&path, &json!({"issue_id": issue.id}), blocker).await?;
+                self.write_relation(&path, &json!({"issue_id": id}), blocker).await?;
             }
         }
         Ok(())

@@ -54,7 +54,8 @@ pub fn ticket_body(description: &str, priority: Option<i64>, key: &str) -> Strin
     format!("{}\n{priority}\n{}", fitting(description), marker(key)).replacen("\n\n\n", "\n\n", 1)
 }
 
-/// Splits the body of an issue: the visible description, and the hidden priority. A body without a mark has no hidden priority.
+/// Splits the body of an issue that the runner's account created: the visible description, and the hidden priority. A body without a
+/// mark has no hidden priority.
 pub fn read_ticket_body(body: &str) -> (&str, Option<i64>) {
     let Some(mark) = mark_of(body) else { return (body, None) };
     let rest = body.trim_end().strip_suffix(mark).unwrap_or(body).trim_end();

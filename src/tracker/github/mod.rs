@@ -8,6 +8,7 @@ mod columns;
 mod comments;
 mod create;
 mod error;
+mod history;
 mod ids;
 mod labels;
 mod listing;
@@ -35,6 +36,7 @@ use people::Acquaintances;
 use project::ProjectMemory;
 
 /// The settings of a board of issues.
+#[derive(Debug, Clone)]
 pub struct GithubBoard {
     pub owner: String,
     pub name: String,
@@ -83,11 +85,6 @@ impl GithubTracker {
             writing: tokio::sync::Mutex::default(),
             left_out: Mutex::default(),
         }
-    }
-
-    /// Whether GitHub requested a pause (a secondary limit) that is not over yet.
-    pub fn is_paused(&self) -> bool {
-        self.github.is_paused()
     }
 
     /// Returns a path below the repository.

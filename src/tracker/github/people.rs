@@ -16,7 +16,7 @@ use crate::tracker::TrackerError;
 
 /// How long a permission is believed. Accounts that may approve are looked up each time ([`GithubTracker::meet_anew`]).
 const BELIEVED: Duration = Duration::from_secs(600);
-/// The most accounts that are remembered. Beyond that, all are forgotten.
+/// With more accounts than this, those that were asked about too long ago are forgotten.
 const MOST_KNOWN: usize = 2000;
 
 /// The name that GitHub shows for a deleted account.
@@ -31,11 +31,32 @@ pub struct Acquaintances {
 struct Known {
     /// The runner's login, as REST writes it.
     ourselves: Option<String>,
-    /// When all collaborators were listed last. While that is fresh, accounts that are not known are not looked up.
-    listed: Option<Instant>,
+    /// The last list of all collaborators. While it is fresh, an account that is not on it is a stranger.
+    listed: Option<Collaborators>,
     /// Whether the list of collaborators is not visible. Then each account is looked up alone.
     unlisted: bool,
-    trust: HashMap<String, (TrustLevel, Instant)>,
+    /// The accounts that were looked up alone since the last list.
+    asked: HashMap<String, (TrustLevel, Instant)>,
+}
+
+/// A complete list of the collaborators.
+struct Collaborators {
+    /// When the list was requested.
+    at: Instant,
+    trust: HashMap<String, TrustLevel>,
+}
+
+impl Known {
+    /// Returns the trust level of an account that was looked up.
+    fn trust(&self, login: &str) -> TrustLevel {
+        let login = login.to_lowercase();
+        let listed = || self.listed.as_ref().and_then(|list| list.trust.get(&login).copied());
+        self.asked.get(&login).map(|(trust, _)| *trust).or_else(listed).unwrap_or(TrustLevel::Stranger)
+    }
+}
+
+fn is_fresh(at: Instant) -> bool {
+    at.elapsed() < BELIEVED
 }
 
 impl Acquaintances {
@@ -95,11 +116,10 @@ impl GithubTracker {
 
     fn remember(&self, login: &str, trust: TrustLevel) {
         let mut known = self.people.known();
-        if known.trust.len() >= MOST_KNOWN {
-            known.trust.clear();
-            known.listed = None;
+        if known.asked.len() >= MOST_KNOWN {
+            known.asked.retain(|_, (_, at)| is_fresh(*at));
         }
-        known.trust.insert(login.to_lowercase(), (trust, Instant::now()));
+        known.asked.insert(login.to_lowercase(), (trust, Instant::now()));
     }
 
     /// Looks up the trust levels of these accounts as far as they are not known: with one list of all collaborators if it is
@@ -142,14 +162,17 @@ impl GithubTracker {
         Ok(())
     }
 
+    /// Lists all collaborators. The new list replaces everything that was known before it, so that an account which is not a
+    /// collaborator any more becomes a stranger.
     async fn list_collaborators(&self) -> Result<(), GithubError> {
+        let at = Instant::now();
         let path = with_query(&self.path("/collaborators"), &[("per_page", "100"), ("affiliation", "all")]);
         match self.github.list::<RestUser>(Purpose::Watch, &path).await {
             Ok(all) => {
-                for user in &all {
-                    self.remember(&user.login, trust_of(user));
-                }
-                self.people.known().listed = Some(Instant::now());
+                let trust = all.iter().map(|user| (user.login.to_lowercase(), trust_of(user))).collect();
+                let mut known = self.people.known();
+                known.asked.retain(|_, (_, asked)| *asked >= at);
+                known.listed = Some(Collaborators { at, trust });
             }
             Err(GithubError::Refused(_) | GithubError::NotFound(_)) => self.people.known().unlisted = true,
             Err(error) => return Err(error),
@@ -160,12 +183,11 @@ impl GithubTracker {
     /// Returns the logins of those accounts for which nothing recent is known.
     fn strangers(&self, users: &[&RestUser]) -> Vec<String> {
         let known = self.people.known();
-        let fresh = |at: Instant| at.elapsed() < BELIEVED;
-        if known.listed.is_some_and(fresh) {
+        if known.listed.as_ref().is_some_and(|list| is_fresh(list.at)) {
             return Vec::new();
         }
         let unknown = |user: &&&RestUser| {
-            !is_bot(user) && !known.trust.get(&user.login.to_lowercase()).is_some_and(|(_, at)| fresh(*at))
+            !is_bot(user) && !known.asked.get(&user.login.to_lowercase()).is_some_and(|(_, at)| is_fresh(*at))
         };
         let mut logins: Vec<String> = users.iter().filter(unknown).map(|user| user.login.clone()).collect();
         logins.sort();
@@ -177,11 +199,7 @@ impl GithubTracker {
     pub(super) fn author(&self, user: Option<&RestUser>) -> Author {
         let Some(user) = user else { return Author::new(NOBODY, TrustLevel::Stranger) };
         let known = self.people.known();
-        let trust = match known.trust.get(&user.login.to_lowercase()) {
-            _ if is_bot(user) => TrustLevel::Bot,
-            Some((trust, _)) => *trust,
-            None => TrustLevel::Stranger,
-        };
+        let trust = if is_bot(user) { TrustLevel::Bot } else { known.trust(&user.login) };
         let is_us = known.ourselves.as_ref().is_some_and(|ours| ours.eq_ignore_ascii_case(&user.login));
         Author { name: user.login.clone(), trust, ourselves: is_us && !self.people.shared_account }
     }

@@ -11,7 +11,7 @@ use super::columns::Columns;
 use super::wire::{ColumnValue, Nodes, ProjectItem};
 use crate::domain::hash::stable_hash;
 use crate::domain::ticket::same_state;
-use crate::github::{GithubError, GraphqlAnswer, Purpose, Rejection};
+use crate::github::{GithubError, GraphqlAnswer, GraphqlFault, Purpose, Rejection};
 
 /// The project and the field that are the board.
 #[derive(Debug, Clone)]
@@ -198,6 +198,8 @@ pub struct CardPlace {
     project: String,
     issue: String,
     item: Option<String>,
+    /// Whether the issue's card is archived: the board does not show it.
+    is_archived: bool,
     field: String,
     options: Vec<StatusOption>,
 }
@@ -228,8 +230,12 @@ impl GithubTracker {
             let variables =
                 json!({"owner": project.owner, "number": project.number, "field": project.field, "after": after});
             let answer = self.github.query::<Owned<Items>>(Purpose::Watch, COLUMNS, &variables).await?;
+            if let Some(fault) = answer.faults.iter().find(|fault| !is_about_foreign_content(fault)) {
+                let words = format!("a part of project {} of {} is missing: {fault}", project.number, project.owner);
+                return Err(GithubError::Unreadable(words));
+            }
             let items = project_of(project, answer)?.0.items;
-            for item in items.each().filter(|item| !item.is_archived) {
+            for item in items.whole("cards of the project")?.into_iter().filter(|item| !item.is_archived) {
                 let content = item.content.as_ref();
                 let here = content.and_then(|content| content.repository.as_ref());
                 let here = here.is_some_and(|repository| repository.name_with_owner.eq_ignore_ascii_case(&ours));
@@ -238,7 +244,7 @@ impl GithubTracker {
                     columns.insert(number, column);
                 }
             }
-            let next = items.page_info.filter(|page| page.has_next_page).and_then(|page| page.end_cursor);
+            let next = items.next("cards of the project")?.map(str::to_owned);
             if next.is_some() && next == after {
                 return Err(GithubError::Pages("the project's next page is the same page again".to_owned()));
             }
@@ -259,6 +265,9 @@ impl GithubTracker {
             "repoOwner": self.board.owner, "repo": self.board.name, "issue": number,
         });
         let answer = self.github.query::<Owned<Fields>>(Purpose::Write, PLACE, &variables).await?;
+        let items = ["repository", "issue", "projectItems"].map(str::to_owned);
+        let hidden = |fault: &GraphqlFault| fault.is_about_something_hidden() && fault.path.starts_with(&items);
+        let some_are_hidden = answer.faults.iter().any(hidden);
         let (Fields { id, field }, repository) = project_of(project, answer)?;
         let held = repository.and_then(|holder| holder.issue);
         let held = held.ok_or_else(|| GithubError::NotFound(format!("issue {number}")))?;
@@ -267,10 +276,13 @@ impl GithubTracker {
                 format!("project {} of {} has no column field `{}`", project.number, project.owner, project.field);
             GithubError::Refused(Rejection { status: 404, message: words, fields: Vec::new(), needs: None })
         })?;
-        let item = held.project_items.each().find(|item| item.project.as_ref().is_some_and(|known| known.id == id));
+        let mut items = held.project_items.shown("projects of the issue", some_are_hidden)?.into_iter();
+        let item = items.find(|item| item.project.as_ref().is_some_and(|known| known.id == id));
+        let shown = item.filter(|item| !item.is_archived);
         Ok(CardPlace {
-            column: item.and_then(|item| column_name(item.field_value_by_name.as_ref())),
+            column: shown.and_then(|item| column_name(item.field_value_by_name.as_ref())),
             item: item.map(|item| item.id.clone()),
+            is_archived: item.is_some_and(|item| item.is_archived),
             issue: held.id,
             project: id,
             field,
@@ -284,6 +296,10 @@ impl GithubTracker {
             return Err(GithubError::NotFound(format!("column {column}")));
         };
         let item = match &place.item {
+            Some(_) if place.is_archived => {
+                let message = "its card in the project is archived, and the board does not show it\n  fix: restore it in the project's archive".to_owned();
+                return Err(GithubError::Refused(Rejection { status: 409, message, fields: Vec::new(), needs: None }));
+            }
             Some(item) => item.clone(),
             None => {
                 let variables = json!({"project": place.project, "issue": place.issue});
@@ -296,6 +312,12 @@ impl GithubTracker {
         self.github.mutate::<Value>(Purpose::Write, MOVE, &variables).await?;
         Ok(())
     }
+}
+
+/// Whether the fault says that the content of a card is not shown to this credential. Such a card is of another repository: the
+/// issues of the board's own repository are shown.
+fn is_about_foreign_content(fault: &GraphqlFault) -> bool {
+    fault.is_about_something_hidden() && fault.path.last().is_some_and(|step| step == "content")
 }
 
 fn column_name(value: Option<&ColumnValue>) -> Option<String> {

@@ -10,13 +10,12 @@ use super::GithubTracker;
 use super::blockers::BlockerState;
 use super::columns::{CLOSED, Columns, OPEN};
 use super::comments::comment_of_graphql;
-use super::ids::{IssueRef, time};
+use super::ids::IssueRef;
 use super::ticket::Issue;
-use super::wire::{Actor, ColumnValue, GraphqlIssue, RestIssue, RestUser, TimelineItem};
-use crate::domain::comment::{Author, TrustLevel, has_command_line};
+use super::wire::{ColumnValue, GraphqlIssue, Nodes, RestIssue, RestUser, TimelineItem};
+use crate::domain::comment::has_command_line;
 use crate::domain::ids::TicketId;
-use crate::domain::ticket::{Blocker, Doing, History, Labelled, StateChange, Ticket, same_state, state_in};
-use crate::domain::time::Timestamp;
+use crate::domain::ticket::{Blocker, Ticket, state_in};
 use crate::github::{GithubError, GraphqlAnswer, GraphqlFault, Purpose};
 use crate::tracker::{Found, TrackerError};
 
@@ -64,7 +63,7 @@ const ITEMS: &str = "projectItems(first: 100) {
     nodes {
       id isArchived project { id number owner { ... on Organization { login } ... on User { login } } }
       fieldValueByName(name: $field) {
-        ... on ProjectV2ItemFieldSingleSelectValue { name updatedAt creator { __typename login } }
+        ... on ProjectV2ItemFieldSingleSelectValue { name updatedAt }
       }
     }
   }";
@@ -187,10 +186,24 @@ impl GithubTracker {
             let one = match issues.remove(&alias) {
                 None | Some(Value::Null) => Told::Nothing(fault(&[&repository, &alias]).cloned()),
                 Some(value) => {
-                    let column = self.column_in(&value);
-                    match serde_json::from_value::<GraphqlIssue>(value) {
-                        Ok(issue) => Told::Issue(Box::new(issue), column),
-                        Err(error) => Told::Unreadable(format!("GitHub's description of it cannot be read: {error}")),
+                    let items = [repository.clone(), alias.clone(), "projectItems".to_owned()];
+                    let about_items = faults.iter().filter(|fault| fault.path.starts_with(&items));
+                    let (hidden, broken): (Vec<&GraphqlFault>, Vec<&GraphqlFault>) =
+                        about_items.partition(|fault| fault.is_about_something_hidden());
+                    let column = match broken.first() {
+                        // Another repository's issues are open or closed here.
+                        _ if which.elsewhere.is_some() => Ok(None),
+                        Some(fault) => Err(fault.to_string()),
+                        None => self.column_in(&value, !hidden.is_empty()),
+                    };
+                    match (column, serde_json::from_value::<GraphqlIssue>(value)) {
+                        (Ok(column), Ok(issue)) => Told::Issue(Box::new(issue), column),
+                        (Err(why), Ok(_)) => {
+                            Told::Unreadable(format!("its column in the project cannot be read: {why}"))
+                        }
+                        (_, Err(error)) => {
+                            Told::Unreadable(format!("GitHub's description of it cannot be read: {error}"))
+                        }
                     }
                 }
             };
@@ -199,17 +212,21 @@ impl GithubTracker {
         Ok(told)
     }
 
-    /// Returns the column of an issue in the board's project.
-    fn column_in(&self, issue: &Value) -> Option<ColumnValue> {
-        let Columns::Project(project) = &self.board.columns else { return None };
-        let items = issue["projectItems"]["nodes"].as_array()?;
-        let items = items.iter().filter_map(|item| ItemWithProject::deserialize(item).ok());
-        let is_ours = |item: &ItemWithProject| {
+    /// Returns the column of an issue in the board's project. `None` if it is in none. An issue whose column cannot be read is an
+    /// error: without it, the issue would count as one outside of the project. Other projects of the issue may be hidden.
+    fn column_in(&self, issue: &Value, some_are_hidden: bool) -> Result<Option<ColumnValue>, String> {
+        let Columns::Project(project) = &self.board.columns else { return Ok(None) };
+        if issue["__typename"] != "Issue" {
+            return Ok(None);
+        }
+        let items = Nodes::<ItemWithProject>::deserialize(&issue["projectItems"]).map_err(|error| error.to_string())?;
+        let is_ours = |item: &&ItemWithProject| {
             let known = item.project.as_ref().filter(|known| known.number == project.number);
             let login = known.and_then(|known| known.owner.as_ref()).and_then(|owner| owner.login.as_ref());
             !item.is_archived && login.is_some_and(|login| login.eq_ignore_ascii_case(&project.owner))
         };
-        items.filter(is_ours).find_map(|item| item.value)
+        let all = items.shown("projects of the issue", some_are_hidden).map_err(|error| error.to_string())?;
+        Ok(all.into_iter().filter(is_ours).find_map(|item| item.value.clone()))
     }
 
     async fn meet_all(&self, told: &[(IssueRef, Told)]) -> Result<(), TrackerError> {
@@ -218,8 +235,7 @@ impl GithubTracker {
             let Told::Issue(issue, column) = told else { continue };
             let comments = issue.comments.iter().flat_map(|all| all.each()).filter_map(|one| one.author.as_ref());
             let actors = issue.timeline_items.iter().flat_map(|all| all.each()).filter_map(|one| one.actor.as_ref());
-            let mover = column.iter().filter_map(|column| column.creator.as_ref());
-            let all = issue.author.iter().chain(&issue.editor).chain(comments).chain(actors).chain(mover);
+            let all = issue.author.iter().chain(&issue.editor).chain(comments).chain(actors);
             users.extend(all.map(|actor| actor.as_user()));
             if which.elsewhere.is_none() {
                 approvers.extend(self.approvers(issue, column.as_ref()));
@@ -241,7 +257,7 @@ impl GithubTracker {
         {
             let events: Vec<&TimelineItem> = issue.timeline_items.iter().flat_map(|all| all.each()).collect();
             let moved = self.last_move(&read, &self.state_of(&read), &events, column);
-            found.extend(moved.and_then(|(_, by)| by).map(|actor| actor.as_user()));
+            found.extend(moved.and_then(|moved| moved.by).map(|actor| actor.as_user()));
         }
         found
     }
@@ -331,85 +347,6 @@ impl GithubTracker {
             self.say_left_out(number, None);
         }
     }
-
-    /// Returns who labelled and assigned the issue, and who changed its text last.
-    fn history(&self, issue: &Issue, told: &GraphqlIssue, events: &[&TimelineItem]) -> History {
-        let deed = |event: &TimelineItem| Doing {
-            by: self.author(event.actor.as_ref().map(|actor| actor.as_user()).as_ref()),
-            at: event.created_at.as_deref().and_then(time).unwrap_or_default(),
-        };
-        // For events that are too old to be in the response or that have no actor: an author whose actions do not count.
-        let nobody = || Author::new("somebody whom GitHub does not name", TrustLevel::Stranger);
-        let of_label = |label: &String| {
-            let put = events.iter().rev().find(|event| labels(event, label)).map(|event| deed(event));
-            let (label, at) = (label.trim().to_lowercase(), put.as_ref().map(|put| put.at));
-            Labelled { label, by: put.map_or_else(nobody, |put| put.by), at }
-        };
-        let wanted = self.assignee_wanted();
-        let assigns = |event: &&&TimelineItem| {
-            event.kind == "AssignedEvent"
-                && event
-                    .assignee
-                    .as_ref()
-                    .and_then(|who| who.login())
-                    .zip(wanted.as_ref())
-                    .is_some_and(|(who, wanted)| same_state(&who, wanted))
-        };
-        let given = || events.iter().rev().find(assigns).map(|event| deed(event));
-        let unknown = || Doing { by: nobody(), at: Timestamp::default() };
-        let is_given = wanted.as_ref().is_some_and(|wanted| state_in(wanted, &issue.assignees));
-        let editor = self.author(told.editor.as_ref().map(|actor| actor.as_user()).as_ref());
-        let edited_at = told.last_edited_at.as_deref().and_then(time);
-        History {
-            labelled: issue.labels.iter().map(of_label).collect(),
-            assigned: is_given.then(|| given().unwrap_or_else(unknown)),
-            reworded: edited_at.map(|at| Doing { by: editor, at }),
-        }
-    }
-
-    /// Returns when the issue entered its state, and who moved it. `None` if unknown.
-    fn state_changed(
-        &self,
-        issue: &Issue,
-        state: &str,
-        events: &[&TimelineItem],
-        column: Option<&ColumnValue>,
-    ) -> Option<StateChange> {
-        let (at, by) = self.last_move(issue, state, events, column)?;
-        let by = by.map(|actor| self.author(Some(&actor.as_user())));
-        Some(StateChange { at: time(at?)?, by })
-    }
-
-    fn last_move<'a>(
-        &self,
-        issue: &Issue,
-        state: &str,
-        events: &[&'a TimelineItem],
-        column: Option<&'a ColumnValue>,
-    ) -> Option<(Option<&'a str>, Option<&'a Actor>)> {
-        let by_name = match &self.board.columns {
-            Columns::OpenClosed => None,
-            Columns::Labels(known) => {
-                let label = known.iter().find(|one| same_state(&one.state, state)).map(|one| one.label.clone());
-                label
-                    .and_then(|label| events.iter().rev().find(|event| labels(event, &label)))
-                    .map(|event| (event.created_at.as_deref(), event.actor.as_ref()))
-            }
-            Columns::Project(_) => column
-                .filter(|column| column.name.as_deref().is_some_and(|name| same_state(name, state)))
-                .map(|column| (column.updated_at.as_deref(), column.creator.as_ref())),
-        };
-        let kind = if issue.is_open { "ReopenedEvent" } else { "ClosedEvent" };
-        let by_event = || {
-            let event = events.iter().rev().find(|event| event.kind == kind)?;
-            Some((event.created_at.as_deref(), event.actor.as_ref()))
-        };
-        by_name.or_else(by_event)
-    }
-}
-
-fn labels(event: &TimelineItem, label: &str) -> bool {
-    event.kind == "LabeledEvent" && event.label.as_ref().is_some_and(|named| same_state(&named.name, label))
 }
 
 /// Issues of several repositories that are read in one request.

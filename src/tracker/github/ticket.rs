@@ -79,7 +79,11 @@ impl GithubTracker {
 
     /// Builds the ticket. The people of the issue and its blockers must have been looked up before.
     pub(super) fn ticket(&self, issue: &Issue, blocked_by: Vec<Blocker>) -> Ticket {
-        let (description, priority) = read_ticket_body(&issue.body);
+        // Anybody can write a line that looks like the runner's own.
+        let (description, priority) = match self.is_our_account(issue.author.as_ref()) {
+            true => read_ticket_body(&issue.body),
+            false => (issue.body.as_str(), None),
+        };
         Ticket {
             id: IssueRef::here(issue.number).id(),
             key: TicketKey::new(format!("GH-{}", issue.number)),

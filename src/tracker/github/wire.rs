@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use crate::github::GithubError;
+
 #[derive(Debug, Clone, Deserialize)]
 pub struct RestIssue {
     pub id: u64,
@@ -118,12 +120,34 @@ impl<T> Nodes<T> {
     pub fn each(&self) -> impl DoubleEndedIterator<Item = &T> {
         self.nodes.iter().flatten().flatten()
     }
+
+    /// Returns the elements of a list that must be complete. GitHub sends null for what it could not read.
+    pub fn whole(&self, what: &str) -> Result<Vec<&T>, GithubError> {
+        let all = self.nodes.iter().flatten().map(Option::as_ref).collect::<Option<Vec<&T>>>();
+        all.filter(|_| self.nodes.is_some())
+            .ok_or_else(|| GithubError::Unreadable(format!("GitHub's answer does not have all {what}")))
+    }
+
+    /// Returns the elements of a list that is complete except for elements which GitHub does not show to this credential.
+    pub fn shown(&self, what: &str, some_are_hidden: bool) -> Result<Vec<&T>, GithubError> {
+        if some_are_hidden { Ok(self.each().collect()) } else { self.whole(what) }
+    }
+
+    /// Returns the cursor of the next page. `None` after the last one.
+    pub fn next(&self, what: &str) -> Result<Option<&str>, GithubError> {
+        let missing = |of: &str| GithubError::Pages(format!("a page of {what} does not say {of}"));
+        match self.page_info.as_ref().ok_or_else(|| missing("whether it is the last one"))? {
+            PageInfo { has_next_page: false, .. } => Ok(None),
+            PageInfo { end_cursor, .. } => {
+                end_cursor.as_deref().map(Some).ok_or_else(|| missing("where the next one is"))
+            }
+        }
+    }
 }
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PageInfo {
-    #[serde(default)]
     pub has_next_page: bool,
     pub end_cursor: Option<String>,
 }
@@ -234,5 +258,4 @@ pub struct ProjectContent {
 pub struct ColumnValue {
     pub name: Option<String>,
     pub updated_at: Option<String>,
-    pub creator: Option<Actor>,
 }

@@ -48,8 +48,12 @@ impl LinearTracker {
             for node in nodes {
                 match decode(node) {
                     Ok(mut node) => {
-                        self.read_on(&mut node).await?;
-                        found.insert(node.id.clone(), Seen::Node(Box::new(node)));
+                        let id = node.id.clone();
+                        let seen = match self.read_on(&mut node).await? {
+                            Ok(()) => Seen::Node(Box::new(node)),
+                            Err(Malformed { why, .. }) => Seen::Unreadable(why),
+                        };
+                        found.insert(id, seen);
                     }
                     Err(Malformed { id, why }) => {
                         found.insert(id, Seen::Unreadable(why));
@@ -60,8 +64,9 @@ impl LinearTracker {
         Ok(found)
     }
 
-    /// Reads the remaining pages of the inner lists of one issue.
-    async fn read_on(&self, node: &mut Node) -> Result<(), TrackerError> {
+    /// Reads the remaining pages of the inner lists of one issue. An inner error says that one of them does not fit the schema; that
+    /// concerns this issue alone.
+    async fn read_on(&self, node: &mut Node) -> Result<Result<(), Malformed>, TrackerError> {
         let mut pages: BTreeMap<&str, Cursors> = BTreeMap::new();
         while is_cut_off(node) {
             let filter = by_ids(vec![node.id.clone()]);
@@ -79,8 +84,11 @@ impl LinearTracker {
                 history_after: node.history.page_info.end_cursor.clone(),
                 ..variables(&filter, &sizes, None, true)
             };
-            let more = self.client.ask::<Issues>(asked).await?.data.issues.nodes.into_iter().next();
-            let more = more.ok_or_else(|| gone_meanwhile(node))?;
+            let (more, _) = read_page(self.client.ask_loosely::<Issues>(asked).await?.data)?;
+            let more = match decode(more.into_iter().next().ok_or_else(|| gone_meanwhile(node))?) {
+                Ok(more) => more,
+                Err(malformed) => return Ok(Err(malformed)),
+            };
             macro_rules! append {
                 ($list:ident, $needed:expr) => {
                     if $needed {
@@ -98,7 +106,7 @@ impl LinearTracker {
             append!(comments, node.comments.page_info.has_next_page);
             append!(history, lacks_history(node));
         }
-        Ok(())
+        Ok(Ok(()))
     }
 
     pub(super) async fn tickets(&self, nodes: &[Node]) -> Result<Vec<Ticket>, TrackerError> {

@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::agent_document::Sendable;
 use super::budget::{self, Budget};
 use super::refusals::{self, WriteFailure};
+use crate::domain::loopback::is_loopback;
 use crate::domain::time::Timestamp;
 use crate::tracker::TrackerError;
 
@@ -49,6 +50,12 @@ impl LinearClient {
         let invalid = |why: String| TrackerError::InvalidConfig(why);
         let address = reqwest::Url::parse(endpoint)
             .map_err(|error| invalid(format!("tracker.provider.endpoint `{endpoint}` is not an address: {error}")))?;
+        let loopback = address.host_str().is_some_and(is_loopback);
+        if address.scheme() != "https" && !(address.scheme() == "http" && loopback) {
+            return Err(invalid(format!(
+                "tracker.provider.endpoint `{endpoint}` is not https: the key would be read on its way"
+            )));
+        }
         let mut value = HeaderValue::from_str(&authorization(key.expose_secret().trim()))
             .map_err(|_| invalid("tracker.provider.api_key has characters that no key has".to_owned()))?;
         value.set_sensitive(true);
@@ -62,7 +69,7 @@ impl LinearClient {
             .timeout(TIMEOUT)
             // The key is sent to the configured address only.
             .redirect(reqwest::redirect::Policy::none());
-        if address.host_str().is_some_and(|host| host == "localhost" || host.starts_with("127.")) {
+        if loopback {
             builder = builder.no_proxy();
         }
         let http = builder.build().map_err(|error| TrackerError::Request(words(&error)))?;
@@ -180,4 +187,24 @@ fn words(error: &reqwest::Error) -> String {
         cause = inner.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_is_sent_to_nobody_who_could_be_listened_in_on() {
+        let key = SecretString::from("lin_api_test");
+        for endpoint in ["https://api.linear.app/graphql", "http://127.0.0.1:4711/graphql", "http://localhost/graphql"]
+        {
+            assert!(LinearClient::new(endpoint, &key).is_ok(), "{endpoint}");
+        }
+        for endpoint in
+            ["http://127.0.0.1.example.com/graphql", "http://linear.example.com/graphql", "ftp://127.0.0.1/"]
+        {
+            let refused = LinearClient::new(endpoint, &key).err().map(|error| error.to_string());
+            assert!(refused.as_deref().is_some_and(|said| said.contains("is not https")), "{endpoint}: {refused:?}");
+        }
+    }
 }

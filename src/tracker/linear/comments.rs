@@ -125,13 +125,15 @@ impl LinearTracker {
         })
     }
 
-    /// Whether a comment with this id exists. Tested with an empty edit.
-    async fn exists(&self, comment: &str) -> Result<bool, TrackerError> {
+    /// Whether a comment with this id exists. Tested with an empty edit. `None` if Linear refuses the edit, which it does for reasons
+    /// that say nothing about the comment, such as a key that may only read.
+    async fn exists(&self, comment: &str) -> Result<Option<bool>, TrackerError> {
         let nothing =
             edit_comment::Variables { id: comment.to_owned(), input: edit_comment::CommentUpdateInput::default() };
         match self.client.tell::<EditComment>(nothing).await {
-            Ok(_) | Err(WriteFailure::Refused(_)) => Ok(true),
-            Err(WriteFailure::Missing(_)) => Ok(false),
+            Ok(_) => Ok(Some(true)),
+            Err(WriteFailure::Refused(_)) => Ok(None),
+            Err(WriteFailure::Missing(_)) => Ok(Some(false)),
             Err(WriteFailure::Other(error)) => Err(error),
         }
     }
@@ -168,7 +170,11 @@ impl LinearTracker {
                 Err(WriteFailure::Other(error)) => return Err(error),
             };
             let own = CommentId::new(own);
-            if self.comment_node(id, &own).await?.is_some() || self.exists(own.as_str()).await? {
+            let exists = match self.comment_node(id, &own).await? {
+                Some(_) => true,
+                None => self.exists(own.as_str()).await?.unwrap_or_else(|| is_conflict(&refused)),
+            };
+            if exists {
                 return Ok(Written { id: own, existed: true });
             }
             if replaced + 1 == MOST_REPLACEMENTS || !is_conflict(&refused) {
@@ -187,8 +193,8 @@ impl LinearTracker {
         self.people.us(&self.client).await?;
         let Some(node) = self.comment_node(id, comment).await? else {
             return match self.exists(comment.as_str()).await? {
-                true => Err(TrackerError::Request(format!("comment {comment} is not visible yet"))),
-                false => Ok(Edited::Gone),
+                Some(false) => Ok(Edited::Gone),
+                Some(true) | None => Err(TrackerError::Request(format!("comment {comment} is not visible yet"))),
             };
         };
         // With a shared account Linear would allow the runner to change a person's comment, so the mark in it is checked too.

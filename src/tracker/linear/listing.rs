@@ -109,12 +109,22 @@ impl LinearTracker {
         }
         while let Some(shallow) = reading.shallow.as_mut().filter(|shallow| !shallow.is_empty()) {
             let rest = shallow.len().saturating_sub(DEEP.first as usize);
-            for (id, seen) in self.read_deeply(shallow[rest..].to_vec()).await? {
-                if let Seen::Node(node) = seen {
-                    reading.found.insert(id, *node);
+            let mut deep = self.read_deeply(shallow[rest..].to_vec()).await?;
+            for id in shallow.drain(rest..) {
+                // An incomplete issue is not listed: what is missing may be what it waits for.
+                reading.found.remove(&id);
+                match deep.remove(&id) {
+                    Some(Seen::Node(node)) => {
+                        reading.found.insert(id, *node);
+                    }
+                    Some(Seen::Unreadable(why)) => {
+                        tracing::warn!(issue = id, why, "a malformed issue is left out of the board");
+                        reading.left_out.push(format!("{id}: {why}"));
+                    }
+                    // It is not shown any more.
+                    None => {}
                 }
             }
-            shallow.truncate(rest);
         }
         Ok(())
     }

@@ -62,7 +62,7 @@ pub fn data_of(status: u16, headers: &HeaderMap, bytes: &[u8], kind: CallKind) -
     match (status, data, complaint.map(|complaint| complaint.meaning(kind))) {
         (401 | 403, _, _) => {
             let said = complaint.map_or_else(|| beginning(bytes), Complaint::words);
-            Err(WriteFailure::Other(TrackerError::Auth(format!("Linear answers {status}: {said}"))))
+            Err(no_access(kind, format!("Linear answers {status}: {said}")))
         }
         (500.., _, _) => Err(WriteFailure::Other(match kind {
             CallKind::Read | CallKind::AgentRead => TrackerError::Status { status, detail: beginning(bytes) },
@@ -72,6 +72,15 @@ pub fn data_of(status: u16, headers: &HeaderMap, bytes: &[u8], kind: CallKind) -
         (200, Some(data), None) if data.is_object() => Ok(data),
         (200, _, None) => Err(unreadable(kind, beginning(bytes))),
         (status, _, None) => Err(WriteFailure::Other(TrackerError::Status { status, detail: beginning(bytes) })),
+    }
+}
+
+/// Returns the error for a refused access. What an agent asks for may be refused while the runner's own requests are not; if the
+/// runner is locked out, its next request shows it.
+fn no_access(kind: CallKind, words: String) -> WriteFailure {
+    match kind {
+        CallKind::AgentRead => WriteFailure::Refused(words),
+        CallKind::Read | CallKind::Write => WriteFailure::Other(TrackerError::Auth(words)),
     }
 }
 
@@ -100,7 +109,7 @@ impl Complaint {
     fn meaning(&self, kind: CallKind) -> WriteFailure {
         let words = self.words();
         if self.is("authenticationerror") {
-            return WriteFailure::Other(TrackerError::Auth(words));
+            return no_access(kind, words);
         }
         if self.message.to_lowercase().starts_with("entity not found") {
             return WriteFailure::Missing(words);

@@ -9,7 +9,7 @@ use super::documents::issues::{
 use super::marks::hidden;
 use super::people::{Accounts, Mentioned};
 use super::scope::{Scope, time_of};
-use crate::domain::comment::{Author, Comment, has_command_line};
+use crate::domain::comment::{Author, Comment, TrustLevel, has_command_line};
 use crate::domain::ids::{CommentId, TicketId};
 use crate::domain::ticket::{
     Blocker, Dispatchable, History, Labelled, StateChange, Ticket, normalise_labels, state_in,
@@ -140,11 +140,15 @@ pub fn oldest_first(comments: &mut [Comment]) {
     comments.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
 }
 
-/// Returns the last move into the current state. `None` if the history does not match that state, because the two may come from
-/// different moments.
+/// Returns the last move into the current state. `None` if the issue was never moved. If the history does not match the state,
+/// because the two may come from different moments, the mover is somebody whose words do not count.
 fn last_move(node: &Node, people: &Accounts) -> Option<StateChange> {
-    let last = last_mover(node)?;
-    Some(StateChange { at: time_of(&last.created_at)?, by: Some(actor(last, people)) })
+    if let Some(last) = last_mover(node) {
+        return Some(StateChange { at: time_of(&last.created_at)?, by: Some(actor(last, people)) });
+    }
+    let was_moved = lacks_history(node) || node.history.nodes.iter().any(|entry| entry.to_state_id.is_some());
+    let nobody = || Author::new("somebody whom Linear does not name", TrustLevel::Stranger);
+    was_moved.then(|| StateChange { at: Timestamp::default(), by: Some(nobody()) })
 }
 
 fn last_mover(node: &Node) -> Option<&HistoryNode> {

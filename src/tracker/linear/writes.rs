@@ -112,7 +112,12 @@ impl LinearTracker {
             removed_label_ids: (!removed.is_empty()).then_some(removed),
             state_id: None,
         };
-        self.change(id, input).await.map(drop)
+        match self.change(id, input).await {
+            Err(TrackerError::NotFound(_)) if self.place(id, &[]).await.is_ok() => Err(TrackerError::Request(
+                "the ticket is there, and Linear does not know a label for it yet".to_owned(),
+            )),
+            result => result.map(drop),
+        }
     }
 
     /// Returns the ids of the labels with these names that an issue of the team can have. A missing label is created only if that
@@ -126,17 +131,9 @@ impl LinearTracker {
     ) -> Result<Vec<String>, TrackerError> {
         let mut ids = Vec::new();
         for name in names {
-            let fits = |label: &&LabelNode| {
-                same_state(&label.name, name)
-                    && !label.is_group
-                    && label.team.as_ref().is_none_or(|of: &place::PlaceIssueLabelsNodesTeam| of.id == team)
-            };
-            let mut fitting: Vec<&LabelNode> = known.iter().filter(fits).collect();
-            // The team's own labels come before those of the workspace.
-            fitting.sort_by_key(|label| label.team.is_none());
-            match fitting.first() {
+            match fitting(known, team, name) {
                 Some(label) => ids.push(label.id.clone()),
-                None if self.create_labels => ids.push(self.make_label(team, name).await?),
+                None if self.create_labels => ids.push(self.make_label(team, key, name).await?),
                 None => {
                     return Err(TrackerError::Refused(format!(
                         "team {key} has no label `{name}`; make it in Linear, or set tracker.provider.create_labels: true"
@@ -147,7 +144,7 @@ impl LinearTracker {
         Ok(ids)
     }
 
-    async fn make_label(&self, team: &str, name: &str) -> Result<String, TrackerError> {
+    async fn make_label(&self, team: &str, key: &str, name: &str) -> Result<String, TrackerError> {
         let own = own_id(&["label", team, name]);
         let input = make_label::IssueLabelCreateInput {
             id: Some(own.clone()),
@@ -156,8 +153,35 @@ impl LinearTracker {
         };
         match self.client.tell::<MakeLabel>(make_label::Variables { input }).await {
             Ok(made) => Ok(made.issue_label_create.issue_label.id),
-            Err(WriteFailure::Refused(why)) if is_conflict(&why) => Ok(own),
+            Err(WriteFailure::Refused(why)) if is_conflict(&why) => {
+                self.label_in_the_way(team, key, name, own, &why).await
+            }
             Err(failure) => Err(failure.into()),
+        }
+    }
+
+    /// Returns the id of the label because of which Linear refuses to make one of this name: the runner's own from an earlier
+    /// attempt, or another of the same name.
+    async fn label_in_the_way(
+        &self,
+        team: &str,
+        key: &str,
+        name: &str,
+        own: String,
+        why: &str,
+    ) -> Result<String, TrackerError> {
+        let labels = Some(recast(&named(&[name.to_owned()]))?);
+        let asked = home::Variables { teams: None, project: None, labels };
+        let known: Vec<LabelNode> =
+            self.client.ask::<Home>(asked).await?.data.issue_labels.nodes.into_iter().map(same_label).collect();
+        let is_group = known.iter().any(|label| label.is_group);
+        match fitting(&known, team, name) {
+            Some(label) => Ok(label.id.clone()),
+            None if is_group => Err(TrackerError::Refused(format!(
+                "`{name}` is a group of labels in Linear, and an issue of team {key} cannot have it ({why})\n  fix: rename the group, or name another label"
+            ))),
+            // The runner's own, which is not shown yet.
+            None => Ok(own),
         }
     }
 
@@ -253,6 +277,11 @@ impl LinearTracker {
         };
         let found = self.client.ask::<Home>(asked).await?.data;
         let project = found.projects.nodes.into_iter().next().filter(|_| has_project);
+        if let (Some(slug), None) = (&self.scope.project_slug, &project) {
+            return Err(TrackerError::Refused(format!(
+                "the key does not show the project `{slug}` in which the ticket belongs\n  fix: correct tracker.provider.project_slug, or give the key access to the project"
+            )));
+        }
         let project_id = project.as_ref().map(|project| project.id.clone());
         let team = match (&self.scope.team_key, project) {
             (None, Some(project)) => project.teams.nodes.into_iter().next().map(|team| Team {
@@ -261,7 +290,8 @@ impl LinearTracker {
                 key: team.key,
                 project: project_id,
             }),
-            _ => found.teams.nodes.into_iter().next().map(|team| Team {
+            (None, None) => None,
+            (Some(_), _) => found.teams.nodes.into_iter().next().map(|team| Team {
                 states: team.states.nodes.into_iter().map(|state| (state.id, state.name)).collect(),
                 id: team.id,
                 key: team.key,
@@ -269,14 +299,21 @@ impl LinearTracker {
             }),
         };
         let team = team.ok_or_else(|| TrackerError::Refused("there is no team to make a ticket in".to_owned()))?;
-        let known = found.issue_labels.nodes.into_iter().map(|label| LabelNode {
-            id: label.id,
-            name: label.name,
-            is_group: label.is_group,
-            team: label.team.map(|team| place::PlaceIssueLabelsNodesTeam { id: team.id }),
-        });
-        Ok((team, known.collect()))
+        Ok((team, found.issue_labels.nodes.into_iter().map(same_label).collect()))
     }
+}
+
+/// Converts a label to the type of another operation.
+fn same_label(label: home::HomeIssueLabelsNodes) -> LabelNode {
+    let team = label.team.map(|team| place::PlaceIssueLabelsNodesTeam { id: team.id });
+    LabelNode { id: label.id, name: label.name, is_group: label.is_group, team }
+}
+
+/// Returns the label of this name that an issue of the team can have. The team's own labels come before those of the workspace.
+fn fitting<'a>(known: &'a [LabelNode], team: &str, name: &str) -> Option<&'a LabelNode> {
+    let is_of_team = |label: &LabelNode| label.team.as_ref().is_none_or(|of| of.id == team);
+    let fits = |label: &&LabelNode| same_state(&label.name, name) && !label.is_group && is_of_team(label);
+    known.iter().filter(fits).min_by_key(|label| label.team.is_none())
 }
 
 /// Returns a filter for labels of these names, in any team. Without names the filter matches no labels.

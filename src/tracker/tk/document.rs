@@ -180,17 +180,25 @@ impl Document {
         let Some(field) = self.field(key) else { return Vec::new() };
         let value = &self.bytes[field.value.clone()];
         match value.first() {
-            Some(b'[') => self.flow_items(field.value.start + 1, field.block.end),
+            Some(b'[') => self.flow_items(field.value.start + 1, field.block.end).0,
             None | Some(b'#') => self.block_items(field),
             Some(_) => {
                 let span = word_span(&self.bytes, field.value.clone());
-                self.flow_items(span.start, span.end)
+                self.flow_items(span.start, span.end).0
             }
         }
     }
 
-    /// Returns the elements of `a, "b", 'c']`, up to the closing bracket or `end`.
-    fn flow_items(&self, start: usize, end: usize) -> Vec<Item> {
+    /// Returns the position of the bracket that closes a list in brackets. `None` if the field is not such a list or has no end.
+    pub(super) fn closing_bracket(&self, field: &Field) -> Option<usize> {
+        let start = field.value.start;
+        let in_brackets = self.bytes[field.value.clone()].first() == Some(&b'[');
+        let end = in_brackets.then(|| self.flow_items(start + 1, field.block.end).1)?;
+        (end < field.block.end).then_some(end)
+    }
+
+    /// Returns the elements of `a, "b", 'c']`, up to the closing bracket or `end`, and the position where they end.
+    fn flow_items(&self, start: usize, end: usize) -> (Vec<Item>, usize) {
         let mut items = Vec::new();
         let mut from = start;
         let mut quote: Option<u8> = None;
@@ -208,13 +216,13 @@ impl Document {
                     }
                     from = at + 1;
                     if byte == b']' {
-                        break;
+                        return (items, at);
                     }
                 }
                 _ => {}
             }
         }
-        items
+        (items, end)
     }
 
     /// Returns the elements of a block list: the `- x` lines after the key.

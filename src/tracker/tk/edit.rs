@@ -94,14 +94,14 @@ impl Document {
         word_span(&self.bytes, field.value.clone()).is_empty()
     }
 
-    /// Writes the list on the key's own line, keeping the text after the closing bracket.
+    /// Writes the list on the key's own line, keeping the text after the closing bracket of the old one.
     fn write_flow(&mut self, field: &Field, raw: &[String]) {
         let list = format!("[{}]", raw.join(", "));
-        let value = &self.bytes[field.value.clone()];
-        let tail = match value.iter().rposition(|byte| *byte == b']') {
-            Some(close) if value.first() == Some(&b'[') => self.raw(&(field.value.start + close + 1..field.value.end)),
-            _ => String::new(),
-        };
+        let tail = self.closing_bracket(field).map_or_else(String::new, |close| {
+            let line = line_at(&self.bytes, close);
+            let text = super::document::trim_end(&self.bytes[line]);
+            String::from_utf8_lossy(&text[1..]).into_owned()
+        });
         let first_line = line_at(&self.bytes, field.block.start);
         let single = first_line.end == field.block.end;
         let gap = if self.bytes[field.key.end + 1..field.value.start].contains(&b' ') { "" } else { " " };
@@ -177,6 +177,24 @@ mod tests {
         assert!(doc.list_remove("deps", "c"));
         assert!(!doc.list_remove("deps", "ab"));
         assert_eq!(text(&doc), "---\ndeps: [\"ab-12\", ab-1] # why\n---\n");
+    }
+
+    #[test]
+    fn a_comment_after_a_list_stays() {
+        for (before, after) in [
+            ("deps: [a] # see [1]", "deps: [a, b] # see [1]"),
+            ("deps: [a]  # see ]", "deps: [a, b]  # see ]"),
+            ("deps: ['x]y'] # quoted", "deps: ['x]y', b] # quoted"),
+            ("deps: [a,\n  c] # two [lines]", "deps: [a, c, b] # two [lines]"),
+            ("deps: [\n  a,\n] # at the end", "deps: [a, b] # at the end"),
+        ] {
+            for newline in ["\n", "\r\n"] {
+                let whole = |list: &str| format!("---\n{list}\nid: z\n---\n").replace('\n', newline);
+                let mut doc = parse(&whole(before));
+                assert!(doc.list_add("deps", "b"));
+                assert_eq!(text(&doc), whole(after));
+            }
+        }
     }
 
     #[test]

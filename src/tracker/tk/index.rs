@@ -2,8 +2,8 @@
 //!
 //! For each ticket it keeps the beginning of the file as raw bytes. It keeps bodies only up to a memory limit.
 
-use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
 use std::hash::BuildHasher;
 use std::io::ErrorKind;
@@ -114,18 +114,28 @@ impl Index {
         };
         match seen {
             Seen::Names(names) => {
-                let links = self.entries.iter().filter(|(_, entry)| entry.link).map(|(id, _)| id.to_string());
-                let links: Vec<String> = links.collect();
-                for id in names.iter().filter_map(|name| id_of_file(name)) {
-                    self.look_at(id, true)?;
+                let looked = self.look_at_these(&names);
+                if looked.is_err() {
+                    // The journal does not report these names again.
+                    self.looked_at_all = None;
                 }
-                for id in links {
-                    self.look_at(&id, false)?;
-                }
-                Ok(())
+                looked
             }
             Seen::Lost => self.look_at_all(),
         }
+    }
+
+    /// Updates the entries of these files, and those of all links.
+    fn look_at_these(&mut self, names: &BTreeSet<String>) -> Result<(), StoreError> {
+        let links = self.entries.iter().filter(|(_, entry)| entry.link).map(|(id, _)| id.to_string());
+        let links: Vec<String> = links.collect();
+        for id in names.iter().filter_map(|name| id_of_file(name)) {
+            self.look_at(id, true)?;
+        }
+        for id in links {
+            self.look_at(&id, false)?;
+        }
+        Ok(())
     }
 
     fn look_at_all(&mut self) -> Result<(), StoreError> {
@@ -168,6 +178,9 @@ impl Index {
             Err(StoreError::NotFound(_)) => {
                 self.forget(id);
                 return Ok(());
+            }
+            Err(error @ StoreError::InvalidId { .. }) => {
+                Content::Broken(format!("{error}; rename the file").into_boxed_str())
             }
             Err(error) => Content::Broken(error.to_string().into_boxed_str()),
         };
@@ -319,5 +332,18 @@ mod tests {
         assert_eq!(index.bodies, kept);
         assert_eq!(index.record("a").unwrap().unwrap().title_or_empty(), "Another");
         assert!(index.full("b").unwrap().is_none());
+    }
+    #[test]
+    fn what_changed_beside_a_file_that_cannot_be_looked_at_is_not_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut index = Index::new(Store::at(dir.path()));
+        index.refresh().unwrap();
+        // A link that leads to itself.
+        std::os::unix::fs::symlink(dir.path().join("a.md"), dir.path().join("a.md")).unwrap();
+        write(dir.path(), "b", "Ticket b", "text");
+        assert!(index.refresh().is_err());
+        fs::remove_file(dir.path().join("a.md")).unwrap();
+        index.refresh().unwrap();
+        assert_eq!(index.ids().collect::<Vec<_>>(), ["b"]);
     }
 }

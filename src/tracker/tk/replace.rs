@@ -130,7 +130,8 @@ fn sync_directory(path: &Path) {
     }
 }
 
-/// Exchanges two files in one step. `false` if the system cannot do that.
+/// Exchanges two files in one step. `false` if the system cannot do that; then a version that another program saves between the
+/// comparison and the replacement is overwritten. docs/trackers/tk.md says so.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn exchange(one: &Path, other: &Path) -> Result<bool, StoreError> {
     use nix::errno::Errno;

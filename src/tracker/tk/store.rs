@@ -92,6 +92,7 @@ impl Store {
 
     /// Returns the file up to its title. Reads the rest of the file only if the title is not within the first `HEAD` bytes.
     pub fn head(&self, id: &str) -> Result<Document, StoreError> {
+        names::check_id(id)?;
         let path = self.path(id);
         let mut file = File::open(&path).map_err(|source| self.open_error(id, &path, source))?;
         let mut bytes = Vec::with_capacity(HEAD);

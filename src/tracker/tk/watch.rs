@@ -14,7 +14,7 @@ use crate::domain::ids::TicketId;
 
 /// The time between two checks for a directory that does not exist yet.
 const LOOK_FOR: Duration = Duration::from_millis(250);
-/// The time between two checks that the directory has not been replaced.
+/// The time between two checks that the directory has not been replaced, and between two attempts to watch it.
 const CHECK: Duration = Duration::from_secs(5);
 /// The most hints that are queued. A receiver that misses more of them has to read everything.
 const AT_ONCE: usize = 256;
@@ -50,7 +50,7 @@ impl Watch {
         let hints = broadcast::Sender::new(AT_ONCE);
         let sender = hints.clone();
         let thread = std::thread::Builder::new().name("tk-watch".into());
-        let spawned = thread.spawn(move || Loop { dir, watcher, sender, watched: None, complained: false }.run(&inbox));
+        let spawned = thread.spawn(move || Loop::new(dir, watcher, sender).run(&inbox));
         match spawned {
             Ok(_) => Some(Self { hints, orders }),
             Err(error) => {
@@ -71,19 +71,25 @@ impl Drop for Watch {
     }
 }
 
-struct Loop {
+struct Loop<W> {
     dir: PathBuf,
-    watcher: RecommendedWatcher,
+    watcher: W,
     sender: broadcast::Sender<Hint>,
-    watched: Option<(u64, u64)>,
+    /// The directory that was there at the last check.
+    there: Option<(u64, u64)>,
+    is_watched: bool,
     complained: bool,
 }
 
-impl Loop {
+impl<W: Watcher> Loop<W> {
+    fn new(dir: PathBuf, watcher: W, sender: broadcast::Sender<Hint>) -> Self {
+        Self { dir, watcher, sender, there: None, is_watched: false, complained: false }
+    }
+
     fn run(mut self, inbox: &mpsc::Receiver<Message>) {
         loop {
             self.keep_watching();
-            let pause = if self.watched.is_some() { CHECK } else { LOOK_FOR };
+            let pause = if self.there.is_some() { CHECK } else { LOOK_FOR };
             match inbox.recv_timeout(pause) {
                 Ok(Message::Seen(event)) => self.seen(event),
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
@@ -92,17 +98,21 @@ impl Loop {
         }
     }
 
+    /// Watches the directory if it is new or could not be watched so far. Sends a hint for what may have been missed; not for an
+    /// attempt that fails again, because each hint leads to a poll.
     fn keep_watching(&mut self) {
         let there = identity(&self.dir);
-        if there == self.watched {
+        let is_new = there != self.there;
+        if !is_new && (self.is_watched || there.is_none()) {
             return;
         }
-        if self.watched.take().is_some() {
+        if std::mem::take(&mut self.is_watched) {
             let _ = self.watcher.unwatch(&self.dir);
         }
+        self.there = there;
         if there.is_some() {
             match self.watcher.watch(&self.dir, RecursiveMode::NonRecursive) {
-                Ok(()) => self.watched = there,
+                Ok(()) => self.is_watched = true,
                 Err(error) if !self.complained => {
                     self.complained = true;
                     tracing::warn!(dir = %self.dir.display(), "no file watch, new tickets are found by polling: {error}");
@@ -110,7 +120,9 @@ impl Loop {
                 Err(_) => {}
             }
         }
-        self.tell(Hint::Board);
+        if is_new || self.is_watched {
+            self.tell(Hint::Board);
+        }
     }
 
     fn seen(&self, event: notify::Result<Event>) {
@@ -140,4 +152,50 @@ impl Loop {
 fn identity(dir: &Path) -> Option<(u64, u64)> {
     let meta = std::fs::metadata(dir).ok().filter(std::fs::Metadata::is_dir)?;
     Some((meta.dev(), meta.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A system that has no watches left for the first few attempts.
+    struct Exhausted(usize);
+
+    impl Watcher for Exhausted {
+        fn new<F: notify::EventHandler>(_: F, _: notify::Config) -> notify::Result<Self> {
+            Ok(Self(0))
+        }
+
+        fn watch(&mut self, _: &Path, _: RecursiveMode) -> notify::Result<()> {
+            if self.0 == 0 {
+                return Ok(());
+            }
+            self.0 -= 1;
+            Err(notify::Error::new(notify::ErrorKind::MaxFilesWatch))
+        }
+
+        fn unwatch(&mut self, _: &Path) -> notify::Result<()> {
+            Ok(())
+        }
+
+        fn kind() -> notify::WatcherKind {
+            notify::WatcherKind::NullWatcher
+        }
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_watched_causes_no_polls() {
+        let dir = tempfile::tempdir().unwrap();
+        let hints = broadcast::Sender::new(AT_ONCE);
+        let mut told = hints.subscribe();
+        let mut watch = Loop::new(dir.path().to_owned(), Exhausted(5), hints);
+        let mut checks = |times: usize| {
+            (0..times).for_each(|_| watch.keep_watching());
+            std::iter::from_fn(|| told.try_recv().ok()).count()
+        };
+        assert_eq!(checks(1), 1, "the directory is new");
+        assert_eq!(checks(4), 0, "it is tried again, and nothing is new");
+        assert_eq!(checks(1), 1, "something may have changed before it was watched");
+        assert_eq!(checks(3), 0);
+    }
 }

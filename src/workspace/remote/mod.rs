@@ -27,6 +27,7 @@ use super::git::GitError;
 use super::repo::RepoPlace;
 use super::{WorkspaceError, commit_at, commit_id, oid};
 use crate::domain::ids::CommitId;
+use crate::domain::loopback::is_loopback_authority;
 
 const OUTPUT_LIMIT: usize = 1024 * 1024;
 
@@ -377,10 +378,9 @@ fn origin_of(url: &str) -> Result<String, WorkspaceError> {
     if host.is_empty() || host.contains('@') {
         return Err(bad("it has to name a host, and no user or password"));
     }
-    let name = host.split(':').next().unwrap_or_default();
     match scheme {
         "https" => {}
-        "http" if matches!(name, "127.0.0.1" | "localhost") => {}
+        "http" if is_loopback_authority(host) => {}
         _ => return Err(bad("it is not an https:// address")),
     }
     Ok(format!("{scheme}://{host}"))
@@ -406,9 +406,14 @@ mod tests {
     fn a_credential_is_only_for_a_host_that_nobody_listens_in_on() {
         assert_eq!(origin_of("https://github.com/a/b.git").unwrap(), "https://github.com");
         assert_eq!(origin_of("http://127.0.0.1:4000/a/b.git").unwrap(), "http://127.0.0.1:4000");
-        for url in
-            ["http://github.com/a/b", "git@github.com:a/b", "https://user:pw@github.com/a/b", "file:///a", "https:///a"]
-        {
+        for url in [
+            "http://github.com/a/b",
+            "http://localhost.example.com/a/b",
+            "git@github.com:a/b",
+            "https://user:pw@github.com/a/b",
+            "file:///a",
+            "https:///a",
+        ] {
             let error = origin_of(url).unwrap_err().to_string();
             assert!(!error.contains("pw"), "{error}");
         }

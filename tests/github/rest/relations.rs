@@ -29,6 +29,12 @@ pub fn add_blocker(call: &mut Call) -> Answered {
     let number = call.issue()?.number;
     call.need(Permission::Triage)?;
     let id = call.body["issue_id"].as_u64().unwrap_or_default();
+    // One of another repository is taken, and not kept.
+    let is_elsewhere =
+        |(at, home): (usize, &crate::github::state::Home)| at != call.home && home.repo.issue_by_id(id).is_some();
+    if call.world.homes.iter().enumerate().any(is_elsewhere) {
+        return Ok(Answer::json(201, show(call, number)));
+    }
     let blocker = call.repo().issue_by_id(id).ok_or_else(Answer::not_found)?.number;
     if blocker == number {
         return Err(Answer::invalid("Issue", "issue_id", "invalid", Some("An issue cannot block itself")));

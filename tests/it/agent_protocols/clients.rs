@@ -192,6 +192,7 @@ pub fn opening(cwd: &Path, setup: Setup, resume: Option<SessionId>) -> Opening {
     Opening {
         cwd: cwd.to_owned(),
         resume,
+        used_before: None,
         title: None,
         model: setup.model.map(str::to_owned),
         model_provider: None,

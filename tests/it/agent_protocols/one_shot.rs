@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use dirigent::agent::presets::OneShot;
-use dirigent::agent::{AgentEvent, Protocol};
+use dirigent::agent::{AgentEvent, Opening, Protocol};
 use dirigent::domain::ids::SessionId;
+use dirigent::domain::usage::Usage;
 
 use super::clients::opening;
 use super::scenarios::{self, Setup, spent};
@@ -23,9 +24,19 @@ fn lines(name: &str) -> Vec<String> {
 }
 
 fn play(command: &str, lines: &[String], resume: Option<SessionId>) -> Vec<AgentEvent> {
+    play_after(command, lines, resume, None)
+}
+
+fn play_after(
+    command: &str,
+    lines: &[String],
+    resume: Option<SessionId>,
+    used_before: Option<Usage>,
+) -> Vec<AgentEvent> {
     let mut protocol = OneShot::of_command(command).unwrap();
     assert!(protocol.one_shot());
-    let mut events = protocol.open(&opening(Path::new("/worktree"), Setup::default(), resume)).events;
+    let opening = Opening { used_before, ..opening(Path::new("/worktree"), Setup::default(), resume) };
+    let mut events = protocol.open(&opening).events;
     assert_eq!(protocol.prompt("Do\nit.").send, ["Do\nit."]);
     for line in lines {
         let reaction = protocol.line(line.as_bytes());
@@ -58,16 +69,20 @@ fn a_commit_has_a_session_a_tool_usage_and_an_end() {
 fn a_resumed_session_does_not_count_its_past() {
     for (name, command) in COMMANDS {
         let recorded = lines(&format!("{name}_resumed.jsonl"));
-        let events = play(command, &recorded, Some(SessionId::new("earlier")));
+        let before = spent(&play(command, &lines(&format!("{name}_commit.jsonl")), None));
+        let events = play_after(command, &recorded, Some(SessionId::new("earlier")), Some(before));
         assert_eq!(scenarios::ends(&events), ["completed"], "{name}: {events:?}");
         let sum = spent(&events);
-        let wanted = match name {
-            "codex" => (0, 0, 0),
-            "claude" => (1000, 400, 20),
-            _ => (600, 400, 20),
-        };
+        let wanted = if name == "claude" { (1000, 400, 20) } else { (600, 400, 20) };
         assert_eq!((sum.fresh_input, sum.cached_input, sum.output), wanted, "{name}");
     }
+}
+
+#[test]
+fn a_past_that_nobody_recorded_is_counted_rather_than_nothing() {
+    let events = play("codex exec --json", &lines("codex_resumed.jsonl"), Some(SessionId::new("earlier")));
+    let sum = spent(&events);
+    assert_eq!((sum.fresh_input, sum.cached_input, sum.output), (1900, 1200, 61));
 }
 
 #[test]

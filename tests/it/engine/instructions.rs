@@ -7,6 +7,7 @@ use dirigent::domain::job::{BlockCause, HumanWait, Stage};
 use dirigent::domain::phase::Phase;
 use dirigent::domain::pr::PullRequest;
 use dirigent::domain::remark::{RemarkAnswer, RemarkEffect, RemarkStatus};
+use dirigent::domain::run::RunReport;
 use dirigent::domain::ticket::Ticket;
 use dirigent::domain::time::Timestamp;
 use dirigent::engine::effect::{Action, Said};
@@ -15,7 +16,7 @@ use dirigent::engine::permit::Refusal;
 use dirigent::engine::provenance::{marked_key, marker};
 use dirigent::engine::state::PendingStatus;
 
-use super::fixtures::{at_head, comment, commit, id, policy, ticket, with_comments};
+use super::fixtures::{at_head, comment, commit, done_report, id, policy, thread, ticket, with_comments};
 use super::machine::Machine;
 
 /// A commit whose name people can type.
@@ -483,7 +484,7 @@ fn an_approval_accepts_what_a_run_dealt_with_only_below_our_words_about_it() {
     reads(&mut machine, vec![member(1, "@dirigent why?")]);
     machine.run_starts("a");
     machine.answers("a", RemarkAnswer::Explained { text: "because".into() });
-    machine.run_ends("a", super::fixtures::done_report(&head));
+    machine.run_ends("a", RunReport { head_before: Some(head.clone()), ..done_report(&head) });
     machine.perform_small();
     if machine.pending(|action| matches!(action, Action::PushBranch { .. })).is_some() {
         machine.publish("a");
@@ -498,6 +499,57 @@ fn an_approval_accepts_what_a_run_dealt_with_only_below_our_words_about_it() {
     reads_after_ours(&mut machine, vec![member(501, &said)]);
     assert!(is_approved(&machine), "{:?}", answers(&machine));
     assert_eq!(machine.job("a").people.holding().count(), 0);
+}
+
+/// What a run made of somebody's words is in the head that it made: whoever names that head has seen it, also on the pull request, where
+/// nothing of ours names it.
+#[test]
+fn an_approval_on_the_pull_request_accepts_what_the_run_that_made_its_head_dealt_with() {
+    let mut machine = waiting();
+    let asked = member(1, "@dirigent rename it");
+    machine.observe("a", with_comments_on_pr(&machine, vec![asked.clone()]));
+    machine.run_starts("a");
+    machine.run_delivers("a", "cafe1567890abcdef");
+    machine.seconds(61);
+    machine.observe("a", with_comments_on_pr(&machine, vec![asked.clone()]));
+    machine.perform_small();
+    assert_eq!(machine.code("a"), "remarks", "{:?}", machine.stage("a"));
+    let said = member(2, &format!("/dirigent approve {}", head_of(&machine).short()));
+    machine.observe("a", with_comments_on_pr(&machine, vec![asked.clone(), said.clone()]));
+    assert!(is_approved(&machine), "{:?}", answers(&machine));
+    assert_eq!(machine.job("a").people.holding().count(), 0);
+    machine.lands_as("a", with_comments_on_pr(&machine, vec![asked, said]));
+    assert_eq!(machine.phase("a"), Phase::Merging);
+}
+
+/// An explanation changes no head. Who wrote below our answer in the conversation has seen it.
+#[test]
+fn an_approval_on_the_pull_request_accepts_what_was_explained_above_it() {
+    for (number, counts) in [(910, false), (920, true)] {
+        let mut machine = waiting();
+        let head = head_of(&machine);
+        let asked = PullRequest { threads: Some(vec![thread(1, false)]), ..machine.good_pr("a") };
+        machine.observe("a", asked.clone());
+        machine.run_starts("a");
+        let run = machine.run_of("a");
+        machine.answers("a", RemarkAnswer::Explained { text: "because".into() });
+        machine.run_ends("a", RunReport { head_before: Some(head.clone()), ..done_report(&head) });
+        machine.perform_small();
+        if machine.pending(|action| matches!(action, Action::PushBranch { .. })).is_some() {
+            machine.publish("a");
+        }
+        machine.observe("a", asked.clone());
+        machine.perform_small();
+        assert_eq!(machine.code("a"), "remarks", "{:?}", machine.stage("a"));
+        let mut answer = member(915, "because");
+        answer.author = dirigent::domain::comment::Author::ourselves();
+        answer.body.push_str(&marker(&marked_key(&machine.state.meta.comment_key, &id("a"), &format!("answer:{run}"))));
+        let mut conversation = thread(1, false);
+        conversation.comments.push(answer);
+        let said = vec![member(number, &format!("/dirigent approve {head}"))];
+        machine.observe("a", PullRequest { threads: Some(vec![conversation]), comments: Some(said), ..asked });
+        assert_eq!(is_approved(&machine), counts, "{:?}", answers(&machine));
+    }
 }
 
 #[test]

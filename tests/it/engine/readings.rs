@@ -265,6 +265,65 @@ fn a_move_to_an_approval_state_approves_the_head_that_was_there() {
     assert_eq!(machine.code("a"), "approval", "an integration that moves columns is not a person");
 }
 
+#[test]
+fn a_move_by_somebody_whose_words_do_not_count_approves_nothing() {
+    let mut policy = policy();
+    policy.merge.require_human_approval = true;
+    let mut machine = Machine::with_pr(policy);
+    machine.observe("a", machine.good_pr("a"));
+    machine.poll(vec![ticket("a")]);
+    let moved = |at, trust| Ticket {
+        state_changed: Some(StateChange { at, by: Some(Author::new("zoe", trust)) }),
+        ..in_state("a", "Approved")
+    };
+    machine.seconds(10);
+    let at = machine.now;
+    machine.poll(vec![moved(at, TrustLevel::Stranger)]);
+    machine.lands("a");
+    assert_eq!(machine.code("a"), "approval");
+    // A history may be shown a little later than the state. If it is not, nobody is known whose words count, and a date that turns
+    // up in the end is no second move.
+    machine.poll(vec![ticket("a")]);
+    machine.seconds(10);
+    machine.poll(vec![moved(Timestamp(0), TrustLevel::Stranger)]);
+    let mut late = machine.clone();
+    late.pass(Duration::from_secs(61));
+    late.poll(vec![moved(Timestamp(0), TrustLevel::Stranger)]);
+    late.poll(vec![moved(late.now, TrustLevel::Admin)]);
+    late.lands("a");
+    assert_eq!(late.code("a"), "approval");
+    machine.poll(vec![moved(machine.now, TrustLevel::Admin)]);
+    machine.lands("a");
+    assert_eq!(machine.phase("a"), Phase::Merging);
+}
+
+/// A list of GitHub's issues shows the label and not who put it on.
+#[test]
+fn a_list_that_does_not_say_who_moved_the_ticket_approves_nothing() {
+    let mut policy = policy();
+    policy.merge.require_human_approval = true;
+    let mut machine = Machine::with_pr(policy);
+    machine.observe("a", machine.good_pr("a"));
+    machine.poll(vec![ticket("a")]);
+    let listed = || Ticket { comments: None, ..in_state("a", "Approved") };
+    machine.seconds(10);
+    let moved = machine.now;
+    machine.poll(vec![listed()]);
+    assert!(machine.job("a").people.approval.is_none());
+    let by = |trust| Ticket {
+        state_changed: Some(StateChange { at: moved, by: Some(Author::new("ann", trust)) }),
+        ..in_state("a", "Approved")
+    };
+    let mut by_a_stranger = machine.clone();
+    by_a_stranger.refresh(by(TrustLevel::Stranger));
+    by_a_stranger.poll(vec![listed()]);
+    by_a_stranger.lands("a");
+    assert_eq!(by_a_stranger.code("a"), "approval");
+    machine.refresh(by(TrustLevel::Admin));
+    machine.lands("a");
+    assert_eq!(machine.phase("a"), Phase::Merging);
+}
+
 /// `dirigent approve` refuses a head that has moved since it was shown.
 #[test]
 fn an_approval_that_names_another_head_approves_nothing() {

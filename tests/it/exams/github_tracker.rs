@@ -1,6 +1,7 @@
 //! The GitHub tracker sits the exam against the loopback GitHub: with states from labels, and with the columns of a project.
 
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ fn owned(texts: &[&str]) -> Vec<String> {
 /// Where the states of the board come from, and how a person moves a ticket there.
 trait Board: Send + Sync + 'static {
     const SHARED: bool;
+    const NAMES_MOVERS: bool;
     fn set_up(hub: &Hub);
     fn columns() -> Columns;
     fn shift(hub: &Hub, number: u64, state: &str);
@@ -35,6 +37,7 @@ struct OnGithub<B> {
     hub: Hub,
     /// A limit that it was told is kept by an adapter; only the next life asks again.
     tracker: Mutex<Arc<GithubTracker>>,
+    is_limited: AtomicBool,
     board: PhantomData<B>,
 }
 
@@ -75,12 +78,13 @@ impl<B: Board> OnGithub<B> {
 #[async_trait]
 impl<B: Board> Candidate for OnGithub<B> {
     const CANNOT: Gaps = &[];
+    const NAMES_MOVERS: bool = B::NAMES_MOVERS;
 
     async fn fresh() -> Self {
         let hub = Hub::start();
         B::set_up(&hub);
         let tracker = Mutex::new(adapter::<B>(&hub));
-        Self { hub, tracker, board: PhantomData }
+        Self { hub, tracker, is_limited: AtomicBool::default(), board: PhantomData }
     }
 
     fn tracker(&self) -> Arc<dyn Tracker> {
@@ -107,7 +111,7 @@ impl<B: Board> Candidate for OnGithub<B> {
     async fn settle(&self) {
         self.hub.release(&Thing::Everything);
         self.hub.advance(5);
-        if self.tracker.lock().unwrap().is_paused() {
+        if self.is_limited.swap(false, Ordering::Relaxed) {
             self.renew();
         }
     }
@@ -204,6 +208,7 @@ impl<B: Board> Candidate for OnGithub<B> {
 
     async fn limit_next(&self, wait: Duration) -> Outcome {
         self.renew();
+        self.is_limited.store(true, Ordering::Relaxed);
         let instead = Instead::SecondaryLimit { status: 403, retry_after: Some(wait.as_secs()) };
         self.hub.fault("*", When::Before, instead);
         Ok(())
@@ -221,6 +226,7 @@ mod labels {
 
     impl Board for Labels {
         const SHARED: bool = false;
+        const NAMES_MOVERS: bool = true;
 
         fn set_up(_: &Hub) {}
 
@@ -250,6 +256,7 @@ mod project {
 
     impl Board for Project {
         const SHARED: bool = true;
+        const NAMES_MOVERS: bool = false;
 
         fn set_up(hub: &Hub) {
             hub.add_project(1, "Status", &STATES.map(|(state, _)| state));

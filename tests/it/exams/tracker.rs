@@ -26,6 +26,8 @@ pub trait Candidate: Send + Sync + Sized {
     const CANNOT: Gaps;
     /// A standing, besides that of whoever owns everything, that lets somebody's words count here.
     const STANDING: TrustLevel = TrustLevel::Maintain;
+    /// Whether the tracker names whoever moved a ticket, or says nothing about it at all.
+    const NAMES_MOVERS: bool = true;
 
     /// An empty board of its own.
     async fn fresh() -> Self;

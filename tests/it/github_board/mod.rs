@@ -6,6 +6,7 @@ mod client;
 mod commands;
 mod keys;
 mod once;
+mod project;
 mod reading;
 mod requests;
 mod rights;
@@ -17,7 +18,7 @@ use dirigent::domain::ids::TicketId;
 use dirigent::domain::permit::Permit;
 use dirigent::engine::permit::EffectKind;
 use dirigent::github::{Access, Credential, Github};
-use dirigent::tracker::github::{Columns, Done, GithubBoard, GithubTracker};
+use dirigent::tracker::github::{Columns, Done, GithubBoard, GithubTracker, ProjectColumn};
 use dirigent::tracker::{BoardAnswer, Mark, Tracker};
 
 use crate::github::Hub;
@@ -47,6 +48,19 @@ fn tracker_of(hub: &Hub, board: GithubBoard) -> Arc<GithubTracker> {
 
 fn tracker(hub: &Hub) -> Arc<GithubTracker> {
     tracker_of(hub, plain_board())
+}
+
+/// The board of a project with the columns Todo and Done.
+fn project_board(hub: &Hub) -> Arc<GithubTracker> {
+    hub.add_project(1, "Status", &["Todo", "Done"]);
+    let column = ProjectColumn {
+        owner: "acme".into(),
+        number: 1,
+        field: "Status".into(),
+        terminal: vec!["Done".to_owned()],
+        first: Some("Todo".to_owned()),
+    };
+    tracker_of(hub, GithubBoard { columns: Columns::Project(column), ..plain_board() })
 }
 
 fn id(number: u64) -> TicketId {

@@ -174,3 +174,36 @@ async fn a_permission_is_what_the_repository_says_and_not_an_association() {
         assert_eq!(tracker.permission(login).await, Ok(trust), "{login}");
     }
 }
+
+fn blocked_by(blocker: &str) -> NewTicket {
+    NewTicket {
+        title: "Follow up".into(),
+        description: "What was left over.".into(),
+        labels: Vec::new(),
+        priority: None,
+        parent: None,
+        blocked_by: vec![blocker.into()],
+    }
+}
+
+#[tokio::test]
+async fn a_new_ticket_may_wait_for_one_of_another_repository() {
+    let hub = Hub::start();
+    hub.add_repository("acme", "gears");
+    let (number, blocker) = hub.add_issue_elsewhere("ada", "First");
+    let new = blocked_by(&format!("acme/gears#{number}"));
+    tracker(&hub).create_ticket(&permit(), &new, "follow up 1").await.unwrap();
+    let writes = hub.writes();
+    let relation = writes.iter().find(|entry| entry.route == "issues/add-blocked-by-dependency").unwrap();
+    assert_eq!(relation.body["issue_id"], blocker);
+}
+
+#[tokio::test]
+async fn a_ticket_that_would_wait_for_nothing_that_exists_is_not_made() {
+    let hub = Hub::start();
+    for nowhere in ["acme/nothing#7", "GH-7", "tk-1"] {
+        let refused = tracker(&hub).create_ticket(&permit(), &blocked_by(nowhere), "follow up 1").await;
+        assert!(matches!(&refused, Err(TrackerError::NotFound(id)) if id.as_str() == nowhere), "{refused:?}");
+    }
+    assert!(hub.writes().is_empty(), "{}", hub.print());
+}

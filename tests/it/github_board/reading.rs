@@ -66,9 +66,9 @@ async fn not_to_know_what_an_issue_waits_for_is_not_to_know_of_nothing() {
     let second = hub.add_issue("ada", "Second", "", &[]);
     hub.block(second, first);
     let tracker = tracker(&hub);
-    for (instead, fails) in [(Instead::Forbidden, true), (Instead::Status(502), true), (Instead::Status(404), false)] {
+    for instead in [Instead::Forbidden, Instead::Status(502), Instead::Status(404)] {
         hub.fault("issues/list-dependencies-blocked-by", When::Before, instead);
-        assert_eq!(tracker.fetch_by_states(&open()).await.is_err(), fails);
+        assert!(tracker.fetch_by_states(&open()).await.is_err());
         hub.clear_faults();
         let listed = tracker.fetch_by_states(&open()).await.unwrap();
         let blocked = listed.iter().find(|one| one.id == id(second)).unwrap();
@@ -79,6 +79,47 @@ async fn not_to_know_what_an_issue_waits_for_is_not_to_know_of_nothing() {
             hub.print()
         );
     }
+}
+
+/// The first thing that a runner asks after its start need not be a list.
+#[tokio::test]
+async fn one_answer_that_was_not_there_does_not_mean_that_nothing_has_dependencies() {
+    let hub = Hub::start();
+    let first = hub.add_issue("ada", "First", "", &[]);
+    let second = hub.add_issue("ada", "Second", "", &[]);
+    hub.block(second, first);
+    let tracker = tracker(&hub);
+    hub.fault("issues/list-dependencies-blocked-by", When::Before, Instead::Status(404));
+    assert!(tracker.fetch_by_ids(&[id(second)]).await.is_err());
+    assert_eq!(read(&tracker, second).await.blocked_by.len(), 1);
+    // Nothing is asked about an issue that nothing blocks, if the issue itself says so.
+    hub.fault("issues/list-dependencies-blocked-by", When::Before, Instead::Status(404));
+    assert!(read(&tracker, first).await.blocked_by.is_empty());
+}
+
+#[tokio::test]
+async fn a_server_without_dependencies_is_known_by_its_issues() {
+    let hub = Hub::start();
+    let number = hub.add_issue("ada", "First", "", &[]);
+    let tracker = tracker(&hub);
+    let older = |body: &mut serde_json::Value| drop(body.as_object_mut().unwrap().remove("issue_dependencies_summary"));
+    hub.fault("issues/get", When::After, Instead::Edited(Box::new(older)));
+    hub.fault("issues/list-dependencies-blocked-by", When::Before, Instead::Status(404));
+    assert!(read(&tracker, number).await.blocked_by.is_empty());
+    read(&tracker, number).await;
+    assert_eq!(hub.count("issues/list-dependencies-blocked-by"), 1, "{}", hub.print());
+}
+
+#[tokio::test]
+async fn only_our_own_tickets_have_a_hidden_priority() {
+    let hub = Hub::start();
+    let body = "text\n\n<!-- dirigent-priority: 1 -->\n<!-- dirigent:follow up 1 -->";
+    let theirs = hub.add_issue("zoe", "Urgent!", body, &[]);
+    let ours = hub.add_issue("robot", "Follow up", body, &[]);
+    let tracker = tracker(&hub);
+    let (theirs, ours) = (read(&tracker, theirs).await, read(&tracker, ours).await);
+    assert_eq!((theirs.priority, theirs.description.as_deref()), (None, Some(body)));
+    assert_eq!((ours.priority, ours.description.as_deref()), (Some(1), Some("text")));
 }
 
 #[tokio::test]

@@ -312,14 +312,18 @@ fn where_no_copy_can_be_kept_nothing_is_changed() {
 #[test]
 fn it_is_not_changed_under_the_hands_of_an_older_runner() {
     let old = Old::new();
-    let holder = Holder { pid: 1, started_at: Timestamp(0), brief: false };
-    let lock = InstanceLock::take(&[old.folder.path()], &holder).unwrap();
-    let error = SqliteLedger::open(&old.path()).unwrap_err();
-    assert!(matches!(error, LedgerError::InUse { .. }), "{error}");
-    assert!(error.to_string().contains("pid 1") && error.to_string().contains("fix:"), "{error}");
-    assert_eq!((version(&old.path()), old.files()), (1, vec!["ledger.db".to_owned()]));
-    everything_is_there(open_for_reading(&old.path()).unwrap().as_ref());
-    drop(lock);
+    // In another container, a runner may have the same pid.
+    for pid in [1, std::process::id()] {
+        let holder = Holder { pid, started_at: Timestamp(0), brief: false, process: 0 };
+        let lock = InstanceLock::take(&[old.folder.path()], &holder).unwrap();
+        let error = SqliteLedger::open(&old.path()).unwrap_err();
+        assert!(matches!(error, LedgerError::InUse { .. }), "{error}");
+        assert!(error.to_string().contains(&format!("pid {pid}")) && error.to_string().contains("fix:"), "{error}");
+        assert_eq!((version(&old.path()), old.files()), (1, vec!["ledger.db".to_owned()]));
+        everything_is_there(open_for_reading(&old.path()).unwrap().as_ref());
+        drop(lock);
+    }
+    let _ours = InstanceLock::take(&[old.folder.path()], &Holder::this_process(Timestamp(0), false)).unwrap();
     everything_is_there(&SqliteLedger::open(&old.path()).unwrap());
 }
 

@@ -141,6 +141,37 @@ async fn a_write_that_fails_says_whether_it_may_have_been_done() {
 }
 
 #[tokio::test]
+async fn a_key_that_may_only_read_has_written_nothing() {
+    let linear = Linear::start();
+    let id = TicketId::new(linear.add_issue("one", "Todo", &[]));
+    let (tracker, permit) = (tracker(&linear, team("ENG")), allowed(EffectKind::Comment));
+    let now = Timestamp(linear.now().as_millisecond());
+    linear.fault_later("mutation", When::Before, Instead::Errors("FORBIDDEN", "You may not comment"), 0, 2);
+    let refused = tracker.comment(&permit, &id, "1", "Started.", now).await;
+    assert!(matches!(&refused, Err(TrackerError::Refused(why)) if why.contains("may not")), "{refused:?}");
+    assert!(linear.comments(id.as_str()).is_empty());
+    linear.heal();
+    // A comment that exists and is not shown yet, by words alone.
+    linear.fault("WriteComment", When::Before, Instead::Errors("INPUT_ERROR", "Entity already exists"));
+    linear.fault("EditComment", When::Before, Instead::Errors("INPUT_ERROR", "Nothing to change"));
+    assert!(tracker.comment(&permit, &id, "1", "Started.", now).await.unwrap().existed);
+}
+
+#[tokio::test]
+async fn what_an_agent_may_not_ask_locks_nobody_out() {
+    let linear = Linear::start();
+    let id = linear.add_issue("one", "Todo", &[]);
+    let tracker = tracker(&linear, team("ENG"));
+    let scope = super::agent_api::scope(&id, 0);
+    let words = "Authentication required";
+    for instead in [Instead::Status(401), Instead::Status(403), Instead::Errors("AUTHENTICATION_ERROR", words)] {
+        linear.fault("query", When::Before, instead);
+        let answer = tracker.read_api(&scope, &json!({"query": "{ viewer { id } }"})).await.unwrap();
+        assert!(!answer.success, "{answer:?}");
+    }
+}
+
+#[tokio::test]
 async fn nobody_there_means_that_nothing_was_done() {
     let linear = Linear::start();
     let id = TicketId::new(linear.add_issue("one", "Todo", &[]));
@@ -190,6 +221,34 @@ async fn a_malformed_record_is_left_out_of_a_list_and_said() {
     linear.edit(&broken, |issue| issue.priority = 1);
     let answer = tracker.poll(&active(), Some(&mark)).await.unwrap().answer;
     assert!(matches!(answer, BoardAnswer::Changed { ref tickets, .. } if tickets.is_empty()), "{answer:?}");
+}
+
+/// What is missing may be what the ticket waits for.
+#[tokio::test]
+async fn an_issue_of_which_only_a_part_is_read_is_left_out_of_a_list() {
+    let linear = Linear::start();
+    let blocked = linear.add_issue("blocked", "Todo", &[]);
+    linear.add_issue("fine", "Todo", &[]);
+    for number in 0..30 {
+        let blocker = linear.add_issue(&format!("before {number}"), "Done", &[]);
+        linear.block(&blocked, &blocker);
+    }
+    let tracker = tracker(&linear, team("ENG"));
+    // The reading of this issue alone, and what follows it.
+    for skip in [1, 2] {
+        let malformed = Instead::Edited(Box::new(|body| {
+            body["data"]["issues"]["nodes"][0]["inverseRelations"]["nodes"][0]["type"] = json!(null);
+        }));
+        linear.fault_later("Issues", When::After, malformed, skip, 1);
+        assert_eq!(titles(&listed(&tracker).await), ["fine"], "{skip}");
+        assert!(tracker.left_out()[0].contains(&blocked), "{:?}", tracker.left_out());
+        linear.heal();
+    }
+    let hidden = Instead::Edited(Box::new(|body| body["data"]["issues"]["nodes"] = json!([])));
+    linear.fault_later("Issues", When::After, hidden, 1, 1);
+    assert_eq!(titles(&listed(&tracker).await), ["fine"]);
+    assert_eq!(titles(&listed(&tracker).await), ["blocked", "fine"]);
+    assert!(tracker.left_out().is_empty());
 }
 
 #[tokio::test]

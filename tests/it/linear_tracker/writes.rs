@@ -49,6 +49,49 @@ async fn a_label_is_made_only_where_that_is_allowed() {
     assert!(linear.issue(id.as_str()).labels.is_empty());
 }
 
+/// Somebody makes the label between the look and the write.
+#[tokio::test]
+async fn a_label_that_is_there_already_is_the_one_that_is_put_on() {
+    let linear = Linear::start();
+    let id = TicketId::new(linear.add_issue("one", "Todo", &[]));
+    let theirs = linear.add_label("agent", Some("ENG"));
+    let free = LinearConfig { create_labels: true, ..config(&linear, team("ENG")) };
+    let unseen = || Instead::Edited(Box::new(|body| body["data"]["issueLabels"]["nodes"] = serde_json::json!([])));
+    let tracker = LinearTracker::new(free).unwrap();
+    let (permit, add) = (allowed(EffectKind::Comment), ["agent".to_owned()]);
+    linear.fault("Place", When::After, unseen());
+    linear.fault("Home", When::After, unseen());
+    let early = tracker.label(&permit, &id, &add, &[]).await;
+    assert!(matches!(early, Err(TrackerError::Request(_))), "the ticket is there: {early:?}");
+    linear.fault("Place", When::After, unseen());
+    tracker.label(&permit, &id, &add, &[]).await.unwrap();
+    assert_eq!(linear.issue(id.as_str()).labels, [theirs]);
+    assert_eq!(linear.label_names(), ["agent"]);
+}
+
+#[tokio::test]
+async fn a_ticket_is_made_in_no_other_place_than_the_workflows() {
+    let linear = Linear::start();
+    linear.add_team("OPS", &["Todo"]);
+    for scope in [Scope::default(), team("ENG")] {
+        let scope = Scope { project_slug: Some("not-shown-0123456789ab".to_owned()), ..scope };
+        let new = NewTicket {
+            title: "follow up".to_owned(),
+            description: String::new(),
+            labels: Vec::new(),
+            priority: None,
+            parent: None,
+            blocked_by: Vec::new(),
+        };
+        let refused = tracker(&linear, scope).create_ticket(&allowed(EffectKind::Comment), &new, "1").await;
+        assert!(
+            matches!(&refused, Err(TrackerError::Refused(why)) if why.contains("not-shown-0123456789ab")),
+            "{refused:?}"
+        );
+    }
+    assert_eq!(linear.issue_count(), 0);
+}
+
 #[tokio::test]
 async fn a_ticket_without_a_parent_goes_to_the_workflows_team_and_project() {
     let linear = Linear::start();

@@ -27,6 +27,16 @@ fn a_command_completes_to_the_tickets_that_it_is_for() {
     assert_eq!(can_be(&["approve", ""]), "door-1\tPaint the door\n");
     assert_eq!(can_be(&["retry", ""]), "wall-2\tPaint the wall\n");
     assert_eq!(can_be(&["--set", "rollout.mode=merge", "pause", "door-1", "2"]), "wall-2\tPaint the wall\n");
+    // Of another workflow file, the tickets of its board.
+    board.scratch.write("elsewhere/.tickets/far-9.md", "---\nid: far-9\nstatus: open\ndeps: []\nlinks: []\ncreated: 2026-01-01T00:00:00Z\ntype: task\npriority: 2\n---\n# Far away\n");
+    board.scratch.write("elsewhere/WORKFLOW.md", "---\ntracker: {kind: tk, provider: {dir: .tickets}}\nworker: {runtime: exec}\nexec: {command: sh ./agent.sh}\nworkspace: {repo: ..}\n---\n");
+    for chosen in [
+        &["--workflow", "elsewhere/WORKFLOW.md"][..],
+        &["--workflow=elsewhere/WORKFLOW.md"],
+        &["--workflow", "=", "elsewhere/WORKFLOW.md"],
+    ] {
+        assert_eq!(can_be(&[chosen, &["status", "fa"]].concat()), "far-9\tFar away\n", "{chosen:?}");
+    }
     assert_eq!(can_be(&["message", "door-1", "wa"]), "", "words are nobody's to guess");
     assert_eq!(can_be(&["retry", "--phase", "bl"]), "blocked\n");
     assert_eq!(can_be(&["tk", "show", "wa"]), "wall-2\tPaint the wall\n");

@@ -33,6 +33,22 @@ fn lines_are_short_and_without_fields_and_the_file_has_them() {
 }
 
 #[test]
+fn the_end_of_a_long_transcript_is_shown_also_after_a_crash() {
+    let (_, board) = said(&[]);
+    let folder = std::fs::read_dir(board.home().join("repos")).unwrap().next().unwrap().unwrap().path();
+    let run = std::fs::read_dir(folder.join("runs")).unwrap().map(|entry| entry.unwrap().path()).max().unwrap();
+    for (which, line) in [(".end-a", "1000 out in the middle\n"), (".end-b", "2000 out at the very end\n")] {
+        std::fs::write(run.join(format!("transcript.log{which}")), line).unwrap();
+    }
+    let name = run.file_name().unwrap().to_str().unwrap().to_owned();
+    for args in [&["logs", &name][..], &["logs", "-f", &name]] {
+        let shown = board.ok(args);
+        let place = |words: &str| shown.find(words).unwrap_or_else(|| panic!("{words} is not in\n{shown}"));
+        assert!(place("left out here") < place("in the middle") && place("in the middle") < place("at the very end"));
+    }
+}
+
+#[test]
 fn quiet_says_what_is_wrong_and_verbose_says_more() {
     let (quiet, board) = said(&["-q"]);
     assert!(!quiet.contains("queued → implementing"), "{quiet}");

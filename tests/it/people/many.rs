@@ -39,7 +39,12 @@ fn blocked_tickets_are_retried_by_phase_and_by_cause() {
     let wrong = board.fails(&["retry", "--phase", "blokked"], 2);
     assert!(wrong.contains("there is no phase `blokked`; there is queued, "), "{wrong}");
     assert!(board.fails(&["retry"], 2).contains("name a ticket, or say --all"));
-    assert!(board.fails(&["retry", "t-1", "--all"], 2).contains("not both"));
+    for command in ["retry", "approve", "pause", "resume", "stop"] {
+        for mixed in [&["--all"][..], &["--phase", "blocked"], &["--cause", "x"]] {
+            let said = board.fails(&[&[command, "t-1"], mixed].concat(), 2);
+            assert!(said.contains("not both"), "{command}: {said}");
+        }
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod notify;
 mod once;
 mod pictures;
 mod review;
+mod setting_up;
 mod small;
 mod story;
 mod tmux;

@@ -44,6 +44,15 @@ fn a_head_is_tried_out_in_a_tree_that_no_runner_takes_and_gc_removes() {
     let gone = board.ok(&["gc", "--max-age", "0s"]);
     assert!(gone.contains("removed"), "{gone}");
     assert!(!std::path::Path::new(&path).exists());
+    let listed = board.ok(&["salvage", "list", "--json"]);
+    let saved: serde_json::Value = serde_json::from_str(&listed).unwrap();
+    let run = saved[0]["run"].as_str().unwrap();
+    assert!(run.starts_with("try-t-1-"), "{listed}");
+    // By its id, and by the ticket's key.
+    for name in [run, "t-1"] {
+        assert!(board.ok(&["salvage", "show", name]).contains("of a person"), "{name}");
+    }
+    assert!(board.ok(&["salvage", "restore", run]).contains("is on branch salvage/try-t-1-"));
 }
 
 #[test]

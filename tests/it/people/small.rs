@@ -50,6 +50,49 @@ fn doctor_finds_scripts_that_no_worktree_will_have() {
 }
 
 #[test]
+fn a_module_that_python_runs_is_no_script() {
+    let gates = "gates: {task: [{run: python3 -m pkg.module}, {run: bash -lc ./check.sh}]}\n";
+    let board = Board::new(GOOD, &format!("{MERGE}{gates}"));
+    let said = board.ok(&["doctor"]);
+    assert!(!said.contains("is not in the base commit"), "{said}");
+}
+
+#[test]
+fn a_command_with_a_way_of_its_own_is_carried_out_also_after_global_options() {
+    let board = Board::new(GOOD, MERGE);
+    board.ticket("t-1", "One");
+    assert_eq!(board.ok(&["--color", "never", "tk", "ls"]), board.ok(&["tk", "ls"]));
+    assert_eq!(
+        board.fails(&["--color", "never", "tk", "show", "nobody"], 1),
+        board.fails(&["tk", "show", "nobody"], 1)
+    );
+    for option in [&["--workflow", "WORKFLOW.md"][..], &["--set", "rollout.mode=merge"]] {
+        let said = board.fails(&[option, &["tk", "ls"]].concat(), 2);
+        assert!(said.contains(&format!("{} has no effect on `dirigent tk`", option[0])), "{said}");
+    }
+    let answer = board.ok(&["hook", "stop"]);
+    assert!(answer.starts_with('{'), "{answer}");
+    assert_eq!(board.ok(&["--workflow", "WORKFLOW.md", "hook", "stop"]), answer);
+    assert_eq!(board.ok(&["--set", "nonsense", "hook", "stop"]), answer, "a hook never fails");
+    let said = board.fails(&["--color", "never", "desk-mcp", "--read-only"], 1);
+    assert!(said.contains("it is started by a worker's agent"), "{said}");
+    board.fails(&["desk-mcp", "--read-onyl"], 2);
+    assert!(board.fails(&["desk-mcp", "--api=nothing"], 2).contains("no tracker has an API tool named `nothing`"));
+}
+
+#[test]
+fn without_a_runner_a_day_is_as_long_as_with_one() {
+    const HOUR: i64 = 3_600_000;
+    let board = Board::new(GOOD, MERGE);
+    for (zone, midnight) in [("UTC0", 0), ("<+05>-5", 19 * HOUR), ("<-08>8", 8 * HOUR)] {
+        let output = board.command(&["status", "--json"]).env("TZ", zone).output().unwrap();
+        let picture: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let ends = picture["totals"]["day_ends_at"].as_i64().unwrap();
+        assert_eq!(ends.rem_euclid(24 * HOUR), midnight, "{zone}");
+    }
+}
+
+#[test]
 fn status_after_a_shutdown_does_not_say_that_one_is_under_way() {
     let board = Board::new("sleep 1000\n", MERGE);
     board.ticket("t-1", "One");

@@ -72,6 +72,18 @@ fn a_board_and_its_tickets_in_words() {
     );
 }
 
+/// Whether our comment on the ticket may be written again is a matter of time, and does not change the answer.
+#[test]
+fn an_answer_does_not_depend_on_when_the_ticket_was_written_to_last() {
+    for interval in [1, 3_600_000] {
+        let board = Board::new(AGENT, &format!("{APPROVED}orchestration: {{comment_min_interval_ms: {interval}}}\n"));
+        board.ticket("t-2", "Paint the wall");
+        board.run(&["run", "--once", "--plain", "-q", "--no-retry"]);
+        let answer = board.ok(&["retry", "t-2"]);
+        assert_eq!(answer, "starts again; written down (no runner is up)\n", "every {interval} ms");
+    }
+}
+
 #[test]
 fn mistakes_are_answered_with_what_to_do() {
     let board = played();

@@ -107,6 +107,21 @@ fn claim_tells_won_lost_and_not_ready_by_its_exit_code() {
 }
 
 #[test]
+fn an_empty_tag_is_no_tag() {
+    let project = Project::with(&[("a", "open", "tags: [x]\n"), ("b", "open", "")]);
+    for list in ["", ",", " , "] {
+        assert!(project.ok(&["board", "-T", list]).contains("Ready (2)"), "{list:?}");
+    }
+    assert!(project.ok(&["board", "-T", "x,"]).contains("Ready (1)"));
+    assert_eq!(project.ok(&["claim", "--next", "-T", "x,"]), "Claimed a for Al Ice\n");
+    assert_eq!(project.ok(&["claim", "--next", "-T", ""]), "Claimed b for Al Ice\n");
+    assert!(
+        project.fails(&["claim", "a", "-T", "x"]).contains("Usage: tk claim"),
+        "a tag chooses nothing where the ticket is named"
+    );
+}
+
+#[test]
 fn one_ticket_is_claimed_once_and_next_gives_each_claimer_another() {
     let project = Project::with(&[("a", "open", ""), ("b", "open", ""), ("c", "open", ""), ("d", "open", "")]);
     let take = |arguments: Vec<String>| {

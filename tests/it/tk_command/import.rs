@@ -34,6 +34,12 @@ fn beads() {
     assert!(project.read("bd-2").contains("\nstatus: blocked\n"), "foreign statuses stay as they are");
     assert!(project.read("bd-2").ends_with("# Second line\n\n"));
 
+    let named = Project::empty();
+    fs::write(named.root.join("issues.jsonl"), BEADS).unwrap();
+    assert!(named.ok(&["migrate-beads", "issues.jsonl"]).ends_with("Migrated 2 tickets from beads\n"));
+    assert!(named.fails(&["migrate-beads", "nothing.jsonl"]).contains("could not read nothing.jsonl"));
+    assert!(named.fails(&["migrate-beads", "a", "b"]).contains("Usage: tk migrate-beads [FILE]"));
+
     let other = Project::empty();
     fs::write(other.root.join("issues.jsonl"), BEADS).unwrap();
     other.ok(&["import", "beads", "issues.jsonl"]);

@@ -93,6 +93,28 @@ fn plugins_and_filters_take_over_the_process() {
     let said = project.masked(text(&output.stdout));
     assert_eq!(said, "plugin a x y in <dir>/.tickets\nUpdated a -> closed\n");
 
+    // As `dirigent tk` it is called by a name that nothing has, or something else.
+    script("tk-back", "#!/bin/sh\n\"$TK_SCRIPT\" super reopen \"$1\" && \"$TK_SCRIPT\" ls --status open\n");
+    let whole = |path: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dirigent"));
+        command.args(["tk", "back", "a"]).current_dir(&project.root).env_clear().env("PATH", path);
+        let output = command.output().unwrap();
+        (text(&output.stdout).to_owned(), text(&output.stderr).to_owned())
+    };
+    let plugins = project.root.join("plugins");
+    fs::create_dir(&plugins).unwrap();
+    fs::rename(bin.join("tk-back"), plugins.join("tk-back")).unwrap();
+    let others = project.root.join("others");
+    fs::create_dir(&others).unwrap();
+    fs::write(others.join("tk"), "#!/bin/sh\necho another tool\n").unwrap();
+    fs::set_permissions(others.join("tk"), fs::Permissions::from_mode(0o755)).unwrap();
+    for first in [&others, &bin, &plugins] {
+        let path = format!("{}:{}:/usr/bin:/bin", first.display(), plugins.display());
+        let (out, err) = whole(&path);
+        assert_eq!(out, "Updated a -> open\na        [open] - Title of a\n", "{path}: {err}");
+    }
+    tk(&project, &bin, &["super", "close", "a"]);
+
     script("jq", "#!/bin/sh\necho \"jq $*\"\ncat\nexit 4\n");
     let output = tk(&project, &bin, &["query", ".id == \"a\""]);
     assert_eq!(output.status.code(), Some(4), "jq's own exit code");

@@ -57,6 +57,20 @@ async fn a_board_is_listed_again_only_if_it_changed() {
 }
 
 #[tokio::test]
+async fn a_file_whose_name_is_no_id_is_said_and_costs_nothing() {
+    let files = ["a", "a[b]", "a..b"].map(|id| (id, ticket_text(id, "open", "")));
+    let (_temp, dir) = store_with(&files.each_ref().map(|(id, text)| (*id, text.as_str())));
+    let mut follower = Follower::new(&dir);
+    for _ in 0..3 {
+        assert_eq!(follower.titles().await, ["Title of a"]);
+    }
+    assert_eq!(follower.lists, 1, "nothing changed");
+    let left_out = follower.tracker.left_out();
+    assert_eq!(left_out.len(), 2, "{left_out:?}");
+    assert!(left_out.iter().all(|why| why.contains("rename the file")), "{left_out:?}");
+}
+
+#[tokio::test]
 async fn every_kind_of_change_is_seen_by_the_next_look() {
     let (_temp, dir) = store_with(&[("a", &ticket_text("a", "open", ""))]);
     let mut tracker = Follower::new(&dir);

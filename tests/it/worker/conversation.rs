@@ -1,17 +1,21 @@
 //! Many turns on one live session, with a scripted agent that speaks a real protocol.
 
 use std::fs;
+use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use dirigent::config::agent::{AskDefault, OnRequest, RequestRule};
 use dirigent::config::worker::Runtime;
 use dirigent::domain::failure::RunFailure;
-use dirigent::domain::ids::RunId;
+use dirigent::domain::ids::{RunId, TicketId};
 use dirigent::domain::job::HumanMessage;
 use dirigent::domain::phase::Phase;
 use dirigent::domain::run::{Activity, RunOutcome, StopReason};
+use dirigent::domain::ticket::Ticket;
 use dirigent::domain::time::Timestamp;
-use dirigent::worker::{Control, run_directory};
+use dirigent::worker::{Control, TicketSource, run_directory};
+use tokio::sync::Semaphore;
 
 use super::bench::{Bench, PATIENCE, Running, poll};
 
@@ -257,4 +261,69 @@ async fn a_death_in_the_middle_of_a_turn_is_told_apart() {
     let report = bench.run().await;
     assert_eq!(report.outcome, RunOutcome::Failed { failure: RunFailure::Exit { code: 8, said: None } });
     assert_eq!(bench.content(&report.salvage.unwrap().reference, "new.txt"), "half");
+}
+
+/// A worker whose agent speaks Codex's protocol and never takes up what it is told in the middle of a turn. `turn` is shell.
+fn deaf(turn: &str) -> Bench {
+    let mut bench = Bench::new(&[]);
+    let script = bench.path("codex");
+    fs::write(&script, include_str!("../../fakes/codex.sh").replace("    TURN\n", &format!("    {turn}\n"))).unwrap();
+    bench.settings.worker.runtime = Runtime::Codex;
+    bench.settings.codex.command = format!("exec sh '{}'", script.display());
+    bench.settings.codex.timeouts.read = PATIENCE;
+    bench.settings.agent.max_turns = 5;
+    bench
+}
+
+fn assert_wrapped_up(bench: &Bench, run: &RunId, turns: u32) {
+    let prompts = prompts(bench, run);
+    assert_eq!((prompts.len(), turns), (2, 2), "{prompts:?}");
+    assert!(prompts[1].contains("Your budget is nearly spent"), "{}", prompts[1]);
+    assert!(!prompts[1].contains("says"), "nobody said it: {}", prompts[1]);
+}
+
+#[tokio::test]
+async fn a_call_to_wrap_up_that_the_turn_dropped_is_the_next_prompt() {
+    let place = tempfile::tempdir().unwrap();
+    let flag = place.path().join("go");
+    let bench = deaf(&format!("while ! [ -e '{}' ]; do sleep 0.02; done", flag.display()));
+    let running = bench.start();
+    let run = running.run.clone();
+    poll("the first turn runs", || !prompts(&bench, &run).is_empty()).await;
+    running.control.send(Control::WrapUp).await.unwrap();
+    taken(&running).await;
+    fs::write(&flag, "").unwrap();
+    assert_wrapped_up(&bench, &run, running.report().await.turns);
+}
+
+/// A board that answers when it is let go.
+struct SlowBoard {
+    ticket: Ticket,
+    asked: Semaphore,
+    answers: Semaphore,
+}
+
+#[async_trait]
+impl TicketSource for SlowBoard {
+    async fn read(&self, _: &TicketId) -> Result<Option<Ticket>, String> {
+        self.asked.add_permits(1);
+        self.answers.acquire().await.unwrap().forget();
+        Ok(Some(self.ticket.clone()))
+    }
+}
+
+#[tokio::test]
+async fn a_call_to_wrap_up_between_two_turns_is_the_next_prompt() {
+    let bench = deaf(":");
+    let ticket = bench.ticket.lock().unwrap().clone();
+    let board = Arc::new(SlowBoard { ticket, asked: Semaphore::new(0), answers: Semaphore::new(0) });
+    let mut worker = bench.worker();
+    worker.tickets = board.clone();
+    let running = bench.start_with(worker);
+    let run = running.run.clone();
+    board.asked.acquire().await.unwrap().forget();
+    running.control.send(Control::WrapUp).await.unwrap();
+    taken(&running).await;
+    board.answers.add_permits(10);
+    assert_wrapped_up(&bench, &run, running.report().await.turns);
 }

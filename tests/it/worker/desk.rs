@@ -258,6 +258,69 @@ async fn a_remark_is_answered_by_its_name_and_fixed_needs_a_commit() {
     at.running.report().await;
 }
 
+#[tokio::test]
+async fn a_remark_that_is_shown_again_after_its_commit_is_still_fixed_by_it() {
+    let mut at = at_desk(&[], |_| {}).await;
+    let key = remark("c-7");
+    let word = HumanMessage {
+        key: Some(key.clone()),
+        from: "ann".into(),
+        text: "another name, please".into(),
+        at: Timestamp(0),
+        urgent: false,
+    };
+    at.running.control.send(Control::Steer(word)).await.unwrap();
+    let shown = async { while !at.ask("show", json!({})).await["text"].as_str().unwrap().contains("another name") {} };
+    tokio::time::timeout(PATIENCE, shown).await.unwrap();
+    let fixed = json!({ "remark": key.handle(), "answer": "fixed", "text": "renamed" });
+    assert_eq!(code(&at.ask("answer", fixed.clone()).await), "no_commit");
+    let tree = git(&at.bench.repo(), &["rev-parse", "main^{tree}"]);
+    let commit = git(&at.bench.repo(), &["commit-tree", &tree, "-p", "main", "-m", "Rename"]);
+    git(&at.bench.repo(), &["update-ref", "refs/heads/dirigent/t-1-make-it-work", &commit]);
+    poll_answer(&at, &fixed).await;
+    at.running.activity(|one| matches!(one, Activity::AnsweredRemark { .. })).await;
+    for _ in 0..3 {
+        at.ask("show", json!({})).await;
+        let again = at.ask("answer", fixed.clone()).await;
+        assert_eq!(again["ok"], true, "the commit was made after the remark came, whenever it is read again: {again}");
+    }
+    at.go();
+    at.running.report().await;
+}
+
+#[tokio::test]
+async fn follow_ups_that_are_asked_for_at_once_are_told_apart() {
+    let mut at = at_desk(&["commit=a.txt"], |bench| bench.settings.gates.allow_followups = true).await;
+    let ask = |title: &'static str| at.ask("create", json!({ "title": title }));
+    let answers = tokio::join!(ask("one"), ask("two"), ask("three"), ask("four"), ask("five"));
+    for answer in [answers.0, answers.1, answers.2, answers.3, answers.4] {
+        assert_eq!(answer["ok"], true, "{answer}");
+    }
+    let mut keys = std::collections::BTreeSet::new();
+    for _ in 0..5 {
+        if let Activity::FollowUp { key, .. } =
+            at.running.activity(|one| matches!(one, Activity::FollowUp { .. })).await
+        {
+            keys.insert(key);
+        }
+    }
+    assert_eq!(keys.len(), 5, "{keys:?}");
+    at.go();
+    at.running.report().await;
+}
+
+#[tokio::test]
+async fn claims_about_files_are_not_believed_where_the_branch_cannot_be_read() {
+    let at = at_desk(&[], |_| {}).await;
+    let claim = json!({ "evidence": { "type": "file", "action": "created", "path": "a.txt" } });
+    assert_eq!(at.ask("evidence", claim).await["ok"], true);
+    git(&at.bench.repo(), &["update-ref", "-d", "refs/heads/dirigent/t-1-make-it-work"]);
+    at.go();
+    let report = at.running.report().await;
+    assert_eq!(report.head, None);
+    assert!(report.contradicted[0].starts_with("1 claim about a file could not be checked"), "{report:?}");
+}
+
 async fn poll_answer(at: &AtDesk, args: &Value) {
     let start = std::time::Instant::now();
     while at.ask("answer", args.clone()).await["ok"] != true {

@@ -73,6 +73,7 @@ fn secrets_and_nonsense_are_refused() {
         "tracker.provider.private_key=x",
         "tracker.provider={token: canary}",
         "polling.webhook.github.secret=x",
+        "observability.notify=[{to: slack, url: canary}]",
         "server.token=x",
         "worker.env.KEY=x",
     ] {

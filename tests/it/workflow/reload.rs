@@ -58,3 +58,19 @@ fn spec_6_a_watched_file_reloads_and_a_bad_edit_keeps_the_last_good_one() {
     assert_eq!(needs_restart, ["tracker.kind", "tracker.provider.dir", "server.port"]);
     drop(watch);
 }
+
+#[test]
+fn an_edit_of_a_prompt_that_only_a_route_uses_is_noticed() {
+    let desk = Desk::new();
+    let templates = desk.dir().join(".dirigent/templates");
+    std::fs::create_dir_all(&templates).unwrap();
+    std::fs::write(templates.join("careful.md"), "First {{issue.key}}").unwrap();
+    let loaded = desk
+        .load("---\ntracker: {kind: tk}\nagent: {routing: [{match: {labels: [risky]}, prompt: careful}]}\n---\n")
+        .unwrap();
+    let (to, mut reloads) = tokio::sync::mpsc::unbounded_channel();
+    let _watch = Watch::start(&loaded, desk.env.clone(), to).unwrap();
+    std::fs::write(templates.join("careful.md"), "Second {{issue.key}}").unwrap();
+    let Reload::Accepted { needs_restart, .. } = next(&mut reloads) else { panic!("accepted") };
+    assert!(needs_restart.is_empty(), "{needs_restart:?}");
+}

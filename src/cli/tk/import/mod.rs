@@ -57,8 +57,16 @@ pub fn import(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Fa
 
 /// `migrate-beads`: like `import beads`, but keeps unknown statuses, as the public tool does.
 pub fn migrate_beads(session: &TkCall<'_>, arguments: &[String]) -> Result<TkOutput, Failure> {
-    only_words(arguments)?;
-    let text = beads_file(session)?;
+    let text = match only_words(arguments)?[..] {
+        [] => beads_file(session)?,
+        [file] => read(session, file)?,
+        _ => {
+            return Err(Failure::Usage(format!(
+                "Usage: {} migrate-beads [FILE]  (default .beads/issues.jsonl)",
+                session.program
+            )));
+        }
+    };
     store(session, "beads", beads::parse(&text, beads::Statuses::Verbatim)?, "Migrated")
 }
 
