@@ -32,7 +32,7 @@ pub use error::{FieldFault, GithubError, LimitKind, Rejection};
 pub use graphql::{GraphqlAnswer, GraphqlFault};
 pub use pace::{Purpose, Spent};
 pub use pages::Pages;
-pub use standing::{PermitGrounds, while_it_holds};
+pub use standing::{PermitGrounds, holds as permit_holds, while_it_holds};
 pub use token::Granted;
 
 use access::Addresses;

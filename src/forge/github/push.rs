@@ -3,12 +3,18 @@
 use super::{Inner, blocking};
 use crate::domain::ids::CommitId;
 use crate::forge::{ForgeError, Pushed};
+use crate::github::{GithubError, permit_holds};
 use crate::workspace::notes::{self, NOTES_REF};
 use crate::workspace::remote::{Deletion, Lease, RemoteError, local_head};
 use crate::workspace::{self, Joined};
 
 /// How often a push is tried if the remote ref keeps moving. After that it waits for its next turn.
 const PATIENCE: u32 = 4;
+
+/// Fails if a switch was pulled since the permit for this write was given: reading and joining what is on GitHub may have taken a while.
+fn obey_switches() -> Result<(), ForgeError> {
+    if permit_holds() { Ok(()) } else { Err(GithubError::Withdrawn.into()) }
+}
 
 impl Inner {
     pub(super) async fn push(
@@ -31,6 +37,7 @@ impl Inner {
                     Joined::Conflict { files, kept } => return Err(ForgeError::Apart { files, kept }),
                 },
             };
+            obey_switches()?;
             match self.remote.push(branch, &commit, &lease).await {
                 Ok(()) if commit == *head => return Ok(Pushed::AsAsked),
                 Ok(()) => return Ok(Pushed::Joined { head: commit }),
@@ -73,6 +80,7 @@ impl Inner {
             })
             .await?;
             let Some(tip) = tip.filter(|tip| theirs.as_ref() != Some(tip)) else { return Ok(()) };
+            obey_switches()?;
             match self.remote.push_ref(NOTES_REF, &tip, &theirs.map_or(Lease::Nothing, Lease::At)).await {
                 Err(RemoteError::Moved) => {}
                 result => return Ok(result?),
@@ -83,6 +91,7 @@ impl Inner {
 
     /// Deletes the branch only if it is at the merged head. Commits that came after it are another person's work.
     pub(super) async fn delete_branch(&self, branch: &str, head: &CommitId) -> Result<(), ForgeError> {
+        obey_switches()?;
         if let Deletion::Elsewhere(actual) = self.remote.delete(branch, head).await? {
             return Err(ForgeError::HeadMoved { expected: head.clone(), actual });
         }

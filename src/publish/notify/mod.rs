@@ -32,7 +32,7 @@ const REFUSED_AGAIN: Duration = Duration::from_secs(2);
 /// How long a runner that is stopping waits for deliveries under way.
 const LAST_DELIVERIES: Duration = Duration::from_secs(5);
 
-/// What [`notify`] works with.
+/// What [`notify()`] works with.
 pub struct NotifierParts {
     pub receivers: Vec<NotifySettings>,
     pub mailer: Mailer,
